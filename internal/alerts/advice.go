@@ -7,7 +7,7 @@ import (
 	"notifier/internal/event"
 )
 
-// byReason says what the owner of a Provider should look at when a send failed with a reason that begins so. The first that fits counts.
+// byReason maps the beginning of a failure's reason to advice for the Provider's owner. The first entry that fits counts.
 var byReason = []struct{ reason, advice string }{
 	{"HTTP 401", "check the token, or the address if it holds the credential"},
 	{"HTTP 403", "check the token and what it may do, or the address if it holds the credential"},
@@ -22,7 +22,7 @@ var byReason = []struct{ reason, advice string }{
 	{"TLS handshake refused", "the destination may want a client certificate: see spec.certSecretRef"},
 }
 
-// byLabel says so for what byReason does not know.
+// byLabel has the advice for failures without an entry in byReason.
 var byLabel = map[string]string{
 	provider.LabelTimeout:  "check that the destination can be reached from here, or raise spec.timeout",
 	provider.LabelDNS:      "check the host name in the address",
@@ -35,7 +35,7 @@ var byLabel = map[string]string{
 	provider.LabelReply:    "check type and address: the answer is not one of such a destination",
 }
 
-// advice is what the owner of a Provider should look at after a failed send, empty where there is nothing to be done but wait.
+// advice returns the advice for the Provider's owner after a failed send, empty where only waiting helps.
 func advice(e *event.Error) string {
 	for _, a := range byReason {
 		if strings.HasPrefix(e.Reason, a.reason) {

@@ -11,8 +11,8 @@ import (
 	"notifier/internal/event"
 )
 
-// TestADeliveryIsTriedForAsLongAsMaxAge fails when expiry has another age, when one that was replayed is as old as its event, or when the
-// reason tells another time.
+// TestADeliveryIsTriedForAsLongAsMaxAge fails when expiry uses another age, when a replayed delivery is as old as its event, or when the
+// reason names another time.
 func TestADeliveryIsTriedForAsLongAsMaxAge(t *testing.T) {
 	for name, replayed := range map[string]bool{"of a new event": false, "that was replayed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestADeliveryIsTriedForAsLongAsMaxAge(t *testing.T) {
 					d.Routed, d.Replayed, d.Replays, d.Reschedules = began.Add(-time.Hour), began, 1, 1
 				}
 				w.bus.publish(d)
-				// One that was never tried itself: it waits behind the first.
+				// This delivery was never tried itself: it waits behind the first.
 				behind := w.delivery("chat", "app")
 				w.bus.publish(behind)
 				_, stop := w.run()
@@ -53,7 +53,7 @@ func TestADeliveryIsTriedForAsLongAsMaxAge(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForAFailingDestinationDiesOnTime fails when putBack leaves on the schedule for longer than it lives what was never tried.
+// TestWhatWaitsForAFailingDestinationDiesOnTime fails when putBack leaves an untried delivery on the schedule beyond its lifetime.
 func TestWhatWaitsForAFailingDestinationDiesOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -69,7 +69,7 @@ func TestWhatWaitsForAFailingDestinationDiesOnTime(t *testing.T) {
 		if n := len(w.bus.deadLetters()); n != 0 {
 			t.Errorf("%d died too early", n)
 		}
-		wait(30 * time.Second) // one that was tried lives from then on
+		wait(30 * time.Second) // the lifetime of a tried delivery begins with its first attempt
 		stop()
 		if n := len(w.bus.deadLetters()); n != 100 || !w.bus.empty() {
 			t.Errorf("%d died", n)

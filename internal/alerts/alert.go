@@ -45,22 +45,22 @@ type Alert struct {
 	*extras              // never nil
 
 	suspended bool
-	// inert says that the spec is not served at all, whatever it asks for.
+	// inert says that the spec is not served at all.
 	inert      bool
 	errorsOnly bool
 	sources    []Source
 	// seen is when the Table first had an Alert of this UID, by this process's clock.
 	seen time.Time
 
-	// conflictTold is when a metadata conflict was last reported, in Unix nanoseconds: one event in a minute says enough.
+	// conflictTold is when a metadata conflict was last reported, in Unix nanoseconds. One report in a minute is enough.
 	conflictTold atomic.Int64
 }
 
-// extras is what few Alerts have. All others share noExtras.
+// extras are the fields that only a few Alerts use. All others share noExtras.
 type extras struct {
-	// Denied are the sources that name another namespace and are therefore not served (invariant E1).
+	// Denied are the sources that name another namespace. They are not served (invariant E1).
 	Denied []Source
-	// Unserved says which patterns are beyond a bound and not served, empty for none.
+	// Unserved names the patterns that are beyond a bound and not served, empty for none.
 	Unserved string
 
 	include, exclude []pattern
@@ -70,7 +70,7 @@ type extras struct {
 
 var noExtras extras
 
-// share has an Alert that is compiled share noExtras if it has none of its own.
+// share replaces the extras of a compiled Alert by noExtras if they are empty.
 func (a *Alert) share() {
 	x := a.extras
 	if len(x.Denied)+len(x.Unserved)+len(x.include)+len(x.exclude)+len(x.metadata)+len(x.summary) == 0 {
@@ -81,9 +81,9 @@ func (a *Alert) share() {
 // Key is "namespace/name".
 func (a *Alert) Key() string { return a.Namespace + "/" + a.Name }
 
-// youngerThan reports whether the Alert was made after a time, as far as the second of its creation and both clocks, the API server's
-// and this process's, say so. What was accepted before an Alert was made is not for it: its namespace may have been another tenant's
-// (invariant E1).
+// youngerThan reports whether the Alert was made after a time. Both the second of its creation and the time at which this process first
+// saw it must be later: the first is by the API server's clock, the second by this process's. An event that was accepted before an Alert
+// was made is not for it: its namespace may have been another tenant's (invariant E1).
 func (a *Alert) youngerThan(accepted time.Time) bool {
 	return a.Created.After(accepted) && a.seen.After(accepted) && !accepted.IsZero()
 }
@@ -93,8 +93,8 @@ func (a *Alert) wants(severity string) bool {
 	return !a.errorsOnly || severity == event.SeverityError
 }
 
-// admits applies inclusion and exclusion to a message that was clipped to maxText. When the meter runs out, exact is false
-// and the event is taken unless an exclusion was already seen to match: an unfiltered notification is better than a lost one.
+// admits applies inclusion and exclusion to a message that was clipped to maxText. When the meter runs out, exact is false and the event
+// is taken, unless an exclusion matched before: an unfiltered notification is better than a lost one.
 func (a *Alert) admits(text string, m *meter) (r ruling, exact bool) {
 	if len(a.include)+len(a.exclude) == 0 {
 		return ruledTaken, true
@@ -110,7 +110,7 @@ func (a *Alert) admits(text string, m *meter) (r ruling, exact bool) {
 	return ruledTaken, exact && ended
 }
 
-// conflictDue reports, at most once a minute, that a metadata conflict may be told.
+// conflictDue reports whether a metadata conflict may be reported: at most once a minute.
 func (a *Alert) conflictDue(now time.Time) bool {
 	last := a.conflictTold.Load()
 	return now.UnixNano()-last >= int64(time.Minute) && a.conflictTold.CompareAndSwap(last, now.UnixNano())

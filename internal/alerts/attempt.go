@@ -15,14 +15,14 @@ import (
 const (
 	// busTimeout bounds one call of the bus.
 	busTimeout = 2 * time.Second
-	// A call of the bus that failed is tried again after busGap, doubling up to maxBusGap.
+	// A failed call of the bus is tried again after busGap, doubling up to maxBusGap.
 	busGap    = 200 * time.Millisecond
 	maxBusGap = 2 * time.Second
-	// askAgain is when a delivery is tried again whose history could not be read.
+	// askAgain is the pause before a delivery is tried again if the history could not be read.
 	askAgain = time.Second
 )
 
-// action is what becomes of a delivery.
+// action is the next step for a delivery.
 type action int
 
 const (
@@ -30,29 +30,29 @@ const (
 	record                      // sent
 	toDeadLetters               // to the dead letters
 	reschedule                  // to the schedule
-	drop                        // nothing to be done any more
+	drop                        // needs nothing any more
 	again                       // stays in memory
 )
 
-// verdict is what an attempt, or the lack of one, comes to.
+// verdict is the decision about a delivery after an attempt, or without one.
 type verdict struct {
 	action action
-	// at is when a rescheduled delivery comes back or one that stays is tried again.
+	// at is when a rescheduled delivery is handed out, or a delivery that stays in memory is tried again.
 	at time.Time
-	// onSchedule says that it waits on the schedule until it is recalled.
+	// onSchedule says that the delivery waits on the schedule until it is recalled.
 	onSchedule bool
-	// label and reason say why.
+	// label and reason give the cause.
 	label, reason string
-	// outcome is for the metrics.
+	// outcome is the word for the metrics.
 	outcome string
-	// began and took are of the attempt, zero when there was none.
+	// began and took are the attempt's start and duration, zero when there was none.
 	began time.Time
 	took  time.Duration
 }
 
-// attempt is what the queue learns from one.
+// attempt is the result of one attempt, for the queue.
 type attempt struct {
-	// made is false if nothing was sent, or the send was cut off by the drain.
+	// made is false if nothing was sent, or if the drain cut the send off.
 	made bool
 	err  *event.Error
 	took time.Duration
@@ -61,11 +61,11 @@ type attempt struct {
 // errPanic marks a Sender that panicked.
 var errPanic = errors.New("sender panicked")
 
-// try sends a delivery unless it was sent before. It owns the item's delivery meanwhile.
+// try sends a delivery unless it was sent before. Until it returns, the item's delivery belongs to it.
 func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict, attempt) {
 	d := &it.d
 	if d.ProviderUID == "" && !dest.takes(notification(d)) {
-		// The router drops these when it knows the Provider.
+		// The router drops such deliveries when it knows the Provider.
 		return verdict{action: drop, outcome: outcomeSkipped}, attempt{}
 	}
 	if !it.unsent && !it.fresh() {
@@ -106,12 +106,12 @@ func (s *shard) wasSent(work context.Context, d *event.Delivery) (bool, error) {
 	return s.History.WasSent(ctx, d)
 }
 
-// send makes one attempt, which its Sender bounds. A panic is a failure like another, but for its label: a Sender must not take the process
-// down.
+// send makes one attempt, which its Sender bounds. A panic fails the attempt, under a label of its own: a Sender must not end the
+// process.
 func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			// The value may quote what the sender worked on; the stack holds no values.
+			// The value may quote the sender's input; the stack holds no values.
 			s.log.Error("sender panicked", "type", dest.Type, "namespace", d.Namespace, "provider", d.Provider,
 				"value", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			err = event.NewError(event.Retry, labelPanic, "internal error in the sender", errPanic)
@@ -120,14 +120,15 @@ func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination)
 	return dest.Sender.Send(work, notification(d))
 }
 
-// notification is what a destination is sent of a delivery.
+// notification returns the notification that a destination gets for a delivery.
 func notification(d *event.Delivery) provider.Notification {
 	return provider.Notification{
 		Event: d.Event, Authored: d.Authored, DeliveryID: d.ID, Replayed: d.Replays > 0, Alert: d.Alert, AlertUID: d.AlertUID,
 	}
 }
 
-// judge decides what follows a failed attempt, writes it into d and tells the Alert's owner.
+// judge decides the next step after a failed attempt and writes the attempt into d. After the first attempt it also records a Kubernetes
+// Event for the Alert's owner.
 func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time.Time) verdict {
 	d.Attempts++
 	if d.FirstAttempt.IsZero() {
@@ -161,7 +162,7 @@ func (s *Deliverer) recordFailure(d *event.Delivery, reason string) {
 		fmt.Sprintf("notification about %s to Provider %s: %s", d.Event.InvolvedObject, d.Provider, reason))
 }
 
-// conclude carries a verdict out, and returns what has the loop take in the result.
+// conclude carries a verdict out, and returns the function with which the loop takes in the result.
 func (s *shard) conclude(work context.Context, it *item, dest *Destination, v verdict) (end func()) {
 	stored := s.store(work, it, v)
 	if stored {
@@ -170,8 +171,8 @@ func (s *shard) conclude(work context.Context, it *item, dest *Destination, v ve
 	return func() { s.concluded(work, it, v, stored) }
 }
 
-// store puts an outcome on the bus, as long as it takes, and only then ends the hold on the message. It reports false if the
-// drain came first: then nobody knows of the outcome and the message must come again.
+// store puts an outcome on the bus, for as long as that takes, and only then acknowledges the message. It reports false if the drain came
+// first: then the outcome is unknown and the bus must hand the message out again.
 func (s *shard) store(work context.Context, it *item, v verdict) bool {
 	it.awaitSpill()
 	d := &it.d
@@ -192,19 +193,19 @@ func (s *shard) store(work context.Context, it *item, v verdict) bool {
 		return false
 	}
 	if v.action != record && work.Err() != nil {
-		return false // there may be many, and whoever gets them next decides as well
+		return false // there may be many, and the next owner decides as well
 	}
 	if !s.persist(work, d.Namespace, write) {
 		return false
 	}
 	if it.recalled && v.action != reschedule {
-		return s.persist(work, d.Namespace, it.acker.Ack) // nobody hands it out again before its lifetime ends
+		return s.persist(work, d.Namespace, it.acker.Ack) // the bus does not hand it out again before its lifetime ends
 	}
 	s.done(work, it.acker)
 	return true
 }
 
-// persist calls the bus until it has done what it is asked for a namespace, or the drain has cut the work off.
+// persist calls the bus until a write succeeds, or the drain has ended work. The namespace is for the log.
 func (s *shard) persist(work context.Context, namespace string, write func(context.Context) error) bool {
 	for gap := busGap; ; gap = min(2*gap, maxBusGap) {
 		ctx, cancel := busContext(work)
@@ -223,8 +224,8 @@ func (s *shard) persist(work context.Context, namespace string, write func(conte
 	}
 }
 
-// done ends the hold on a message. If the bus does not hear of it, the message comes again and its twin on the schedule or its
-// record in the history tells what became of it.
+// done acknowledges a message. If the bus does not receive the acknowledgement, it hands the message out again. The outcome is then known
+// from the copy on the schedule or the record in the history.
 func (s *shard) done(work context.Context, m event.Acker) {
 	ctx, cancel := busContext(work)
 	defer cancel()
@@ -234,7 +235,7 @@ func (s *shard) done(work context.Context, m event.Acker) {
 	}
 }
 
-// busContext bounds a call of the bus by time alone: an outcome is still stored when the sends have been cut off.
+// busContext bounds a call of the bus by time alone: an outcome is stored even after the sends were cut off.
 func busContext(work context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(work), busTimeout)
 }

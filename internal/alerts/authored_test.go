@@ -8,8 +8,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when an object's annotation or a controller's metadata passes for what the Alert's author wrote, by having a key of it, when the
-// author's own does not, and when the delivery does not carry it.
+// Fails when an object's annotation or a controller's metadata counts as written by the Alert's author because it has a key of the
+// author's. It also fails when the author's own metadata does not count, or when the delivery does not carry it.
 func TestADeliveryKnowsWhatTheAlertsAuthorWrote(t *testing.T) {
 	r := newRouted(t)
 	r.put(t, spec(func(s *AlertSpec) {

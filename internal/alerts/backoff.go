@@ -8,23 +8,23 @@ import (
 	"notifier/internal/event"
 )
 
-// When failed deliveries are tried again.
+// The times at which failed deliveries are tried again.
 const (
 	firstGap = 2 * time.Second
 	// steadyGap, with jitter, is at most a minute.
 	steadyGap = 50 * time.Second
-	// slowAfter is when gaps begin to grow beyond steadyGap, by an eighth of the time since; slowestGap is where they end.
+	// slowAfter is the age from which gaps grow beyond steadyGap, by an eighth of the time since. slowestGap is the longest gap.
 	slowAfter  = time.Hour
 	slowestGap = 500 * time.Second
-	// maxRetryAfter clamps what a destination may ask for: it is outside input, and a wrong number must not silence a tenant.
+	// maxRetryAfter clamps a destination's Retry-After: it is outside input, and a wrong number must not silence a tenant.
 	maxRetryAfter = 5 * time.Minute
 	jitterShare   = 0.2
-	// maxPanics is the attempt at which a Sender's panic is no longer taken for bad luck.
+	// maxPanics is the attempt at which a Sender's panic becomes a permanent failure.
 	maxPanics = 3
 )
 
-// retryGap is the time from the n-th failed attempt to the next, without jitter; n counts from one, age is the time since the
-// first attempt.
+// retryGap returns the time from the n-th failed attempt to the next, without jitter. n counts from one; age is the time since the first
+// attempt.
 func retryGap(n int, age time.Duration) time.Duration {
 	if age >= slowAfter {
 		return min(steadyGap+(age-slowAfter)/8, slowestGap)
@@ -35,7 +35,7 @@ func retryGap(n int, age time.Duration) time.Duration {
 	return firstGap << max(0, n-1)
 }
 
-// jitter spreads d over ±20 %, so that what failed together does not return together.
+// jitter spreads d over ±20 %, so that deliveries that failed together are tried at different times.
 func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 - jitterShare + 2*jitterShare*rand.Float64()))
 }
@@ -43,11 +43,11 @@ func jitter(d time.Duration) time.Duration {
 // DefaultMaxAge is how long a delivery is tried.
 const DefaultMaxAge = 24 * time.Hour
 
-// retryAt is when a delivery whose Attempts-th attempt has failed is tried again, last at the latest.
+// retryAt returns when to try a delivery again after its Attempts-th attempt failed, last at the latest.
 func retryAt(d *event.Delivery, retryAfter time.Duration, now, last time.Time) time.Time {
 	gap := jitter(retryGap(d.Attempts, now.Sub(d.FirstAttempt)))
 	if asked := clampRetryAfter(retryAfter); asked > gap {
-		// Never early, since the destination counts that against its caller.
+		// The retry is never early, since the destination counts that against its caller.
 		gap = asked + time.Duration(rand.Int64N(int64(time.Second)))
 	}
 	at := now.Add(gap)
@@ -59,8 +59,8 @@ func retryAt(d *event.Delivery, retryAfter time.Duration, now, last time.Time) t
 
 func clampRetryAfter(d time.Duration) time.Duration { return max(0, min(d, maxRetryAfter)) }
 
-// expiry is when a delivery ends as a dead letter if it could not be sent: MaxAge after its first attempt, or without one after it was
-// routed or last replayed.
+// expiry returns when an unsent delivery ends as a dead letter: MaxAge after its first attempt. Without an attempt it is MaxAge after it
+// was routed or last replayed.
 func (o *DelivererOptions) expiry(d *event.Delivery) time.Time {
 	began := d.FirstAttempt
 	if began.IsZero() {
@@ -69,7 +69,7 @@ func (o *DelivererOptions) expiry(d *event.Delivery) time.Time {
 	return began.Add(o.MaxAge)
 }
 
-// expired is the reason of a delivery that could not be sent in its lifetime, with what its last attempt failed with, if anything.
+// expired returns the reason of a delivery that was not sent in its lifetime, with the reason of its last failure, if there is one.
 func (o *DelivererOptions) expired(last string) string {
 	reason := "expired: not delivered within " + inWords(o.MaxAge)
 	if last != "" {
@@ -78,7 +78,7 @@ func (o *DelivererOptions) expired(last string) string {
 	return reason
 }
 
-// inWords is a duration in its largest unit that leaves no rest.
+// inWords returns a duration in the largest unit that divides it.
 func inWords(d time.Duration) string {
 	for _, unit := range []struct {
 		name string

@@ -3,24 +3,24 @@ package alerts
 import "time"
 
 const (
-	// breakerTrips is how many retryable failures in a row open a breaker.
+	// breakerTrips is the number of retryable failures in a row that opens a breaker.
 	breakerTrips = 5
 	firstOpen    = 5 * time.Second
-	// longestOpen, with jitter, keeps the promise of a probe within 30 seconds.
+	// longestOpen, with jitter, keeps probes at most 30 seconds apart.
 	longestOpen = 25 * time.Second
 )
 
-// breaker keeps a destination that fails from being sent to. While it is open, one probe at a time is let through, each
-// after a pause that doubles up to longestOpen; the first success closes it. The zero value is closed.
+// breaker limits the sends to a destination that fails. While it is open it admits one probe at a time, each after a pause that doubles
+// up to longestOpen. The first success closes it. The zero value is closed.
 type breaker struct {
 	failures int
-	opened   int // how often in a row; zero while closed
+	opened   int // times in a row; zero while closed
 	until    time.Time
 }
 
 func (b *breaker) open() bool { return b.opened > 0 }
 
-// concurrency is how many sends may be under way at a time.
+// concurrency returns how many sends may be under way at a time.
 func (b *breaker) concurrency(now time.Time) int {
 	switch {
 	case !b.open():
@@ -32,7 +32,7 @@ func (b *breaker) concurrency(now time.Time) int {
 	}
 }
 
-// success says that the destination answered, and reports whether that closed the breaker.
+// success records that the destination answered, and reports whether that closed the breaker.
 func (b *breaker) success() bool {
 	closed := b.open()
 	*b = breaker{}
@@ -44,7 +44,7 @@ func (b *breaker) failure(now time.Time) bool {
 	b.failures++
 	switch {
 	case b.open() && now.Before(b.until):
-		// A send from before it opened.
+		// The send began before the breaker opened.
 		return false
 	case !b.open() && b.failures < breakerTrips:
 		return false

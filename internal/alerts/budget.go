@@ -9,19 +9,19 @@ import (
 	"notifier/internal/fair"
 )
 
-// Shares of time that the patterns of one namespace, and of all, may take from the one goroutine that routes. They bound
-// what a tenant can do to the others: whatever its patterns and messages are, it delays an event of another namespace by
-// at most eventTime at once and slows the route by at most namespaceTime in window; all such tenants together leave half of it.
+// Shares of time that the patterns of one namespace, and of all together, may take from the one goroutine that routes. They bound the
+// cost of a tenant to the others, for any patterns and messages. It delays an event of another namespace by at most eventTime at once,
+// and slows the route by at most namespaceTime in window. All such tenants together leave half of the route's time.
 const (
 	budgetWindow  = 10 * time.Second
 	namespaceTime = 2 * time.Second
 	allTime       = 5 * time.Second
-	// modestTime is what a namespace may still take when allTime is spent: who needs no more is not among the causes.
+	// modestTime is the time that a namespace may still take when allTime is spent: a namespace that needs no more is not among the causes.
 	modestTime = 50 * time.Millisecond
 	eventTime  = 500 * time.Millisecond
 )
 
-// maxOverspent bounds the Alerts that are remembered as over budget; more of them are served alike but not reported.
+// maxOverspent bounds the Alerts that are remembered as over budget. Further ones are served alike but not reported.
 const maxOverspent = 1000
 
 // budget accounts the time spent on patterns, and remembers the Alerts whose patterns took too long.
@@ -31,7 +31,7 @@ type budget struct {
 
 	mu    sync.Mutex
 	start time.Time
-	// over are the Alerts cut short in this window, was those reported earlier and not yet reported well.
+	// over are the Alerts cut short in this window. was are those reported earlier and not yet reported well.
 	over, was map[string]*Alert
 }
 
@@ -40,7 +40,7 @@ func newBudget(clock func() time.Time) *budget {
 	return budgetOf(fair.ShareOptions{Window: budgetWindow, Namespace: namespaceTime, Total: allTime, Reserve: modestTime}, clock)
 }
 
-// explainPart is the part of what the router may take that explanations may, beside it.
+// explainPart divides the router's budget: explanations may take that part of it, in addition to the router's own.
 const explainPart = 4
 
 // newExplaining returns the budget of explanations.
@@ -73,7 +73,7 @@ func (m *meter) exhausted() bool {
 	return m.done
 }
 
-// end accounts what the matching took.
+// end charges the time that the matching took to the namespace, and returns it.
 func (m *meter) end() time.Duration {
 	if m.started.IsZero() {
 		return 0
@@ -83,7 +83,7 @@ func (m *meter) end() time.Duration {
 	return took
 }
 
-// cut notes that an Alert's patterns were cut short, and reports whether that is news.
+// cut records that an Alert's patterns were cut short, and reports whether that is news.
 func (b *budget) cut(a *Alert) bool {
 	key := a.Key()
 	b.mu.Lock()
@@ -99,8 +99,8 @@ func (b *budget) cut(a *Alert) bool {
 	return true
 }
 
-// turn begins a new window if the old one is over, and returns the Alerts that were cut short before and stayed within their
-// budget for a whole window since.
+// turn begins a new window if the old one is over. It returns the Alerts that were cut short before and have since stayed within their
+// budget for a whole window.
 func (b *budget) turn() []*Alert {
 	now := b.clock()
 	b.mu.Lock()

@@ -12,22 +12,24 @@ import (
 	"notifier/internal/event"
 )
 
-// TestE5ABurstIsGivenUpOnlyWhereItIsNotTaken is E5 of more events at once than a Provider's share has room for, beside one that fills its
-// own. Fails when enforceShare counts what is direct, gives that up for the rest, or gives up nothing, and when excess ignores perProvider.
+// TestE5ABurstIsGivenUpOnlyWhereItIsNotTaken is E5 for a burst of events beyond a Provider's share, beside a Provider that fills its own
+// share. Fails when enforceShare counts direct deliveries, gives them up for the rest, or gives up nothing, or when excess ignores
+// perProvider.
 func TestE5ABurstIsGivenUpOnlyWhereItIsNotTaken(t *testing.T) {
 	t.Parallel()
 	const quota, share = 40, 20
 	for name, tc := range map[string]struct {
 		dest  *Destination
 		burst int
-		// safe is how many of the burst, from its beginning, memory has room for, and soon how many of the rest are given up soon.
+		// safe is the number of deliveries at the beginning of the burst for which memory has space. soon is how many of the rest are given up
+		// soon.
 		safe, soon int
-		// least and most are how many are given up in the end.
+		// least and most bound the number given up in the end.
 		least, most int
 	}{
 		"taken at once": {takesIn(50 * time.Millisecond), 60, 60, 0, 0, 0},
 		"taken in time": {takesIn(time.Second), 60, 60, 0, 0, 0},
-		// The rest is put on the schedule after half a minute and given up within another, when 8 to 24 were taken.
+		// The rest is put on the schedule after half a minute and given up within another, when 8 to 24 were sent.
 		"taken slowly": {takesIn(20 * time.Second), 60, 60, 0, 60 - share - 24, 60 - share - 8},
 		"more than memory has room for": {
 			takesIn(20 * time.Second), 300, unknownDepth, 300 - unknownDepth - share, 300 - share - 24, 300 - share - 8,
@@ -84,7 +86,7 @@ func givenUp(w *world, name string) (orders []uint64) {
 	return orders
 }
 
-// takesIn is a Destination that takes everything, each in a time.
+// takesIn returns a Destination that accepts every notification after d.
 func takesIn(d time.Duration) *Destination {
 	return &Destination{Sender: sendFunc(func(context.Context, provider.Notification) error {
 		pass(d)

@@ -8,19 +8,19 @@ import (
 	"notifier/internal/patterns"
 )
 
-// Bounds on what one Alert may ask of the router. Metadata is bounded because it is copied into every delivery, which has to fit
-// into a message on the bus.
+// Bounds on the cost of one Alert to the router. Metadata is bounded because it is copied into every delivery, which must fit into a
+// message on the bus.
 const (
 	maxPatterns = 256      // of both lists
 	maxMetadata = 16 << 10 // bytes of keys and values together
-	maxSummary  = 255      // characters; so the API says
+	maxSummary  = 255      // characters, as in the API
 )
 
-// MaxSources is how many event sources of one Alert are served, the first ones: more would make its owner's events and edits cost more
-// than other tenants' can wait for.
+// MaxSources is how many event sources of one Alert are served, the first ones. The events and edits of an owner with more would delay
+// other tenants too long.
 const MaxSources = 1024
 
-// PatternError says which pattern of an Alert does not compile.
+// PatternError names a pattern of an Alert that does not compile.
 type PatternError struct {
 	// List is the field, "inclusionList" or "exclusionList", Index the pattern's place in it.
 	List  string
@@ -32,21 +32,21 @@ func (e *PatternError) Error() string {
 	return fmt.Sprintf("spec.%s[%d]: %v", e.List, e.Index, e.Err)
 }
 
-// Unwrap returns what is wrong with the pattern.
+// Unwrap returns the fault of the pattern.
 func (e *PatternError) Unwrap() error { return e.Err }
 
-// LimitError says what of a spec is beyond a bound, so that the Alert cannot do what it says.
+// LimitError names the part of a spec that is beyond a bound, so that the Alert cannot work as specified.
 type LimitError string
 
 func (e LimitError) Error() string { return string(e) }
 
-// Compile checks a spec and prepares it for matching. The error joins all that is wrong with it, each fault of a pattern as a
-// *PatternError. Sources that name another namespace are no error: they are in Alert.Denied and the others work. Nor is it one to have
-// more than MaxSources: the others are ignored.
+// Compile checks a spec and prepares it for matching. The error joins all faults of the spec, each fault of a pattern as a *PatternError.
+// Sources that name another namespace are no error: they are in Alert.Denied and the others work. Sources beyond MaxSources are no error
+// either: they are ignored.
 //
-// Of too many patterns to include the first are served, which sends less than the spec asks for, and Alert.Unserved says so. An exclusion
-// that is beyond a bound is a LimitError: without it the Alert would send what its author wants kept back, and nobody can take back
-// what was sent.
+// If there are too many patterns to include, the first are served and Alert.Unserved names the bound: the Alert sends less than its spec
+// asks for. An exclusion beyond a bound is a LimitError: without it the Alert would send notifications that its author excludes, and a
+// sent notification cannot be taken back.
 func Compile(spec AlertSpec) (*Alert, error) {
 	a := existing(spec)
 	errs := []error{a.setSeverity(spec.Severity), a.setSources(spec.Sources)}
@@ -62,8 +62,8 @@ func Compile(spec AlertSpec) (*Alert, error) {
 	return a, nil
 }
 
-// Inert is an Alert that exists but matches nothing, for the Table when a spec does not compile and no earlier one is known:
-// what was routed for the Alert before is then still delivered rather than ended as OwnerGone.
+// Inert returns an Alert that exists but matches nothing. It is for the Table when a spec does not compile and no earlier one is known.
+// Deliveries that were routed for the Alert before are then still sent instead of ended as OwnerGone.
 func Inert(spec AlertSpec) *Alert {
 	a := existing(spec)
 	a.suspended, a.inert = true, true
@@ -99,7 +99,7 @@ func (a *Alert) setSources(sources []Source) error {
 		case s.Namespace != "" && s.Namespace != a.Namespace:
 			a.Denied = append(a.Denied, s)
 		default:
-			// The caller's map may belong to an informer's cache; a nil one must stay nil, since it asks for no labels.
+			// The caller's map may belong to an informer's cache. A nil map must stay nil, since it asks for no labels.
 			s.MatchLabels = maps.Clone(s.MatchLabels)
 			a.sources = append(a.sources, s)
 		}
@@ -122,7 +122,7 @@ func (a *Alert) setMetadata(spec AlertSpec) error {
 	return nil
 }
 
-// setPatterns compiles the exclusions first, since all of them count, and then as many inclusions as there is room for.
+// setPatterns compiles the exclusions first, since all of them count, and then as many inclusions as the bounds allow.
 func (a *Alert) setPatterns(inclusion, exclusion []string) error {
 	room := patternRoom{maxPatterns, programs}
 	excluding, left, faults := room.compile("exclusionList", exclusion)
@@ -147,11 +147,11 @@ func (a *Alert) setPatterns(inclusion, exclusion []string) error {
 	return errors.Join(append(more, faults...)...)
 }
 
-// patternRoom is what an Alert may still have compiled.
+// patternRoom is the remaining capacity of an Alert for patterns.
 type patternRoom struct{ patterns, instructions int }
 
-// compile compiles a list as far as there is room, and returns for how many there was none, and the faults of the others. A pattern at
-// fault takes the room of one of its length that is not: it was parsed as well.
+// compile compiles a list as far as there is capacity. It returns the number of patterns left out, and the faults of the others. A faulty
+// pattern is charged as a valid one of its length: it was parsed as well.
 func (r *patternRoom) compile(list string, expressions []string) (compiled []pattern, left int, faults []error) {
 	for i, expr := range expressions {
 		if r.patterns == 0 {

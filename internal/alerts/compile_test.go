@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tooLong is a pattern beyond the bound on one.
+// tooLong is a pattern beyond the bound on one pattern.
 var tooLong = strings.Repeat("a", 8<<10+1)
 
 func spec(change func(*AlertSpec)) AlertSpec {
@@ -80,8 +80,8 @@ func TestABadSpecIsAnErrorThatNamesThePlace(t *testing.T) {
 	}
 }
 
-// Fails when the two lists are counted each on its own or another than the first is served, when an inclusion that is not served is not told,
-// and when all are served whatever they cost.
+// Fails when each list is counted on its own, when other patterns than the first are served, when an unserved inclusion is not reported,
+// or when all are served regardless of their cost.
 func TestOfTooManyInclusionsTheFirstAreServed(t *testing.T) {
 	numbered := func(n int) []string {
 		list := make([]string, n)
@@ -116,7 +116,7 @@ func TestOfTooManyInclusionsTheFirstAreServed(t *testing.T) {
 	}
 }
 
-// T6: fails when patterns at fault cost nothing: those of one Alert could take gigabytes to parse.
+// T6: fails when faulty patterns cost nothing: those of one Alert could take gigabytes to parse.
 func TestPatternsAtFaultTakeRoomAsWell(t *testing.T) {
 	bad := strings.Repeat(`\pL`, 8<<10/3)
 	list := slices.Repeat([]string{bad}, 200)
@@ -179,7 +179,7 @@ func TestMessagesAreClippedByCharacters(t *testing.T) {
 	}
 }
 
-// ticking is a clock that moves at every look.
+// ticking is a clock that advances at every look.
 type ticking struct {
 	now  time.Time
 	step time.Duration
@@ -190,7 +190,7 @@ func (c *ticking) look() time.Time {
 	return c.now
 }
 
-// Fails when the meter is not asked while a match is under way, or when what was cut short counts as no match.
+// Fails when the meter is not checked during a match, or when a match that was cut short counts as no match.
 func TestAMatchThatTakesTooLongIsCutShortAndPasses(t *testing.T) {
 	clock := &ticking{now: time.Unix(0, 0), step: 10 * time.Millisecond}
 	text := strings.Repeat("x", maxText)
@@ -218,8 +218,8 @@ func TestAMatchThatTakesTooLongIsCutShortAndPasses(t *testing.T) {
 	}
 }
 
-// Events are matched at the same time: none of what is spent passes before the last of it. Fails when each event has its eventTime whatever
-// was spent, when all namespaces together have no bound, or when one pays for the others.
+// Events are matched at the same time: no spent time expires before the last of them. Fails when each event has its full eventTime, when
+// all namespaces together have no bound, or when one namespace pays for the others.
 func TestT6OneNamespaceCannotSpendTheOthersTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := &ticking{now: time.Unix(0, 0)}
@@ -254,7 +254,7 @@ func TestT6OneNamespaceCannotSpendTheOthersTime(t *testing.T) {
 	})
 }
 
-// TestTheWorstPatternIsStopped measures real time: the dearest pattern that compiles, on the dearest text.
+// TestTheWorstPatternIsStopped measures real time: the most expensive pattern that compiles, on the most expensive text.
 func TestTheWorstPatternIsStopped(t *testing.T) {
 	worst, err := compilePattern(strings.Repeat(`(?:[ж-яЖ]{1,30}){1,32}`, 8) + `[ж-я]{1,100}\d`)
 	if err != nil {
@@ -274,7 +274,7 @@ func TestTheWorstPatternIsStopped(t *testing.T) {
 	}
 }
 
-// Fails when every Alert of a large cluster has room of its own for what few have, or shares what it has itself.
+// Fails when every Alert of a large cluster has memory of its own for rare fields, or shares fields that it sets itself.
 func TestAnAlertWithoutExtrasHasNoRoomForThem(t *testing.T) {
 	plain := compiled(t, AlertSpec{Namespace: "team-a", Name: "plain", Provider: "chat", Sources: []Source{{Kind: "Kustomization", Name: "*"}}})
 	if plain.extras != &noExtras {

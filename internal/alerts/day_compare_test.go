@@ -11,10 +11,10 @@ import (
 	"notifier/internal/event"
 )
 
-// atOnce is how long after its event a message has reached a healthy destination at the latest: a push is sent eight at a time.
+// atOnce is the longest time from an event to its message at a healthy destination: a push is sent eight at a time.
 const atOnce = time.Second
 
-// told is what the status of an Alert or a Provider, and the Kubernetes Events on it, say of deliveries.
+// told has the counts in the status of an Alert or a Provider, and the number of Kubernetes Events on it.
 type told struct{ Delivered, GivenUp, Waiting, Dead, Events int }
 
 // dayHealth is the reason of each Provider's health. The unsupported one has none: its Ready condition says why.
@@ -22,7 +22,7 @@ var dayHealth = map[string]string{
 	"healthy": ReasonDelivered, "hanging": ReasonBreakerOpen, "unready": ReasonProviderNotReady, "witness": ReasonDelivered,
 }
 
-// compare checks that every event is accounted for. reasons are those for which each broken Provider's are given up.
+// compare checks that every event is accounted for. reasons are the expected reasons of each broken Provider's dead letters.
 func (d *day) compare(when string, reasons map[string][]string) {
 	d.t.Helper()
 	d.allSent(when, "team-a", "healthy", d.healthy)
@@ -34,7 +34,7 @@ func (d *day) compare(when string, reasons map[string][]string) {
 		if got := slices.Sorted(maps.Keys(counted)); !slices.Equal(got, why) {
 			d.t.Errorf("%s, %s: given up for %v, want %v", when, name, got, why)
 		}
-		if !maps.Equal(letters, counted) && name != "unsupported" { // of whose events nothing is kept
+		if !maps.Equal(letters, counted) && name != "unsupported" { // its events are not kept
 			d.t.Errorf("%s, %s: the metric counts %v, the dead letters are %v", when, name, counted, letters)
 		}
 		givenUp := sum(counted)
@@ -45,8 +45,8 @@ func (d *day) compare(when string, reasons map[string][]string) {
 	}
 }
 
-// allSent checks that a Provider was sent every event of its namespace at once, those of each object in order and each once, and that no
-// more is said of it and of its Alert.
+// allSent checks that a Provider was sent every event of its namespace at once, in order per object and each once. It also checks that
+// nothing else is reported of the Provider and its Alert.
 func (d *day) allSent(when, namespace, name string, dest *sink) {
 	d.t.Helper()
 	want, got, accepted := map[string][]string{}, map[string][]string{}, map[string]time.Time{}
@@ -78,7 +78,7 @@ func (d *day) allSent(when, namespace, name string, dest *sink) {
 	d.saidOf(when, name, told{Delivered: all})
 }
 
-// sendable is when an event can have been sent that was accepted at a time: each is tried again within a minute of a restart.
+// sendable returns when an event that was accepted at a time can have been sent: each is tried again within a minute of a restart.
 func (d *day) sendable(accepted time.Time) time.Time {
 	began := accepted.Add(-(accepted.Sub(d.began) % restartEvery)).Add(restartAt)
 	up := began.Add(restartTakes + time.Minute)
@@ -88,7 +88,7 @@ func (d *day) sendable(accepted time.Time) time.Time {
 	return up
 }
 
-// saidOf checks what was last told of a Provider and of its Alert, which have the same deliveries.
+// saidOf checks the last report of a Provider and of its Alert, which have the same deliveries.
 func (d *day) saidOf(when, name string, want told) {
 	d.t.Helper()
 	namespace := "team-a"
@@ -118,7 +118,7 @@ func (d *day) saidOf(when, name string, want told) {
 	}
 }
 
-// eventsOf counts the Kubernetes Events on an object that say that a delivery was given up.
+// eventsOf counts the Kubernetes Events on an object about a delivery that was given up.
 func (d *day) eventsOf(kind, namespace, name string) (n int) {
 	on := kind + "/" + namespace + "/" + name + " "
 	for _, e := range d.notes.recorded() {
@@ -129,7 +129,7 @@ func (d *day) eventsOf(kind, namespace, name string) (n int) {
 	return n
 }
 
-// counted returns what the metric counts of a Provider's type with an outcome, by reason.
+// counted returns the metric's counts of a Provider's type with an outcome, by reason.
 func (d *day) counted(name, outcome string) map[string]int {
 	d.t.Helper()
 	families, err := d.registry.Gather()
@@ -163,7 +163,7 @@ func (d *day) letters(name string) map[string]int {
 	return by
 }
 
-// waiting counts what the bus has of a Provider, once no event is open.
+// waiting counts a Provider's deliveries on the bus, once no event is open.
 func (d *day) waiting(name string) (n int) {
 	d.t.Helper()
 	if open := d.events.open(); open != 0 {
@@ -179,7 +179,7 @@ func (d *day) waiting(name string) (n int) {
 	return n
 }
 
-// written counts what was put on the schedule of a Provider's deliveries.
+// written counts the writes of a Provider's deliveries to the schedule.
 func (d *day) written(name string) (n int) {
 	for _, p := range d.bus.parkings() {
 		if p.d.Provider == name {

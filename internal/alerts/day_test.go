@@ -15,8 +15,8 @@ import (
 	"notifier/internal/event"
 )
 
-// What Flux tells of a namespace in a day: each object at every interval, and all of them together once an hour, as after a push to the
-// repository that they share, each of them twice and some once more.
+// The events of Flux about a namespace in a day: each object at every interval, and all of them together once an hour, as after a push to
+// their shared repository. Then each has two events, and some have three.
 const (
 	dayObjects = 25
 	interval   = 10 * time.Minute
@@ -26,13 +26,13 @@ const (
 	dayEvents  = int(24*time.Hour/dayStep) + 24*pushEvents
 )
 
-// dayTypes has the label of each Provider's type, by which the metric tells it apart.
+// dayTypes has the metric's label for each Provider's type.
 var dayTypes = map[string]string{
 	"healthy": "slack", "hanging": "generic", "unready": "discord", "unsupported": otherType, "witness": "msteams",
 }
 
-// hangingFor is the destination's timeout, healthyTakes how long the healthy one needs for a message. That is restarted now and then, when
-// what it does not take waits as well.
+// hangingFor is the timeout of the hanging destination. healthyTakes is the time of the healthy one for a message. The process is
+// restarted now and then, and deliveries that the healthy one has not yet accepted wait too.
 const (
 	hangingFor   = 15 * time.Second
 	healthyTakes = 50 * time.Millisecond
@@ -41,15 +41,16 @@ const (
 	restartTakes = 2 * time.Minute
 )
 
-// TestE5AHealthyProviderLosesNothingBesideBrokenOnes is E5 over a day, from the event to the outcome. Beside one whose type nobody
-// supports, one whose Secret is missing and one that hangs, a healthy Provider gets every event in order and once: at once, also of those
-// that come in numbers beyond the quota, or soon after a restart. So does one of another namespace. Of the others' every event is accounted
-// for, at the end of the day and when what waited then has expired: it waits, or it was given up, the statuses of its Alert and its Provider
-// count it, a Kubernetes Event on each tells it, and the metric counts it by its reason. What waits is not written again.
+// TestE5AHealthyProviderLosesNothingBesideBrokenOnes is E5 over a day, from the event to the outcome. A healthy Provider shares its
+// namespace with three broken ones: one is unsupported, one lacks its Secret and one hangs. The healthy one gets every event in order and
+// once: at once, even in bursts beyond the quota, or soon after a restart. So does a Provider of another namespace. Every event of the
+// broken ones is accounted for, at the end of the day and when the deliveries that waited then have expired. It waits, or it was given
+// up: then the statuses of its Alert and its Provider count it, a Kubernetes Event on each reports it, and the metric counts it by its
+// reason. A waiting delivery is not written again.
 //
-// Fails when excess does not look at perProvider, when enforceShare counts and gives up what is direct, or gives up nothing; when lost, for any
-// one label, does not note, does not record, does not count or counts another; when the router does not call Lost; when expire drops;
-// when died or lose does not count; and when putBack reschedules for an hour.
+// Fails when excess ignores perProvider; when enforceShare counts and gives up direct deliveries, or gives up nothing; when lost, for any
+// one label, omits note, record or count, or counts another; when the router does not call Lost; when expire drops; when died or lose
+// does not count; or when putBack reschedules for an hour.
 func TestE5AHealthyProviderLosesNothingBesideBrokenOnes(t *testing.T) {
 	t.Parallel()
 	for _, quota := range []int{40, 5_000} {
@@ -86,7 +87,7 @@ func TestE5AHealthyProviderLosesNothingBesideBrokenOnes(t *testing.T) {
 	}
 }
 
-// day is a play of one: the router and the deliverer over a bus.
+// day simulates a day: the router and the deliverer over a bus.
 type day struct {
 	*world
 	events           *fakeStream
@@ -94,7 +95,7 @@ type day struct {
 	// published has the events of each namespace in order.
 	published map[string][]*event.Record
 	began     time.Time
-	// most is the most that the bus had waiting.
+	// most is the greatest number of deliveries that waited on the bus.
 	most int
 }
 
@@ -126,14 +127,14 @@ func newDay(t *testing.T, quota int) *day {
 	return d
 }
 
-// provide makes a Provider and an Alert on all objects of its namespace.
+// provide makes a Provider, and an Alert on all objects of its namespace.
 func (d *day) provide(namespace, name string, dest *Destination) {
 	dest.UID, dest.Type = "p-"+name, cmp.Or(dest.Type, dayTypes[name])
 	d.destinations.Put(namespace, name, dest)
 	d.alert(namespace, name, "uid-"+name, name)
 }
 
-// begin starts the router and the deliverer, and returns what stops both.
+// begin starts the router and the deliverer, and returns the function that stops both.
 func (d *day) begin() (stop func()) {
 	d.t.Helper()
 	s, stopDeliverer := d.run()
@@ -157,7 +158,7 @@ func (d *day) begin() (stop func()) {
 	}
 }
 
-// play has the events of a day happen. Some of the objects fail.
+// play makes the events of a day. Some of the objects fail.
 func (d *day) play() {
 	for step := range int(24 * time.Hour / dayStep) {
 		wait(dayStep)
@@ -172,7 +173,7 @@ func (d *day) play() {
 	}
 }
 
-// happen has n events happen at once, of one object after the other.
+// happen makes n events at once, one object after the other.
 func (d *day) happen(namespace string, from, n int) {
 	records := make([]*event.Record, n)
 	for i := range records {

@@ -7,17 +7,17 @@ import (
 	"notifier/internal/event"
 )
 
-// readsPerTick is how many Providers' dead letters a shard reads in a tick to learn whose they are.
+// readsPerTick is how many Providers' dead letters a shard reads in a tick to attribute them to their Alerts.
 const readsPerTick = 8
 
-// letters are the dead letters of one Provider, as far as they are counted.
+// letters counts the dead letters of one Provider.
 type letters struct {
 	count int
-	// by counts them by the Alerts' names. It is nil until they were read.
+	// by counts them by the Alerts' names. It is nil until the dead letters were read.
 	by map[string]int
 }
 
-// attributed returns how many of them are known to be of an Alert.
+// attributed returns how many of them are known to belong to an Alert.
 func (l *letters) attributed() (n int) {
 	for _, of := range l.by {
 		n += of
@@ -25,7 +25,8 @@ func (l *letters) attributed() (n int) {
 	return n
 }
 
-// expectDead counts the dead letters of each Provider: one may have been mended while nobody looked.
+// expectDead counts the dead letters of each Provider at takeover, and allows replays for ReplayWindow: a Provider may have been mended
+// while the shard had no owner.
 func (s *shard) expectDead(ctx context.Context, now time.Time) error {
 	providers, err := s.Dead.DeadProviders(ctx, s.number)
 	if err != nil {
@@ -40,8 +41,8 @@ func (s *shard) expectDead(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// recount takes in how many dead letters each Provider of the shard has. Whose they are is to be read again where that is another number
-// than was counted here: the bus drops the oldest on its own.
+// recount takes in the number of dead letters of each Provider of the shard. Where it differs from the count here, their Alerts are to be
+// read again: the bus drops the oldest on its own.
 func (s *shard) recount(providers map[event.ProviderKey]int) {
 	for p, n := range providers {
 		key := destinationKey{p.Namespace, p.Provider}
@@ -56,7 +57,7 @@ func (s *shard) recount(providers map[event.ProviderKey]int) {
 	}
 }
 
-// setLetters sets how many dead letters a Provider has, of Alerts to be read.
+// setLetters sets the number of a Provider's dead letters, whose Alerts are to be read.
 func (s *shard) setLetters(key destinationKey, n int) {
 	l := s.lettersOf(key)
 	s.Reports.count(objectName{kindProvider, key.namespace, key.name}, 0, n-l.count)
@@ -73,7 +74,7 @@ func (s *shard) setLetters(key destinationKey, n int) {
 	}
 }
 
-// lettersOf returns what is counted of a Provider.
+// lettersOf returns the counts of a Provider.
 func (s *shard) lettersOf(key destinationKey) *letters {
 	l := s.letters[key]
 	if l == nil {
@@ -83,14 +84,14 @@ func (s *shard) lettersOf(key destinationKey) *letters {
 	return l
 }
 
-// forgetAlerts takes a Provider's dead letters away from the Alerts.
+// forgetAlerts subtracts a Provider's dead letters from the counts of their Alerts.
 func (s *shard) forgetAlerts(key destinationKey, l *letters) {
 	for alert, n := range l.by {
 		s.Reports.count(objectName{kindAlert, key.namespace, alert}, 0, -n)
 	}
 }
 
-// attribute takes in whose the dead letters of a Provider are.
+// attribute takes in the number of a Provider's dead letters by Alert.
 func (s *shard) attribute(key destinationKey, by map[string]int) {
 	l := s.letters[key]
 	if l == nil {
@@ -106,7 +107,7 @@ func (s *shard) attribute(key destinationKey, by map[string]int) {
 	l.by = by
 }
 
-// died counts n dead letters more of a delivery's Provider and Alert, -1 for one that is replayed.
+// died adds n to the dead letters of a delivery's Provider and Alert; n is -1 for a replayed one.
 func (s *shard) died(d *event.Delivery, n int) {
 	key := destinationKey{d.Namespace, d.Provider}
 	l := s.lettersOf(key)
@@ -123,7 +124,8 @@ func (s *shard) died(d *event.Delivery, n int) {
 	}
 }
 
-// readLetters finds out whose dead letters there are, of some Providers at a time. With again it asks first how many there are.
+// readLetters reads the Alerts of dead letters, of readsPerTick Providers at a time. With again it also counts the dead letters of each
+// Provider anew.
 func (s *shard) readLetters(work context.Context, again bool) {
 	var unread []destinationKey
 	for key, l := range s.letters {

@@ -6,11 +6,11 @@ import (
 	"notifier/internal/event"
 )
 
-// ruling is what is decided about one event for one Alert.
+// ruling is the decision about one event for one Alert.
 type ruling uint8
 
 // The rulings. Those up to ruledLabels are about Alerts that do not select the event's object: the index passes them over, and only an
-// explanation tells them apart. Among those of eventSources the later is the nearer miss.
+// explanation distinguishes them. Among those of eventSources a later one is a nearer miss.
 const (
 	ruledInert ruling = iota
 	ruledSuspended
@@ -30,35 +30,35 @@ const (
 	ruledTaken
 )
 
-// matched reports whether the Alert wants the event, whatever its Provider does.
+// matched reports whether the Alert wants the event, regardless of its Provider.
 func (r ruling) matched() bool { return r >= ruledProviderSuspended }
 
-// question is an event about which Alerts are asked, one after the other.
+// question is an event about which Alerts are asked one after the other.
 type question struct {
 	rec   *event.Record
 	text  string
 	meter meter
 }
 
-// ask begins to ask about an event. The time of patterns is taken from a budget.
+// ask returns the question of an event. The time of patterns is charged to a budget.
 func ask(rec *event.Record, b *budget) question {
 	return question{rec: rec, text: clip(rec.Event.Message), meter: meter{budget: b, namespace: rec.Event.InvolvedObject.Namespace}}
 }
 
-// decision is what was decided about an event for an Alert.
+// decision is the result of decide for one event and one Alert.
 type decision struct {
 	ruling ruling
 	// cutShort says that the Alert's patterns took too long and were not all evaluated.
 	cutShort bool
-	// dest is the Alert's Provider, nil when there is none. It and what follows are set when the ruling is matched.
+	// dest is the Alert's Provider, nil when there is none. It and the fields below are set when the ruling is matched.
 	dest *Destination
-	// delivery is what the event becomes when it is taken. It and the conflicts in its metadata are not set when the Provider is suspended.
+	// delivery is the delivery of the event when it is taken. It and the conflicts in its metadata are not set when the Provider is
+	// suspended.
 	delivery  event.Delivery
 	conflicts []string
 }
 
-// decide is where it is decided what an Alert that selects an event's object does with the event: the router acts on it and Explain tells
-// it.
+// decide decides about an event for an Alert that selects the event's object. The router acts on the decision, and Explain reports it.
 func (t *Destinations) decide(q *question, a *Alert, d *decision) {
 	exact := true
 	switch {
@@ -89,7 +89,7 @@ func (t *Destinations) decide(q *question, a *Alert, d *decision) {
 	}
 }
 
-// address makes the delivery of an event for an Alert, and tells the keys of the metadata on which the two disagree.
+// address makes the delivery of an event for an Alert, and returns the metadata keys on which the two disagree.
 func address(rec *event.Record, a *Alert) (d event.Delivery, conflicts []string) {
 	merged := mergeMetadata(rec.Event, a)
 	d = event.Delivery{

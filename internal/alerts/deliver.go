@@ -16,7 +16,7 @@ import (
 	"notifier/internal/event"
 )
 
-// DeliverySource hands out the deliveries that were rescheduled, by shard, each shard to one owner at a time.
+// DeliverySource hands out the rescheduled deliveries by shard, each shard to one owner at a time.
 type DeliverySource interface {
 	// Deliveries calls serve when this process comes to own a shard, with a context that ends with the ownership.
 	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error) error
@@ -30,13 +30,13 @@ type DeliverySource interface {
 	Quota() (deliveries int, bytes int64)
 }
 
-// Schedule puts deliveries away.
+// Schedule keeps deliveries that wait, and dead letters.
 type Schedule interface {
-	// Reschedule has the delivery handed out again at a time. The same delivery with the same Reschedules is rescheduled once.
+	// Reschedule has the delivery handed out again at a time. Equal deliveries with equal Reschedules are rescheduled once.
 	Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error
 	// Recall reads a rescheduled delivery before its time. It stays on the schedule until it is acknowledged.
 	Recall(ctx context.Context, shard int, p event.Scheduled) (event.Recalled, error)
-	// DeadLetter keeps a delivery that was given up, with a label from a small closed set and a reason that is safe to show.
+	// DeadLetter keeps a delivery that was given up. The label is from a small closed set, and the reason is safe to show.
 	DeadLetter(ctx context.Context, d *event.Delivery, label, reason string) error
 }
 
@@ -46,17 +46,17 @@ type DeadLetters interface {
 	DeadProviders(ctx context.Context, shard int) (map[event.ProviderKey]int, error)
 	// DeadLetters returns those of a Provider that are no older than since, in the order in which they were given up.
 	DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error)
-	// Replay has a delivery handed out again instead of being dead. The same delivery with the same Replays and Reschedules is so once.
+	// Replay has a dead letter handed out again as a delivery. Equal deliveries with equal Replays and Reschedules are replayed once.
 	Replay(ctx context.Context, letter event.Dead) error
 }
 
-// History knows what was sent.
+// History records the sent deliveries.
 type History interface {
 	Sent(ctx context.Context, d *event.Delivery) error
 	WasSent(ctx context.Context, d *event.Delivery) (bool, error)
 }
 
-// DefaultDrainTimeout is how long sends that are under way may take when a shard is given up.
+// DefaultDrainTimeout is how long sends under way may take when a shard is given up.
 const DefaultDrainTimeout = 5 * time.Second
 
 // DelivererOptions wires a Deliverer. All but Gate, MaxAge and DrainTimeout are required.
@@ -70,15 +70,15 @@ type DelivererOptions struct {
 	Destinations *Destinations
 	Reports      *Ledger
 	Recorder     Recorder
-	// Types are the Provider types that metrics tell apart.
+	// Types are the Provider types that metrics distinguish.
 	Types []string
-	// Quota is how many deliveries of one namespace may wait. Its Providers have even shares in it.
+	// Quota is how many deliveries of one namespace may wait. Its Providers have equal shares in it.
 	Quota int
-	// ReplayWindow is how old what was given up may be to be sent after all when its Provider is mended, zero for never.
+	// ReplayWindow is the greatest age at which a dead letter is replayed when its Provider is mended, zero for no replay.
 	ReplayWindow time.Duration
 	// MaxAge is how long a delivery is tried, DefaultMaxAge where it is zero.
 	MaxAge time.Duration
-	// Gate, unless nil, is closed when the tables are complete. A delivery that was looked at earlier would miss its Alert.
+	// Gate, unless nil, is closed when the tables are complete. An earlier look at a delivery would miss its Alert.
 	Gate         <-chan struct{}
 	DrainTimeout time.Duration
 	Log          *slog.Logger
@@ -105,21 +105,21 @@ func (o DelivererOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// Deliverer brings deliveries to their Providers.
+// Deliverer sends deliveries to their Providers.
 type Deliverer struct {
 	DelivererOptions
 	metrics deliverMetrics
-	// oldest has, by shard, when what has waited longest came to be.
+	// oldest has, by shard, when the delivery that has waited longest began to wait.
 	oldest sync.Map // int → oldest
 	shares shares
 	shards *serving
-	// requests bounds what owners ask for.
+	// requests bounds the replays and tests that owners may ask for.
 	requests *requests
-	// heldBytes is the size of the events that all shards hold.
+	// heldBytes is about the size of the deliveries in the memory of all shards.
 	heldBytes atomic.Int64
 }
 
-// NewDeliverer checks the options.
+// NewDeliverer returns a Deliverer that is not running, or an error that joins the faults of the options.
 func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -155,8 +155,8 @@ func (d *Deliverer) exists(kind, namespace, name string) bool {
 	return ok
 }
 
-// oldest is when what has waited longest in a shard came to be: of what waits for a destination, and of what waits for a Provider that
-// cannot be used. A zero time stands for none.
+// oldest has when the longest-waiting deliveries of a shard began to wait: for a destination, and for a Provider that cannot be used. A
+// zero time means none.
 type oldest struct{ destination, provider time.Time }
 
 // oldestAge returns the age in seconds of the delivery that has waited longest in the shards owned here, 0 when none waits.
@@ -172,7 +172,7 @@ func (d *Deliverer) oldestAge(of func(oldest) time.Time) float64 {
 	return time.Since(first).Seconds()
 }
 
-// earlier returns the earlier of two times, of which the zero time is none.
+// earlier returns the earlier of two times, ignoring a zero time.
 func earlier(t, u time.Time) time.Time {
 	if t.IsZero() || !u.IsZero() && u.Before(t) {
 		return u
@@ -180,8 +180,8 @@ func earlier(t, u time.Time) time.Time {
 	return t
 }
 
-// Run serves the shards that the bus gives to this process until ctx ends or the bus is lost. It returns when the sends that
-// were under way are settled or DrainTimeout is over, and everything else went back to the bus.
+// Run serves the shards that the bus gives to this process until ctx ends or the bus is lost. It returns when the sends under way have
+// ended or DrainTimeout is over, and every other delivery is back on the bus.
 func (d *Deliverer) Run(ctx context.Context) error {
 	if err := awaitGate(ctx, d.Gate); err != nil {
 		return nil

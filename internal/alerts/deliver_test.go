@@ -17,7 +17,7 @@ import (
 // pass waits on the bubble's clock.
 func pass(d time.Duration) { <-time.After(d) }
 
-// wait lets everything in the bubble come to rest, d later.
+// wait sleeps for d, and then until the bubble is idle.
 func wait(d time.Duration) {
 	pass(d)
 	synctest.Wait()
@@ -27,7 +27,7 @@ func failure(class event.Class, label string) error {
 	return event.NewError(class, label, "the destination said no", errors.New("https://hooks.example/SECRET refused"))
 }
 
-// Fails when settle ends the hold without writing the history (drop the case record).
+// Fails when store acknowledges the message before the history is written (drop the case record).
 func TestAnAcceptedNotificationIsRecordedAsSentAndLeavesTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -114,7 +114,7 @@ func TestRetriesFollowTheScheduleForADay(t *testing.T) {
 	})
 }
 
-// Fails when retryAt ignores RetryAfter, or does not clamp it, or the queue is not held back.
+// Fails when retryAt ignores RetryAfter or does not clamp it, or when the queue is not delayed.
 func TestRetryAfterHoldsBackTheQueueAndIsClamped(t *testing.T) {
 	for name, tc := range map[string]struct {
 		asked    time.Duration
@@ -162,7 +162,7 @@ func TestRetryAfterHoldsBackTheQueueAndIsClamped(t *testing.T) {
 	}
 }
 
-// TestDeliveryIDIsTheSameAtEveryAttempt is E3. Fails when send makes an ID of its own.
+// TestDeliveryIDIsTheSameAtEveryAttempt is E3. Fails when send makes a new ID.
 func TestDeliveryIDIsTheSameAtEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -209,7 +209,7 @@ func TestWhatMayHaveBeenSentIsLookedUpFirst(t *testing.T) {
 	}
 }
 
-// Fails when a delivery of an Alert that has a successor is held for as long as an informer may lag.
+// Fails when a delivery of an Alert that has a successor is kept for as long as an informer may lag.
 func TestADeliveryWhoseAlertHasASuccessorEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -273,7 +273,7 @@ func TestADeliveryWhoseAlertIsGoneNeverReachesItsSuccessor(t *testing.T) {
 	}
 }
 
-// TestAMissingProviderIsWaitedFor is E2. Fails when destination gives up what has no Provider.
+// TestAMissingProviderIsWaitedFor is E2. Fails when destination gives up deliveries without a Provider.
 func TestAMissingProviderIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -301,7 +301,7 @@ func TestAMissingProviderIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Fails when putBack and expireIn do not look at expiry.
+// Fails when putBack and expireIn ignore expiry.
 func TestWhatNeverHadAProviderExpiresAfterADay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -328,7 +328,7 @@ func TestWhatNeverHadAProviderExpiresAfterADay(t *testing.T) {
 	})
 }
 
-// Fails when putBack puts back what has expired.
+// Fails when putBack puts back expired deliveries.
 func TestManyThatExpiredEndSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -346,7 +346,7 @@ func TestManyThatExpiredEndSoon(t *testing.T) {
 	})
 }
 
-// Fails when judge does not look at expiry, at Class, or at maxPanics.
+// Fails when judge ignores expiry, Class, or maxPanics.
 func TestAFailedAttemptIsJudged(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	retry := event.NewError(event.Retry, provider.LabelServer, "down", nil)
@@ -380,7 +380,7 @@ func TestAFailedAttemptIsJudged(t *testing.T) {
 	}
 }
 
-// Fails when destination does not look at Suspended.
+// Fails when destination ignores Suspended.
 func TestASuspendedProvidersDeliveriesAreDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}

@@ -23,16 +23,17 @@ type Destination struct {
 	Created time.Time
 	// Version changes whenever the Provider's configuration does, its Secrets included.
 	Version string
-	// Sender is nil while the Provider cannot be used; NotReady then says why, safe to show. What waits is kept.
+	// Sender is nil while the Provider cannot be used. NotReady then has the reason, safe to show, and its deliveries wait.
 	Sender   Sender
 	NotReady string
-	// Takes reports whether the Provider's type is sent a notification; nil: every one.
+	// Takes reports whether the Provider's type is sent a notification; nil means every notification.
 	Takes provider.Takes
-	// Unsupported says that no Sender will ever come of the type: nothing is kept for it.
+	// Unsupported says that the type will never have a Sender: its deliveries become dead letters at once.
 	Unsupported bool
-	// Suspended drops events: those that occur meanwhile are not routed, those routed before end as dead letters.
+	// Suspended drops events: those that occur during the suspension are not routed, and deliveries that were routed before end as dead
+	// letters.
 	Suspended bool
-	// Limit and Burst are what the destination publishes that it takes. Zero and rate.Inf mean no limit.
+	// Limit and Burst are the rate limit that the destination publishes. Zero and rate.Inf mean no limit.
 	Limit rate.Limit
 	Burst int
 }
@@ -43,14 +44,14 @@ func (d *Destination) takes(n provider.Notification) bool { return d.Takes == ni
 // limited reports whether the destination has a limit.
 func (d *Destination) limited() bool { return d.Limit > 0 && d.Limit != rate.Inf }
 
-// Destinations holds the Providers. A send uses what the table holds at that moment, so new credentials count at once.
+// Destinations has the Providers. A send uses the current entry of the table, so new credentials count at once.
 type Destinations struct {
 	entries sync.Map // destinationKey → *Destination
 
 	mu sync.Mutex
-	// types are those that are built and that a Provider has.
+	// types are the supported types that a Provider has or had.
 	types map[string]bool
-	// onType is called with each of them, once.
+	// onType is called once with each of them.
 	onType func(string)
 
 	once     sync.Once
@@ -64,7 +65,7 @@ func NewDestinations() *Destinations {
 	return &Destinations{types: map[string]bool{}, complete: make(chan struct{})}
 }
 
-// Complete says that every Provider present at start is in the table.
+// Complete records that every Provider present at start is in the table.
 func (t *Destinations) Complete() { t.once.Do(func() { close(t.complete) }) }
 
 // Ready is closed by Complete.
@@ -83,7 +84,7 @@ func (t *Destinations) Put(namespace, name string, d *Destination) {
 	t.entries.Store(destinationKey{namespace, name}, d)
 }
 
-// eachType calls f with each type that is built and that a Provider has or will have, before anything is sent to the first of them.
+// eachType calls f with each supported type that a Provider has or will have, before the first send to a Provider of the type.
 func (t *Destinations) eachType(f func(string)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

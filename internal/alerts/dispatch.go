@@ -9,12 +9,12 @@ import (
 	"notifier/internal/event"
 )
 
-// spillAfter is how long a delivery may hold its event. What takes longer, at a slow destination or behind a limit, is put on the schedule
-// beside, so that the events behind it are not handled again after a crash, however long the wait.
+// spillAfter is how long a delivery may keep its event open. A longer delivery, at a slow destination or behind a limit, is put on the
+// schedule as well. The events behind it are then not handled again after a crash, however long the wait.
 const spillAfter = 30 * time.Second
 
-// Dispatch implements Dispatcher. While a shard's backlog is being read its deliveries are kept for it, and those of other shards go on.
-// The bus bounds what is kept: it hands out no more events than may be open.
+// Dispatch implements Dispatcher. While a shard's backlog is being read, its deliveries are kept for it, and those of other shards
+// proceed. The bus bounds the kept deliveries: it limits the number of open events.
 func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error {
 	shards := make([]int, len(ds))
 	for i := range ds {
@@ -44,13 +44,13 @@ func (d *Deliverer) admit(ctx context.Context, shard int, batch []event.Message[
 	}
 }
 
-// early are deliveries that were dispatched before their shard was served, by a router that works until ctx ends.
+// early are deliveries that were dispatched before their shard was served. Their router works until ctx ends.
 type early struct {
 	ctx   context.Context
 	batch []event.Message[event.Delivery]
 }
 
-// byShard divides deliveries among their shards, in their order.
+// byShard divides deliveries by their shards and keeps their order.
 func byShard(shards []int, ds []event.Message[event.Delivery]) map[int][]event.Message[event.Delivery] {
 	sizes := map[int]int{}
 	for _, n := range shards {
@@ -82,14 +82,14 @@ func (d *Deliverer) Spill(ctx context.Context, order uint64) {
 	}
 }
 
-// serving are the shards that are served here.
+// serving has the shards that are served here.
 type serving struct {
 	mu     sync.Mutex
 	shards map[int]*shard
 	early  map[int][]early
-	// caught says that what stood among the events at the beginning was dispatched.
+	// caught says that the events on the bus at the beginning were dispatched.
 	caught bool
-	// count is how many shards there are, begun how many of them count what they have on the bus for the ledger or have done so.
+	// count is the number of shards. begun is how many of them count their deliveries on the bus for the ledger, or have done so.
 	count, begun int
 	ledger       *Ledger
 }
@@ -98,7 +98,7 @@ func newServing(count int, l *Ledger) *serving {
 	return &serving{shards: map[int]*shard{}, early: map[int][]early{}, count: count, ledger: l}
 }
 
-// begin has the ledger begin with the first shard of a term. What a shard counts is given to the ledger after that.
+// begin begins the ledger's term with the first shard. Shards give their counts to the ledger after that.
 func (v *serving) begin(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -108,7 +108,7 @@ func (v *serving) begin(now time.Time) {
 	v.begun++
 }
 
-// end has it forget everything with the last one.
+// end clears the ledger when the last shard ends.
 func (v *serving) end(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -117,7 +117,8 @@ func (v *serving) end(now time.Time) {
 	}
 }
 
-// add takes a shard up. It returns what was dispatched to it before, and whether all events that stood on the bus at the beginning were.
+// add takes a shard up. It returns the deliveries that were dispatched to it before, and whether all events on the bus at the beginning
+// were dispatched.
 func (v *serving) add(s *shard) (dispatched []early, caughtUp bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -130,7 +131,8 @@ func (v *serving) add(s *shard) (dispatched []early, caughtUp bool) {
 	return dispatched, v.caught
 }
 
-// remove takes a shard away. With returned it gave deliveries back that are to be dispatched again, before its successor is caught up.
+// remove takes a shard away. With returned, the shard gave deliveries back that must be dispatched again before its successor is caught
+// up.
 func (v *serving) remove(s *shard, returned bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -148,7 +150,7 @@ func (v *serving) get(number int) *shard {
 	return v.shards[number]
 }
 
-// getOrKeep is get, and keeps the deliveries for a shard that is not served.
+// getOrKeep returns the shard of a number. While the shard is not served here, it returns nil and keeps the deliveries for it.
 func (v *serving) getOrKeep(number int, e early) *shard {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -159,7 +161,8 @@ func (v *serving) getOrKeep(number int, e early) *shard {
 	return s
 }
 
-// caughtUp sets whether shards that are added are caught up from the beginning, and returns those to tell that they are.
+// caughtUp sets whether shards that are added later are caught up from the beginning, and returns the served shards to notify if they
+// are.
 func (v *serving) caughtUp(yes bool) []*shard {
 	v.mu.Lock()
 	v.caught = yes
@@ -191,7 +194,7 @@ func (s *shard) call(ctx context.Context, f func(work context.Context)) bool {
 	return false
 }
 
-// catchUp lets go what was rescheduled before the shard was served.
+// catchUp starts the deliveries that were rescheduled before the shard was served.
 func (s *shard) catchUp(work context.Context) {
 	s.caughtUp = true
 	for _, q := range s.queues {
@@ -199,7 +202,7 @@ func (s *shard) catchUp(work context.Context) {
 	}
 }
 
-// admitAll takes in deliveries whose events were just routed.
+// admitAll takes in the deliveries of events that were just routed.
 func (s *shard) admitAll(work context.Context, batch []event.Message[event.Delivery]) {
 	now := time.Now()
 	touched := make([]*queue, 0, 8)
@@ -217,8 +220,8 @@ func (s *shard) admitAll(work context.Context, batch []event.Message[event.Deliv
 	}
 }
 
-// spill has the deliveries that hold their events and match settle those: what waits goes to the schedule, and of what is being sent a copy,
-// which is taken away when the outcome is known.
+// spill acknowledges the events of the deliveries that match and keep their events open. A waiting delivery is moved to the schedule. A
+// delivery that is being sent is copied there, and the copy is removed when the outcome is known.
 func (s *shard) spill(work context.Context, match func(*item) bool) {
 	now := time.Now()
 	for it := range s.items {
@@ -261,7 +264,7 @@ func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
 	})
 }
 
-// awaitSpill waits until a copy that is being put on the schedule is there, and sees to it that none is from now on.
+// awaitSpill waits until a copy that is being put on the schedule is there, and prevents further copies.
 func (it *item) awaitSpill() {
 	it.mu.Lock()
 	it.storing = true

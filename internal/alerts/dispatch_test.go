@@ -13,7 +13,7 @@ import (
 	"notifier/internal/event"
 )
 
-// slowly sends after a time, or fails the first sends of it.
+// slowly returns a Sender that takes a time, and fails its first sends.
 func slowly(to *sink, took time.Duration, failures int) Sender {
 	return sendFunc(func(ctx context.Context, n provider.Notification) error {
 		select {
@@ -28,8 +28,8 @@ func slowly(to *sink, took time.Duration, failures int) Sender {
 	})
 }
 
-// E5: fails when an event is held as long as a destination takes, so that all that is younger would be handled again after a crash, or when the
-// copy on the schedule is left there.
+// E5: fails when an event stays open as long as its destination takes, so that all younger events would be handled again after a crash,
+// or when the copy on the schedule is left there.
 func TestE5AnEventIsNotHeldAsLongAsItsDestinationTakes(t *testing.T) {
 	for name, failures := range map[string]int{"the send succeeds": 0, "the send fails and is tried again": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestE5AnEventIsNotHeldAsLongAsItsDestinationTakes(t *testing.T) {
 	}
 }
 
-// E3: the bus does not take the copy of what is being sent until the send has ended. Fails when the outcome is stored before the copy is there: that is
-// then left, and sent again.
+// E3: the bus does not accept the copy of a delivery that is being sent until the send has ended. Fails when the outcome is stored before
+// the copy is there: the copy is then left, and sent again.
 func TestE3ACopyThatComesLateIsTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -75,7 +75,7 @@ func TestE3ACopyThatComesLateIsTakenAway(t *testing.T) {
 	})
 }
 
-// E2 and E4: fails when the copy of what was being sent at a crash is not found again, or goes behind its successor.
+// E2 and E4: fails when the copy of a delivery that was being sent at a crash is not found again, or is sent after its successor.
 func TestE2WhatWasBeingSentAtACrashIsSentAgainInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -96,7 +96,8 @@ func TestE2WhatWasBeingSentAtACrashIsSentAgainInOrder(t *testing.T) {
 	})
 }
 
-// E5: the bus asks for it when too many events are open. Fails when what is younger is put away as well, or what is older is not.
+// E5: the bus asks for it when too many events are open. Fails when younger deliveries are put on the schedule too, or older ones are
+// not.
 func TestE5WhatHoldsTheOldestEventsIsPutAwayWhenTheBusAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -115,8 +116,8 @@ func TestE5WhatHoldsTheOldestEventsIsPutAwayWhenTheBusAsks(t *testing.T) {
 	})
 }
 
-// E3: an event that was not done comes again after a crash although its delivery was put on the schedule. Fails when the delivery is then sent
-// from both, or when the event is held for as long as the delivery waits.
+// E3: after a crash an open event is handed out again although its delivery was put on the schedule. Fails when the delivery is then sent
+// from both, or when the event stays open for as long as the delivery waits.
 func TestE3ADeliveryOnTheScheduleIsNotTakenFromItsEventAsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -140,7 +141,8 @@ func TestE3ADeliveryOnTheScheduleIsNotTakenFromItsEventAsWell(t *testing.T) {
 	})
 }
 
-// Fails when the bytes that a namespace has waiting are not bounded, or when they are shared by others than the Provider that has most.
+// Fails when the bytes of a namespace's waiting deliveries are not bounded, or when Providers other than the largest give up deliveries
+// for them.
 func TestE5LargeDeliveriesAreBoundedByTheirBytes(t *testing.T) {
 	s := &share{}
 	for n := range 10 {

@@ -11,7 +11,7 @@ import (
 	"notifier/internal/event"
 )
 
-// twoShards is a bus of two shards, of which the second has so much waiting that to list it takes until listed is closed.
+// twoShards is a bus of two shards. The second has a large backlog, and listing it takes until listed is closed.
 type twoShards struct {
 	*fakeSession
 	listed chan struct{}
@@ -43,9 +43,9 @@ func (s twoShards) Deliveries(
 	return s.fakeSession.Deliveries(ctx, serve)
 }
 
-// E5, E4: after a restart the events of a tenant whose hundred thousand deliveries wait are routed before it is known what waits. Fails
-// when Dispatch waits for its shard, and all tenants with it, when what came meanwhile is not sent in order, or when what a router that has
-// ended dispatched is sent, for the next one routes it again.
+// E5, E4: after a restart the events of a tenant with a hundred thousand waiting deliveries are routed before these are listed. Fails
+// when Dispatch waits for its shard, and all tenants with it, or when deliveries dispatched meanwhile are not sent in order. It also
+// fails when deliveries dispatched by a router that has ended are sent, since the next router routes their events again.
 func TestE5AShardWhoseBacklogIsBeingReadHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, backlogged, other := newWorld(t), &sink{}, &sink{}

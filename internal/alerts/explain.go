@@ -8,7 +8,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// rulings say which field decided, with a sentence. Fields of the Provider begin with "provider".
+// rulings has, for each ruling, the field that decided and a sentence. Fields of the Provider begin with "provider".
 var rulings = [...]struct{ field, why string }{
 	ruledInert:     {"spec", "The Alert is not served as it is: its conditions Ready and Serving say why."},
 	ruledSuspended: {"spec.suspend", "The Alert is suspended."},
@@ -28,11 +28,11 @@ var rulings = [...]struct{ field, why string }{
 	ruledTaken:             {"", "The Alert takes the event."},
 }
 
-// Explain tells what each Alert of the event's namespace, ordered by name, and its Provider decide about an event, as they are now. It is
-// decided by what routes events, and nothing is sent, counted or reported by it. The time that patterns take is charged to the namespace
-// in a budget that is not the router's.
+// Explain returns the decision of each Alert of the event's namespace and its Provider about an event, ordered by the Alert's name. It
+// uses the current Alerts and Providers and the router's own decide. It sends, counts and reports nothing. The time that patterns take is
+// charged to the namespace in a budget apart from the router's.
 //
-// It returns early, with less than all, when ctx ends.
+// It returns early, with part of the decisions, when ctx ends.
 func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision {
 	o := rec.Event.InvolvedObject
 	all, selected := r.Alerts.survey(o, rec.Labels)
@@ -62,7 +62,7 @@ func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision
 	return decisions
 }
 
-// missed tells why an Alert does not select an object.
+// missed returns why an Alert does not select an object.
 func (a *Alert) missed(o event.ObjectReference, labels map[string]string) ruling {
 	switch {
 	case a.inert:
@@ -90,7 +90,7 @@ func (a *Alert) missed(o event.ObjectReference, labels map[string]string) ruling
 	return nearest
 }
 
-// why says a decision in a sentence, and what a delivery waits for.
+// why returns a decision as a sentence, and the reason for which a delivery waits.
 func why(a *Alert, d *decision) string {
 	is := rulings[d.ruling].why
 	if d.ruling != ruledTaken {

@@ -15,7 +15,7 @@ import (
 	"notifier/internal/event"
 )
 
-// drawn draws Alerts, Providers and events from few values, so that every rule decides often.
+// drawn draws Alerts, Providers and events from small sets of values, so that every rule decides often.
 type drawn struct {
 	*rand.Rand
 	made time.Time
@@ -48,7 +48,7 @@ func (r drawn) alert(n int) AlertSpec {
 	return s
 }
 
-// destination draws what a Provider is, nil for one that does not exist.
+// destination draws a Provider, nil for a missing one.
 func (r drawn) destination(n int) *Destination {
 	d := &Destination{UID: fmt.Sprint("p-", n), Version: "1", Suspended: r.IntN(5) == 0}
 	switch r.IntN(5) {
@@ -78,7 +78,7 @@ func (r drawn) record(n int) *event.Record {
 	})
 }
 
-// fieldThatDecides says by the documentation of the fields which one keeps an event from being sent, none if it is sent.
+// fieldThatDecides returns, by the documentation of the fields, the field that keeps an event from being sent, none if it is sent.
 func fieldThatDecides(s AlertSpec, d *Destination, rec *event.Record) string {
 	o := rec.Event.InvolvedObject
 	selects := slices.ContainsFunc(s.Sources, func(src Source) bool {
@@ -119,7 +119,7 @@ func fieldThatDecides(s AlertSpec, d *Destination, rec *event.Record) string {
 	return ""
 }
 
-// TestExplainAgreesWithTheRouter asks about 10,000 pairs of an Alert and an event what Explain says and what the router did, and compares
+// TestExplainAgreesWithTheRouter compares Explain's answers about 10,000 pairs of an Alert and an event with the router's actions, and
 // both with the fields' documentation. Fails when any rule of decide, of the index or of missed is left out, and when Explain decides
 // anything by itself.
 func TestExplainAgreesWithTheRouter(t *testing.T) {
@@ -200,7 +200,7 @@ func TestExplainSaysWhichPartOfASourceDecides(t *testing.T) {
 	}
 }
 
-// TestExplainTellsWhatADeliveryWaitsFor fails when why does not look at the Provider.
+// TestExplainTellsWhatADeliveryWaitsFor fails when why ignores the Provider.
 func TestExplainTellsWhatADeliveryWaitsFor(t *testing.T) {
 	r := newRouted(t)
 	r.put(t, spec(nil))
@@ -218,7 +218,7 @@ func TestExplainTellsWhatADeliveryWaitsFor(t *testing.T) {
 	says("")
 }
 
-// TestT6ExplainingLeavesNoTraceAtTheRouter fails when Explain takes the time of patterns from the router's budget, counts or reports.
+// TestT6ExplainingLeavesNoTraceAtTheRouter fails when Explain charges the time of patterns to the router's budget, counts or reports.
 func TestT6ExplainingLeavesNoTraceAtTheRouter(t *testing.T) {
 	r := newRouted(t)
 	clock := &ticking{now: time.Unix(0, 0), step: time.Millisecond}

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// sentAt is a delivery as it was when it was recorded as sent.
+// sentAt is a delivery as it was recorded as sent.
 type sentAt struct {
 	d  event.Delivery
 	at time.Time

@@ -12,21 +12,22 @@ import (
 	"notifier/internal/event"
 )
 
-// fakeBus keeps deliveries as the bus does: a stream in which messages wait to be handed out, are held by a session or come
-// back, and a schedule. What was never on the schedule stands for an event that leads to one delivery, and is dispatched. A session is one process's connection; it can be cut, as by kill -9. The schedule stands apart from the stream, so
-// that tens of thousands of messages on it cost a message that is handed out nothing.
+// fakeBus keeps deliveries as the bus does, in a stream and on a schedule. Messages of the stream wait to be handed out, belong to a
+// session, or are returned. A message that was never on the schedule represents an event with one delivery, and is dispatched. A session
+// is one process's connection; it can be cut, as by kill -9. The schedule is apart from the stream, so that tens of thousands of
+// scheduled messages add no cost to a message that is handed out.
 type fakeBus struct {
 	mu      sync.Mutex
 	nextSeq uint64
-	stream  []*fakeMessage // what is not on the schedule, ordered by seq
-	// schedule is what is, the first to fire on top, and scheduled the same by delivery: each has one place on it.
+	stream  []*fakeMessage // the messages off the schedule, ordered by seq
+	// schedule has the scheduled messages, the first to fire on top. scheduled has the same by delivery: each has one place on it.
 	schedule  fakeSchedule
 	scheduled map[string]*fakeMessage
-	// due are the messages that may be handed out, ordered by seq, and held counts those that were. They are counted anew when
-	// the first hold may have run out, at expires.
+	// due are the messages that may be handed out, ordered by seq. held counts those that were handed out. Both are counted anew when the
+	// first ack wait may have expired, at expires.
 	due  []*fakeMessage
 	held int
-	// fresh are those of events.
+	// fresh are the messages of events.
 	fresh   []*fakeMessage
 	expires time.Time
 	changed chan struct{}
@@ -42,13 +43,13 @@ type fakeBus struct {
 	faults        func(op string) error
 	// pause is how long the bus takes from one message to the next.
 	pause time.Duration
-	// recalls counts what was read off the schedule.
+	// recalls counts the deliveries that were read off the schedule.
 	recalls int
-	// redelivered counts what was handed out again because its hold ran out.
+	// redelivered counts the messages that were handed out again because their ack wait expired.
 	redelivered int
 }
 
-// maxAckPending is how many messages the bus lets a shard hold.
+// maxAckPending is how many messages the bus hands out to a shard without an outcome.
 const maxAckPending = 4096
 
 type deadLetter struct {
@@ -58,7 +59,7 @@ type deadLetter struct {
 	seq           uint64
 }
 
-// deadCount is how many of the first n dead letters, the last of them with a sequence, each Provider has.
+// deadCount has the number of each Provider's letters among the first n dead letters, the last of which has a sequence.
 type deadCount struct {
 	n    int
 	last uint64
@@ -123,7 +124,7 @@ func (b *fakeBus) publish(ds ...event.Delivery) {
 	}
 }
 
-// fakeSession is a process's connection to the bus and its ownership of the one shard.
+// fakeSession is a process's connection to the bus, and its ownership of the one shard.
 type fakeSession struct {
 	*fakeBus
 	cut        bool
@@ -131,7 +132,7 @@ type fakeSession struct {
 	dispatcher Dispatcher
 }
 
-// session takes the shard over: what the last owner held is handed out again at once, in stream order.
+// session takes the shard over: the last owner's messages are handed out again at once, in stream order.
 func (b *fakeBus) session() *fakeSession {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +144,7 @@ func (b *fakeBus) session() *fakeSession {
 	return &fakeSession{fakeBus: b, takeover: b.nextSeq}
 }
 
-// kill cuts the connection: nothing of this session reaches the bus any more.
+// kill cuts the connection: this session's later calls do not reach the bus.
 func (s *fakeSession) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func (s *fakeSession) kill() {
 	s.notify()
 }
 
-// fire makes each schedule whose time has come a new message at the end of the stream.
+// fire turns each message whose time has come into a new message at the end of the stream.
 func (b *fakeBus) fire() {
 	now := time.Now()
 	for len(b.schedule) > 0 && !b.schedule[0].at.After(now) {
@@ -169,7 +170,7 @@ func (b *fakeBus) remove(m *fakeMessage) {
 	b.stream = slices.Delete(b.stream, i, i+1)
 }
 
-// count finds out what is due and what is held.
+// count computes due and held.
 func (b *fakeBus) count() {
 	now := time.Now()
 	b.due, b.fresh, b.held, b.expires = nil, nil, 0, time.Time{}
@@ -195,7 +196,7 @@ func (b *fakeBus) hold(m *fakeMessage) {
 	}
 }
 
-// take hands out the first message that may be, or returns when to look again.
+// take hands out the first due message, or returns when to look again.
 func (s *fakeSession) take() (*fakeMessage, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +241,7 @@ func (s *fakeSession) Deliveries(
 	return err
 }
 
-// dispatch hands the deliveries of events out, in order, and says when those from before the takeover were.
+// dispatch hands out the deliveries of events in order, and reports when those from before the takeover are dispatched.
 func (s *fakeSession) dispatch(ctx context.Context) {
 	s.dispatcher.CaughtUp(ctx, false)
 	for caught := false; ctx.Err() == nil; {

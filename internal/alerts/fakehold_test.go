@@ -8,7 +8,7 @@ import (
 	"notifier/internal/event"
 )
 
-// fakeHold is one handing out of a message.
+// fakeHold is one delivery of a message to a session.
 type fakeHold struct {
 	session   *fakeSession
 	message   *fakeMessage
@@ -24,7 +24,7 @@ func (h *fakeHold) Ack(context.Context) error {
 	b := h.session.fakeBus
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h.message.rescheduled { // that an event is done is noted in memory
+	if h.message.rescheduled { // the end of an event is recorded in memory
 		if err := b.faults("done"); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (h *fakeHold) Ack(context.Context) error {
 		if !h.message.rescheduled {
 			return nil
 		}
-		if slices.Contains(b.due, h.message) { // its hold had run out
+		if slices.Contains(b.due, h.message) { // its ack wait had expired
 			b.count()
 		} else {
 			b.held--

@@ -15,7 +15,7 @@ import (
 	"notifier/internal/event"
 )
 
-// sendFunc is a Sender from a function.
+// sendFunc makes a function a Sender.
 type sendFunc func(ctx context.Context, n provider.Notification) error
 
 func (f sendFunc) Send(ctx context.Context, n provider.Notification) error { return f(ctx, n) }
@@ -50,7 +50,7 @@ func (s *sink) count() int {
 	return len(s.got)
 }
 
-// notes collects what a ledger tells, and Kubernetes Events.
+// notes collects the reports of a ledger, and Kubernetes Events.
 type notes struct {
 	ledger *Ledger
 
@@ -58,13 +58,13 @@ type notes struct {
 	told   map[string][]Standing
 	all    int
 	events []string
-	// brief says that of each object only what was told last is kept.
+	// brief says that only the last report about each object is kept.
 	brief bool
 }
 
 func newNotes() *notes { return &notes{ledger: NewLedger(), told: map[string][]Standing{}} }
 
-// follow collects what the ledger tells until ctx ends.
+// follow collects the ledger's reports until ctx ends.
 func (n *notes) follow(ctx context.Context) {
 	n.ledger.Follow(ctx, func(kind, namespace, name string) {
 		s := n.ledger.Get(kind, namespace, name)
@@ -88,7 +88,7 @@ func (n *notes) Event(kind, namespace, name, _, _, reason, message string) {
 	n.events = append(n.events, fmt.Sprintf("%s/%s/%s %s %s", kind, namespace, name, reason, message))
 }
 
-// standings returns what was told of an object under "kind/namespace/name".
+// standings returns the reports about an object under "kind/namespace/name".
 func (n *notes) standings(key string) []Standing {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,7 +112,7 @@ type world struct {
 	order        uint64
 	quota        int
 	maxAge       time.Duration
-	types        []string // of Providers, that metrics tell apart
+	types        []string // the Provider types that metrics distinguish
 }
 
 func newWorld(t *testing.T) *world {

@@ -12,7 +12,7 @@ import (
 	"notifier/internal/event"
 )
 
-// fakeSchedule has the messages that are to come, the first to fire on top: of those of one time the one that was stored first.
+// fakeSchedule has the messages that wait, the first to fire on top. Among equal times, the one stored first is first.
 type fakeSchedule []*fakeMessage
 
 func (s fakeSchedule) Len() int { return len(s) }
@@ -51,7 +51,7 @@ func (b *fakeBus) unschedule(m *fakeMessage) {
 	delete(b.scheduled, m.d.ID)
 }
 
-// Backlog lists what is on the schedule and what has come off it.
+// Backlog lists the deliveries on the schedule and those that have come off it.
 func (s *fakeSession) Backlog(context.Context, int) ([]event.Scheduled, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,8 @@ func (s *fakeSession) DeadProviders(context.Context, int) (found map[event.Provi
 	return maps.Clone(s.deadProviders()), nil
 }
 
-// deadProviders counts the dead letters by Provider. It is asked for every minute, so what was counted before is not counted again.
+// deadProviders counts the dead letters by Provider. It is called every minute, so letters that were counted before are not counted
+// again.
 func (b *fakeBus) deadProviders() map[event.ProviderKey]int {
 	c := &b.deadCounted
 	if c.by == nil || c.n > len(b.dead) || c.n > 0 && b.dead[c.n-1].seq != c.last {
@@ -182,7 +183,7 @@ func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
 			s.add(letter.Delivery, time.Time{})
 		}
 		if s.faults("letter") != nil {
-			return // the process dies before it takes the letter away
+			return // the process dies before it removes the letter
 		}
 		s.dead = slices.DeleteFunc(s.dead, func(l deadLetter) bool { return l.seq == letter.Seq })
 	})
@@ -207,7 +208,7 @@ func (s *fakeSession) WasSent(_ context.Context, d *event.Delivery) (sent bool, 
 	return sent, err
 }
 
-// recalled returns how often something was read off the schedule.
+// recalled returns how often a delivery was read off the schedule.
 func (b *fakeBus) recalled() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

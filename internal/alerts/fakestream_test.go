@@ -8,21 +8,21 @@ import (
 	"notifier/internal/event"
 )
 
-// fakeStream hands out events as the bus does, in their order and so many together as have come, and counts those that are done.
+// fakeStream hands out events as the bus does: in order, as many together as are published. It counts the acknowledged ones.
 type fakeStream struct {
 	mu      sync.Mutex
 	last    uint64
 	waiting []*event.Record
 	done    int
-	came    chan struct{} // has a token when something waits
+	came    chan struct{} // has a token when an event waits
 }
 
-// streamBatch is how many events the bus hands out together.
+// streamBatch is how many events the bus hands out together at most.
 const streamBatch = 128
 
 func newFakeStream() *fakeStream { return &fakeStream{came: make(chan struct{}, 1)} }
 
-// publish puts events at the end of the stream, at once.
+// publish adds events to the end of the stream, at once.
 func (f *fakeStream) publish(records ...*event.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *fakeStream) take() (batch []event.Message[*event.Record]) {
 	return batch
 }
 
-// Ack implements event.Acker: one event is done.
+// Ack implements event.Acker. It counts one event as done.
 func (f *fakeStream) Ack(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *fakeStream) Ack(context.Context) error {
 // InProgress implements event.Acker.
 func (f *fakeStream) InProgress() error { return nil }
 
-// Nak implements event.Acker: what is given back is not handed out again, and so is not done.
+// Nak implements event.Acker. The returned event is not handed out again, and so is never done.
 func (f *fakeStream) Nak() error { return nil }
 
 // open counts the events that are not done.

@@ -13,8 +13,8 @@ import (
 	"notifier/internal/event"
 )
 
-// E3: a process that was stopped until another owns the shard runs on for a moment before its context ends.
-// Fails when a send asks the context alone.
+// E3: a process that was stopped until another owns the shard continues for a moment before its context ends. Fails when a send checks
+// the context alone.
 func TestE3AnOwnerThatWasReplacedSendsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}

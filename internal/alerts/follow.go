@@ -7,11 +7,11 @@ import (
 	"notifier/internal/fair"
 )
 
-// followPause is the least time between two looks for news: what comes together is told together.
+// followPause is the least time between two looks for news: news of that time is reported together.
 const followPause = 200 * time.Millisecond
 
-// Follow calls changed for each object that has news, at most every newsGap and within about that, and all when the counts of
-// any object may be known that were not before, until ctx ends. There is one follower at a time.
+// Follow calls changed for each object that has news, at most every newsGap and within about that time. It calls all when counts that
+// were unknown may have become known for any object. It runs until ctx ends. There is one follower at a time.
 func (l *Ledger) Follow(ctx context.Context, changed func(kind, namespace, name string), all func()) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -36,7 +36,8 @@ func (l *Ledger) Follow(ctx context.Context, changed func(kind, namespace, name 
 	}
 }
 
-// publish shows the news that is due, and returns whose it is, whether everything is to be looked at, and when to look again.
+// publish makes the news that is due visible. It returns the objects with news, whether every object is to be read, and when to look
+// again.
 func (l *Ledger) publish(now time.Time) (told []objectName, everything bool, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

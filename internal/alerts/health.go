@@ -2,14 +2,14 @@ package alerts
 
 import "notifier/internal/event"
 
-// health follows one Provider, of a UID.
+// health is the health of one Provider, by its UID.
 type health struct {
 	uid   string
 	now   Health
 	dirty bool
 }
 
-// set notes the state, and that it is to be told if it is news.
+// set records the state, and marks it to be reported if it is news.
 func (h *health) set(uid string, s State, reason, message string) {
 	is := Health{State: s, Reason: reason, Message: message}
 	h.dirty = h.dirty || h.now != is || h.uid != uid
@@ -20,7 +20,7 @@ func (h *health) succeeded(uid string) {
 	h.set(uid, StateOK, ReasonDelivered, "the last notification was accepted")
 }
 
-// failed notes a failed attempt. While the breaker is open, that is the reason that counts.
+// failed records a failed attempt. While the breaker is open, that is the reason that counts.
 func (h *health) failed(uid string, open bool, e *event.Error) {
 	reason := ReasonRetrying
 	switch {

@@ -17,7 +17,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when a busy Provider, or one that flaps, is told of more than once in ten seconds, or when an end of the trouble is not told.
+// Fails when a busy or flapping Provider is reported more than once in ten seconds, or when a recovery is not reported.
 func TestHealthIsToldWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -67,7 +67,7 @@ func TestHealthIsToldWhenItChanges(t *testing.T) {
 	})
 }
 
-// counted returns the counters of a family that are not zero, by the values of their labels in order of the labels' names.
+// counted returns the counters of a family that are not zero, by their label values in the order of the labels' names.
 func counted(t *testing.T, r prometheus.Gatherer, name string) (lines []string) {
 	t.Helper()
 	families, err := r.Gather()
@@ -89,7 +89,7 @@ func counted(t *testing.T, r prometheus.Gatherer, name string) (lines []string) 
 	return lines
 }
 
-// Fails when a first failure finds no series, or when types that nobody has get some.
+// Fails when a first failure finds no series, or when types without a Provider get series.
 func TestTheSeriesOfATypeBeginWithItsFirstProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -145,7 +145,7 @@ func TestOutcomesAreCountedUnderClosedLabels(t *testing.T) {
 	})
 }
 
-// Fails when join keeps the older copy, so that what was tried starts from the beginning.
+// Fails when join keeps the older copy, so that a delivery that was tried starts from the beginning.
 func TestOfTwoCopiesTheOneThatWasTriedMoreCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -180,9 +180,8 @@ func TestMissingOptionsAreNamed(t *testing.T) {
 	}
 }
 
-// An Alert may name any Provider, and one report for each name that somebody invents would fill what all share.
-// Fails when the health of a Provider that does not exist is told, when that of one that was deleted is told again, and when that of one
-// that was made since is not.
+// An Alert may name any Provider, and one report for each invented name would fill shared memory. Fails when the health of a missing
+// Provider is reported, when that of a deleted one is reported again, and when that of a Provider that was made since is not reported.
 func TestNothingIsReportedOfAProviderThatDoesNotExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

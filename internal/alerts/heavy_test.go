@@ -9,8 +9,8 @@ import (
 	"notifier/internal/event"
 )
 
-// T6: the bus is told which events may take long to route, so that no other namespace waits for them. Fails when heavy does not ask for the
-// Alerts that an event concerns, takes those of other kinds or namespaces for them, or forgets patterns that take their time.
+// T6: the bus learns which events may take long to route, so that no other namespace waits for them. Fails when heavy ignores the Alerts
+// that select an event's object, counts those of other kinds or namespaces, or ignores patterns that take long.
 func TestT6AnEventThatMayTakeLongIsToldApart(t *testing.T) {
 	r := newRouted(t)
 	any := func(kind string) Source { return Source{Kind: kind, Name: "*"} }
@@ -45,7 +45,7 @@ func TestT6AnEventThatMayTakeLongIsToldApart(t *testing.T) {
 	}
 }
 
-// Batches of different namespaces are routed at the same time. What it shows it shows with the race detector.
+// Batches of different namespaces are routed at the same time. The race detector checks it.
 func TestBatchesOfDifferentNamespacesAreRoutedTogether(t *testing.T) {
 	r, out := newRouted(t), &countingDispatcher{}
 	r.Deliverer = out

@@ -2,16 +2,16 @@ package alerts
 
 import "notifier/internal/event"
 
-// anyName is the name of a source that stands for all objects of its kind.
+// anyName is the name in a source that selects all objects of its kind.
 const anyName = "*"
 
-// index finds an object's candidates by kind and name. It belongs to a namespace, under whose lock it is.
+// index finds an object's candidates by kind and name. It belongs to one namespace, whose lock protects it.
 type index struct {
 	kinds map[string]*kindIndex
 	of    map[*Alert][]*candidate
 }
 
-// kindIndex holds candidates in no order.
+// kindIndex has the candidates of a kind, unordered.
 type kindIndex struct {
 	named map[string][]*candidate
 	any   []*candidate
@@ -20,17 +20,18 @@ type kindIndex struct {
 // sourceKey is a kind and an object's name or anyName.
 type sourceKey struct{ kind, name string }
 
-// candidate is an Alert with what its sources of one key ask for.
+// candidate is an Alert with the selectors of its sources of one key.
 type candidate struct {
 	alert *Alert
-	// selectors are the labels that must all be on the object, of one source each: nil asks for none, empty asks that the object be known.
+	// selectors are the labels that an object must have, one map for each source. A nil map asks for none; an empty map asks that the object
+	// be known.
 	selectors []map[string]string
 	key       sourceKey
 	at        int // in the list of its key
 }
 
-// matching appends to into, in no order, the Alerts one of whose sources matches the object, those that match by its name and by anyName
-// twice. considered counts the sources that were compared.
+// matching appends to into the Alerts that have a source for the object, unordered. An Alert that matches both by its name and by anyName
+// is appended twice. considered counts the compared sources.
 func (i *index) matching(o event.ObjectReference, labels map[string]string, into []*Alert) (_ []*Alert, considered int) {
 	kind := i.kinds[o.Kind]
 	if kind == nil {
@@ -47,7 +48,7 @@ func (i *index) matching(o event.ObjectReference, labels map[string]string, into
 	return into, considered
 }
 
-// compare reports whether the labels are what one of the sources asks for, and how many it has looked at.
+// compare reports whether the labels satisfy one of the sources, and how many sources it compared.
 func (c *candidate) compare(labels map[string]string) (considered int, selects bool) {
 	for i, wanted := range c.selectors {
 		if wanted == nil || labels != nil && event.HasLabels(labels, wanted) {
@@ -57,7 +58,7 @@ func (c *candidate) compare(labels map[string]string) (considered int, selects b
 	return len(c.selectors), false
 }
 
-// add takes in an Alert. One that is suspended matches nothing. There may be no index yet.
+// add adds an Alert unless it is suspended. A nil index stays nil.
 func (i *index) add(a *Alert) {
 	if i == nil || a.suspended {
 		return
@@ -78,7 +79,7 @@ func (i *index) add(a *Alert) {
 	}
 }
 
-// remove drops an Alert, which may be nil, as the index may.
+// remove removes an Alert. Both the Alert and the index may be nil.
 func (i *index) remove(a *Alert) {
 	if i == nil || a == nil {
 		return
@@ -105,7 +106,7 @@ func (i *index) list(key sourceKey) []*candidate {
 	}
 }
 
-// setList sets the candidates of a key. A kind or a name that has none any more is dropped.
+// setList sets the candidates of a key. A kind or a name without candidates is dropped.
 func (i *index) setList(key sourceKey, list []*candidate) {
 	kind := i.kinds[key.kind]
 	if kind == nil {

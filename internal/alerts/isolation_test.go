@@ -17,8 +17,8 @@ import (
 	"notifier/internal/event"
 )
 
-// TestABadDestinationDelaysOnlyItself is E5. Fails when sendAll does not bound concurrency, when trim keeps everything in
-// memory (the bus then hands out nothing more), or when the loop sends by itself.
+// TestABadDestinationDelaysOnlyItself is E5. Fails when sendAll does not bound concurrency, when trim keeps everything in memory (then
+// the bus hands out no more messages), or when the loop itself sends.
 func TestABadDestinationDelaysOnlyItself(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]Sender{
@@ -72,8 +72,8 @@ func TestABadDestinationDelaysOnlyItself(t *testing.T) {
 	}
 }
 
-// TestManyBadDestinationsLeaveRoomForAGoodOne is E5. Fails when trim does not bound what the shard holds: more is not handed
-// out by the bus then.
+// TestManyBadDestinationsLeaveRoomForAGoodOne is E5. Fails when trim does not bound the shard's items: then the bus hands out no more
+// messages.
 func TestManyBadDestinationsLeaveRoomForAGoodOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestManyBadDestinationsLeaveRoomForAGoodOne(t *testing.T) {
 	})
 }
 
-// Fails when maxConcurrent is not looked at.
+// Fails when maxConcurrent is ignored.
 func TestADestinationHasABoundedNumberOfSendsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -149,8 +149,8 @@ func TestALimitedDestinationGetsNoMoreThanItTakes(t *testing.T) {
 	})
 }
 
-// TestABreakerProbesWithin30Seconds fails when failure does not open the breaker, concurrency lets more than a probe through, or
-// trim keeps in memory what waits for a destination that is down.
+// TestABreakerProbesWithin30Seconds fails when failure does not open the breaker, when concurrency admits more than a probe, or when trim
+// keeps in memory the deliveries that wait for a destination that is down.
 func TestABreakerProbesWithin30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -199,7 +199,7 @@ func TestABreakerProbesWithin30Seconds(t *testing.T) {
 	})
 }
 
-// Fails when the panic is not recovered, or maxPanics is not looked at.
+// Fails when the panic is not recovered, or maxPanics is ignored.
 func TestAPanickingSenderIsAPermanentFailureTheThirdTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -218,7 +218,7 @@ func TestAPanickingSenderIsAPermanentFailureTheThirdTime(t *testing.T) {
 	})
 }
 
-// Fails when keep is not called, so that the bus hands out again what is still held.
+// Fails when keep is not called, so that the bus hands out again messages that are in memory.
 func TestWhatIsHeldLongIsNotHandedOutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -238,7 +238,7 @@ func TestWhatIsHeldLongIsNotHandedOutAgain(t *testing.T) {
 	})
 }
 
-// TestADrainEndsInTimeAndReturnsTheRest fails when drain waits for hanging sends, or drops what waits.
+// TestADrainEndsInTimeAndReturnsTheRest fails when drain waits for hanging sends, or drops waiting deliveries.
 func TestADrainEndsInTimeAndReturnsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, good := newWorld(t), &sink{}
@@ -299,7 +299,7 @@ func TestNewCredentialsAreUsedAtTheNextAttempt(t *testing.T) {
 	})
 }
 
-// Slow destinations of one tenant must not take the memory of the process. Fails when trim does not look at the bytes.
+// Slow destinations of one tenant must not take the memory of the process. Fails when trim ignores the bytes.
 func TestTheBytesThatAreHeldAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestTheBytesThatAreHeldAreBounded(t *testing.T) {
 	})
 }
 
-// What the night shift looks at. Fails when a retry, which is a new message, makes the delivery young again.
+// This is the age that an operator watches. Fails when a retry, which is a new message, resets the delivery's age.
 func TestTheAgeOfTheOldestUndeliveredCountsItsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -9,35 +9,36 @@ import (
 )
 
 const (
-	// newsGap is the least time between two tellings of news of one object. Each is a write of its status.
+	// newsGap is the least time between two reports of news of one object. Each report is a write of the object's status.
 	newsGap = 10 * time.Second
-	// matchedStep is the least time between two tellings that an Alert selects events, if nothing else is news.
+	// matchedStep is the least time between two reports that an Alert selects events, if it has no other news.
 	matchedStep = 10 * time.Minute
 )
 
-// Ledger has what is known of Alerts and Providers at work, in the memory of the worker: its Router and its Deliverer write, and who writes
-// status follows. What is read is what was told last, so that an object that always has news is not read anew all the time. Its memory is
-// bounded by the objects that there are: about 1 KB each with one delivery, 4 KB at most.
+// Ledger has the current state of Alerts and Providers in the worker's memory: the Router and the Deliverer write it, and the writer of
+// status follows it. Readers get the last reported state, so that an object that always has news is not read anew all the time. Memory is
+// bounded by the number of objects: about 1 KB each with one delivery, 4 KB at most.
 type Ledger struct {
 	mu       sync.Mutex
 	accounts map[objectName]*account
-	// news are the accounts that have something to tell, and losing those that show losses, which end by themselves.
+	// news are the accounts that have something to report. losing are those that show losses, which expire.
 	news, losing map[objectName]struct{}
-	// unread counts by namespace what is on the bus and whose Alert is not known yet.
+	// unread counts, by namespace, the deliveries on the bus whose Alert is not known yet.
 	unread map[string]int
-	// since is when the term began. counted says that what all shards have on the bus is known, and tell that it is to be told.
+	// since is when the term began. counted says that the deliveries of all shards on the bus are counted, and tell that this is to be
+	// reported.
 	since         time.Time
 	counted, tell bool
-	// exists, unless nil, reports whether there is an object; pruned is when that was last asked for all.
+	// exists, unless nil, reports whether an object exists. pruned is when all objects were last checked with it.
 	exists func(kind, namespace, name string) bool
 	pruned time.Time
-	// signal has a token when there may be something to tell.
+	// signal has a token when there may be news.
 	signal chan struct{}
 }
 
 type objectName struct{ kind, namespace, name string }
 
-// account is one object's standing, and what was told of it at a time. They are the same until there is news.
+// account is one object's current Standing, and the Standing that was reported at a time. Both are the same until there is news.
 type account struct {
 	is, shown *Standing
 	told      time.Time
@@ -50,14 +51,14 @@ func NewLedger() *Ledger {
 	return l
 }
 
-// about has the ledger forget objects that do not exist, and tell nothing of them.
+// about sets exists: the ledger forgets objects that do not exist, and reports nothing about them.
 func (l *Ledger) about(exists func(kind, namespace, name string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.exists = exists
 }
 
-// begin forgets everything: a term begins, or has ended.
+// begin clears the ledger when a term begins or has ended.
 func (l *Ledger) begin(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +66,7 @@ func (l *Ledger) begin(now time.Time) {
 	l.unread, l.since, l.counted, l.tell = map[string]int{}, now, false, false
 }
 
-// Get returns what was last told of an object, Counted alone where nothing was.
+// Get returns the last reported Standing of an object, with Counted alone where nothing was reported.
 func (l *Ledger) Get(kind, namespace, name string) Standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +83,7 @@ func (l *Ledger) Get(kind, namespace, name string) Standing {
 	return s
 }
 
-// update returns the standing of an object, to be changed. With news it is told soon. The lock is held.
+// update returns the Standing of an object for a change. With news, the change is reported soon. The caller has the lock.
 func (l *Ledger) update(key objectName, news bool) *Standing {
 	a := l.accounts[key]
 	switch {
@@ -108,7 +109,7 @@ func (l *Ledger) wake() {
 	}
 }
 
-// health notes the health of an object.
+// health records the health of an object.
 func (l *Ledger) health(kind, namespace, name, uid string, h Health) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +118,7 @@ func (l *Ledger) health(kind, namespace, name, uid string, h Health) {
 	is.Health = h
 }
 
-// matched notes that an Alert selected an event.
+// matched records that an Alert selected an event.
 func (l *Ledger) matched(namespace, name, uid string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,15 +129,15 @@ func (l *Ledger) matched(namespace, name, uid string, now time.Time) {
 	is.Matched = now
 }
 
-// noted is an outcome on its way into the ledger.
+// noted is an outcome for the ledger.
 type noted struct {
 	Outcome
-	// failure says why it is none of success, and lost that the delivery was given up.
+	// failure is the reason of an outcome other than success. lost says that the delivery was given up.
 	failure string
 	lost    bool
 }
 
-// note notes an outcome of a delivery for its Alert, and for its Provider with a UID, empty if that is not known.
+// note records an outcome of a delivery for its Alert, and for its Provider by its UID, which is empty if it is not known.
 func (l *Ledger) note(d *event.Delivery, providerUID string, n noted) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +159,7 @@ func (l *Ledger) take(key objectName, uid string, n noted, d *event.Delivery) {
 	}
 }
 
-// count changes how many deliveries of an object wait and are dead.
+// count changes the number of an object's waiting deliveries and dead letters.
 func (l *Ledger) count(key objectName, pending, dead int) {
 	if pending == 0 && dead == 0 || key.name == "" {
 		return
@@ -169,7 +170,7 @@ func (l *Ledger) count(key objectName, pending, dead int) {
 	is.Pending, is.Dead = max(0, is.Pending+pending), max(0, is.Dead+dead)
 }
 
-// unlearned changes how many deliveries of a namespace are on the bus whose Alert is not known yet.
+// unlearned changes the number of a namespace's deliveries on the bus whose Alert is not known yet.
 func (l *Ledger) unlearned(namespace string, n int) {
 	if n == 0 {
 		return
@@ -183,7 +184,7 @@ func (l *Ledger) unlearned(namespace string, n int) {
 	}
 }
 
-// complete says that all shards have counted what they have on the bus.
+// complete records that all shards have counted their deliveries on the bus.
 func (l *Ledger) complete() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,14 +192,14 @@ func (l *Ledger) complete() {
 	l.wake()
 }
 
-// incomplete says that a shard has not.
+// incomplete records that the deliveries of a shard are not counted.
 func (l *Ledger) incomplete() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counted = false
 }
 
-// expire ends the losses that are old, and reports when the next one is, zero for none. The lock is held.
+// expire ends old losses, and returns when the next loss expires, zero for none. The caller has the lock.
 func (l *Ledger) expire(now time.Time) (next time.Time) {
 	for key := range l.losing {
 		ends := l.accounts[key].is.Loss.At.Add(lossesShown)
@@ -213,7 +214,7 @@ func (l *Ledger) expire(now time.Time) (next time.Time) {
 	return next
 }
 
-// prune forgets objects that are no more. The lock is held.
+// prune forgets objects that no longer exist. The caller has the lock.
 func (l *Ledger) prune(now time.Time) {
 	if l.exists == nil || now.Sub(l.pruned) < pruneEvery {
 		return
@@ -228,5 +229,5 @@ func (l *Ledger) prune(now time.Time) {
 	}
 }
 
-// pruneEvery is how often objects that are no more are looked for, while there is news.
+// pruneEvery is how often objects that no longer exist are looked for, while there is news.
 const pruneEvery = time.Minute

@@ -22,7 +22,7 @@ func outcomes(s Standing) map[string]int {
 	return n
 }
 
-// Fails when an outcome is not noted, is noted for the wrong object, or when one that waits or is dead is not counted.
+// Fails when an outcome is not recorded, is recorded for the wrong object, or when a waiting delivery or a dead letter is not counted.
 func TestTheLedgerHasWhatBecameOfDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -44,7 +44,7 @@ func TestTheLedgerHasWhatBecameOfDeliveries(t *testing.T) {
 			wait(time.Second)
 		}
 		wait(40 * time.Second)
-		// What was refused was tried once more when the destination took another.
+		// The refused delivery was tried once more when the destination accepted another.
 		for _, kind := range []string{"Alert/team-a/alert", "Provider/team-a/chat"} {
 			told := w.notes.standings(kind)
 			last := told[len(told)-1]
@@ -72,8 +72,8 @@ func TestTheLedgerHasWhatBecameOfDeliveries(t *testing.T) {
 	})
 }
 
-// The bus has deliveries that wait and dead letters, of Alerts that nobody has read yet. Fails when a new worker says that it knows how
-// many before it does, or when it counts others than the bus has; and when replayed dead letters are still counted.
+// The bus has waiting deliveries and dead letters whose Alerts are not read yet. Fails when a new worker reports their numbers as known
+// too early, or counts other numbers than the bus has; and when replayed dead letters are still counted.
 func TestANewWorkerCountsWhatIsOnTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -126,7 +126,7 @@ func TestANewWorkerCountsWhatIsOnTheBus(t *testing.T) {
 	})
 }
 
-// The deliveries wait for a limit, and not for a destination that is down. Fails when a new worker does not read whose they are.
+// The deliveries wait for a limit, and not for a destination that is down. Fails when a new worker does not read their Alerts.
 func TestANewWorkerCountsWhatWaitsForALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -175,8 +175,8 @@ func TestDeadLettersThatTheBusDropsAreNotCounted(t *testing.T) {
 	})
 }
 
-// Fails when an object that always has news is told more than once in ten seconds, when its last news is not told, when losses do not end
-// after an hour, or when objects that are no more are kept.
+// Fails when an object that always has news is reported more than once in ten seconds, or when its last news is not reported. It also
+// fails when losses do not end after an hour, or when objects that no longer exist are kept.
 func TestNewsIsToldInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNotes()
@@ -212,7 +212,7 @@ func TestNewsIsToldInTime(t *testing.T) {
 	})
 }
 
-// Fails when an object keeps more than its last outcomes, or all of a long reason.
+// Fails when an object keeps more outcomes than its last ones, or all of a long reason.
 func TestTheMemoryOfAnObjectIsBounded(t *testing.T) {
 	const objects = 10_000
 	long := strings.Repeat("x", 4<<10)

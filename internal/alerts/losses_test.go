@@ -7,7 +7,7 @@ import (
 	"notifier/internal/event"
 )
 
-// TestE5ForAnUnsupportedTypeNothingIsKeptAndItIsSaidAtOnce fails when dispatch does not look at Unsupported.
+// TestE5ForAnUnsupportedTypeNothingIsKeptAndItIsSaidAtOnce fails when decide ignores Unsupported.
 func TestE5ForAnUnsupportedTypeNothingIsKeptAndItIsSaidAtOnce(t *testing.T) {
 	r := newRouted(t)
 	r.put(t, AlertSpec{Namespace: "team-a", Name: "a", UID: "u", Provider: "odd", Sources: []Source{{Kind: "Kustomization", Name: "*"}}})

@@ -7,12 +7,13 @@ import (
 	"notifier/internal/event"
 )
 
-// Lost tells that a delivery was given up: it counts, logs and tells the owners of its Alert and of its Provider. reason is safe to show.
+// Lost counts and logs a delivery that was given up, and reports it to the owners of its Alert and its Provider. The reason is safe to
+// show.
 func (d *Deliverer) Lost(lost *event.Delivery, label, reason string) {
 	d.lost(lost, nil, label, reason)
 }
 
-// lost is Lost with the destination that the delivery was meant for, nil to look it up.
+// lost is Lost with the delivery's destination. A nil destination is looked up.
 func (d *Deliverer) lost(lost *event.Delivery, dest *Destination, label, reason string) {
 	if dest == nil {
 		dest = d.Destinations.Get(lost.Namespace, lost.Provider)
@@ -23,14 +24,14 @@ func (d *Deliverer) lost(lost *event.Delivery, dest *Destination, label, reason 
 		"provider", lost.Provider, "attempts", lost.Attempts, "reason", reason)
 	d.recordFailure(lost, reason)
 	d.note(lost, dest, verdict{outcome: outcomeDead, label: label, reason: reason})
-	if dest == nil || lost.Test { // a test message that was given up was told, and nothing is lost with it
+	if dest == nil || lost.Test { // a test message's failure was recorded above, and no notification is lost
 		return
 	}
 	d.Recorder.Event(kindProvider, lost.Namespace, lost.Provider, dest.UID, warning, ReasonGivenUp,
 		fmt.Sprintf("notification about %s for Alert %s was given up: %s", object, lost.Alert, reason))
 }
 
-// note has the ledger know what became of a delivery.
+// note records the outcome of a delivery in the ledger.
 func (d *Deliverer) note(of *event.Delivery, dest *Destination, v verdict) {
 	uid := ""
 	if dest != nil {

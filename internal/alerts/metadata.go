@@ -8,18 +8,18 @@ import (
 	"notifier/internal/event"
 )
 
-// summaryKey is where an Alert's summary goes.
+// summaryKey is the metadata key of an Alert's summary.
 const summaryKey = "summary"
 
-// merging is the metadata of an event as an Alert's Provider gets it, the keys of what the Alert's author wrote of it, and the keys on
-// which two sources disagreed, both sorted.
+// merging is the metadata of an event for an Alert's Provider. authored are the keys that the Alert's author wrote, and conflicts the
+// keys on which two sources disagreed, both sorted.
 type merging struct {
 	metadata            map[string]string
 	authored, conflicts []string
 }
 
-// mergeMetadata merges, from low to high precedence: the object's annotations, the Alert's own metadata, its summary, what the
-// controller put under its API group. Everything else in the event's metadata is dropped.
+// mergeMetadata merges, from low to high precedence: the object's annotations, the Alert's own metadata, its summary, and the
+// controller's metadata under its API group. It drops the rest of the event's metadata.
 func mergeMetadata(e event.Event, a *Alert) merging {
 	merged := make(map[string]string, len(e.Metadata)+len(a.metadata)+1)
 	var authored map[string]bool

@@ -60,7 +60,7 @@ const (
 	outcomeKnown   = "known"   // found in the history: sent before
 	outcomeRetry   = "retry"   // failed, put on the schedule
 	outcomeDead    = "dead"    // written to the dead letters
-	outcomeSkipped = "skipped" // of no concern to the Provider
+	outcomeSkipped = "skipped" // not for this type of Provider
 )
 
 // Labels of dead letters beyond those of failed sends.
@@ -74,7 +74,7 @@ const (
 	labelUnverified  = "unverified"
 )
 
-// otherType labels what belongs to no known type.
+// otherType is the label of every unknown type.
 const otherType = "other"
 
 type deliverMetrics struct {
@@ -122,7 +122,7 @@ func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 	return m
 }
 
-// begin has the series of a type stand at zero, so that a first failure shows as an increase. Types that no Provider has get none.
+// begin creates the series of a type at zero, so that a first failure shows as an increase. Types that no Provider has get none.
 func (m deliverMetrics) begin(providerType string) {
 	t := m.typeOf(&Destination{Type: providerType})
 	m.sends.WithLabelValues(t)

@@ -9,41 +9,41 @@ import (
 	"notifier/internal/event"
 )
 
-// item is a delivery that is held in memory. The loop owns it, but for d while busy: then the task that works on it does.
+// item is a delivery in memory. The loop owns it; while it is busy, the task that works on it owns d.
 type item struct {
 	d     event.Delivery
 	acker event.Acker
-	// twins are further messages with the same delivery, which come to be when a message was acknowledged and the bus lost the
-	// word of it. They share the fate of the first, which is the one that was on the schedule most often.
+	// twins are duplicate messages of the same delivery. They arise when the bus lost the acknowledgement of a message. They get the outcome
+	// of the first, which is the one rescheduled most often.
 	twins []event.Message[event.Delivery]
 	queue *queue
 	line  *line
 	entry *entry
 	// due is when the item may be tried, zero at once.
 	due time.Time
-	// busy says that a task works on the item, sending that the task is a send, which keeps the line busy.
+	// busy says that a task works on the item. sending says that the task is a send, which keeps the line busy.
 	busy, sending bool
 	// told says that the missing or unready Provider was reported for this delivery.
 	told bool
-	// recalled says that the message is still on the schedule, so that the item goes back there without a write.
+	// recalled says that the message is still on the schedule, so that the item returns there without a write.
 	recalled bool
-	// unsent says that the delivery is known not to have been sent before, so that the history need not be asked.
+	// unsent says that the delivery was not sent before, so that the history need not be read.
 	unsent bool
-	// direct says that the acker is that of the event, which is held since taken.
+	// direct says that the acker is that of the event, which the delivery keeps open since taken.
 	direct bool
 	taken  time.Time
 
-	// mu guards d while the item is sent, storing, which says that the outcome is being stored, and spilled, which is closed when a copy is
-	// on the schedule.
+	// mu protects d while the item is sent, and the next two fields. storing says that the outcome is being stored. spilled is closed when a
+	// copy is on the schedule.
 	mu      sync.Mutex
 	storing bool
 	spilled chan struct{}
 }
 
-// bytes is about what the item's event takes in memory. It does not change.
+// bytes returns about how many bytes the item takes in memory. It does not change.
 func (it *item) bytes() int64 { return sizeOf(&it.d) }
 
-// sizeOf is about what a delivery takes in memory, or on the bus.
+// sizeOf returns about how many bytes a delivery takes in memory, or on the bus.
 func sizeOf(d *event.Delivery) int64 {
 	const rest = 1 << 10
 	n := rest + len(d.Event.Message)
@@ -53,13 +53,14 @@ func sizeOf(d *event.Delivery) int64 {
 	return int64(n)
 }
 
-// fresh reports that nobody can have sent the delivery before: it was neither handed out before nor tried.
+// fresh reports whether the delivery cannot have been sent before: it was neither handed out before nor tried.
 func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && it.d.Attempts == 0 }
 
 // owner is the Alert that asked for deliveries.
 type owner struct{ alert, uid string }
 
-// waiter is an owner that has deliveries in a queue, which share it, and how many: pending, of which the ledger was told.
+// waiter is an owner with deliveries in a queue, which share it. pending is their number, and told the number last reported to the
+// ledger.
 type waiter struct {
 	named         owner
 	pending, told int
@@ -84,47 +85,47 @@ func (i instant) time() time.Time {
 
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 
-// sub returns how long before i the other was, which is decades where the other is none.
+// sub returns i minus other, which is decades if other is none.
 func (i instant) sub(other instant) time.Duration { return time.Duration(i - other) }
 
-// entry is a delivery's place in a line, whether it is held or away. There may be very many, so it is as small as it can be.
+// entry is a delivery's place in a line, whether the delivery is in memory or away. It is small because there may be very many.
 type entry struct {
 	order uint64
 	id    string
-	// item is nil while the delivery is away: on the schedule, or on the bus with nobody.
+	// item is nil while the delivery is away: on the schedule, or on the bus without an owner.
 	item *item
-	// routed is when the delivery came to be, none while nobody has seen it here, and owner the Alert, nil until then.
+	// routed is when the delivery was routed, none until it was read here. owner is its Alert, nil until then.
 	routed instant
 	owner  *waiter
-	// back is when it is expected back while it is away, unless it waits on the schedule.
+	// back is when an absent delivery is expected back, unless it waits on the schedule.
 	back instant
-	// missing counts the looks at the bus in a row that did not find it.
+	// missing counts the looks at the bus in a row that did not find the delivery.
 	missing int8
-	// onSchedule says that it is on the schedule until its lifetime ends, to be recalled as soon as there is room for it.
+	// onSchedule says that the delivery is on the schedule until its lifetime ends, to be recalled as soon as the queue has space for it.
 	onSchedule bool
-	// recalling says that it is being read.
+	// recalling says that the delivery is being read.
 	recalling bool
-	// givenUp says that it is to be given up once it is read, and why.
+	// givenUp is the cause for which the delivery is to be given up once it is read.
 	givenUp cause
-	// rank is what it is sent by; until it is known, that of most. What stands before an error is as urgent.
+	// rank is the delivery's rank for sending, rankInfo until it is known. An entry before an error in its line is as urgent as the error.
 	rank rank
-	// bound is true when the Provider existed as the event was routed.
+	// bound says that the Provider existed when the event was routed.
 	bound bool
-	// unsent is the item's while it is away.
+	// unsent is the item's field while the item is away.
 	unsent bool
-	// rescheduled says that the schedule was given it. If another message brings the delivery, that copy is left there.
+	// rescheduled says that the delivery was put on the schedule. If another message delivers it, a copy may still be there.
 	rescheduled bool
-	// kib is the size of the event in KiB, zero while nobody has seen it here.
+	// kib is the size of the event in KiB, zero until the delivery was read here.
 	kib uint16
 }
 
-// rank says which of the deliveries about different objects are sent first, the least rank.
+// rank orders deliveries about different objects: the least rank is sent first.
 type rank int8
 
 const (
 	rankError rank = iota
 	rankInfo
-	// rankUnknown is that of an event that its object does not bear out (Delivery.Known): anyone may have posted it (invariant E9).
+	// rankUnknown is the rank of an event that its object does not confirm (Delivery.Known): anyone may have posted it (invariant E9).
 	rankUnknown
 )
 
@@ -138,8 +139,7 @@ func rankOf(d *event.Delivery) rank {
 	return rankInfo
 }
 
-// overdueAfter is how long after its time an absent delivery is waited for before the bus is asked about it, seenFor how long the answer
-// that it is there counts.
+// overdueAfter is how long an absent delivery may be late before it is looked up on the bus. seenFor is for how long a find there counts.
 const (
 	overdueAfter = 10 * time.Second
 	seenFor      = time.Minute
@@ -165,14 +165,14 @@ func (e *entry) before(other *entry) bool {
 	return comparePlaces(e.order, e.id, other.order, other.id) < 0
 }
 
-// line is what is known of one object's deliveries to one Provider, in the order in which they must be sent (invariant E4).
-// Only its head may be sent, and nothing while busy. Two Alerts with one Provider have the same order in it, told apart by ID.
+// line has the known deliveries of one object to one Provider, in the order in which they must be sent (invariant E4). Only its head may
+// be sent, and none while busy. Deliveries of two Alerts with one Provider have the same order and differ by ID.
 type line struct {
 	object  string
 	entries []*entry
 	// busy is set from the start of a send until its outcome is on the bus.
 	busy bool
-	// next is the entry to recall, nil if there is none now, and place where the line stands among its queue's recallable lines.
+	// next is the entry to recall, nil if there is none now. place is the line's place among its queue's recallable lines.
 	next  *entry
 	place int
 }

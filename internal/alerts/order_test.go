@@ -16,7 +16,7 @@ import (
 	"notifier/internal/event"
 )
 
-// moody is a destination that is up and down by turns and keeps the ledger of what it accepted.
+// moody is a destination that is up and down by turns and records its accepted deliveries.
 type moody struct {
 	mu       sync.Mutex
 	t        *testing.T
@@ -64,12 +64,12 @@ func (m *moody) send(ctx context.Context, session int, n provider.Notification) 
 	return nil
 }
 
-// FuzzOneObjectsEventsArriveInOrder is E4, with E2 and E3 beside it: under a destination that fails by turns, a bus that fails
-// now and then, kills and drains, every delivery is accepted once or more, in order per object, and twice only if there was
-// a kill, a drain or a failing bus.
+// FuzzOneObjectsEventsArriveInOrder is E4, with E2 and E3 beside it: with a destination that fails by turns, a bus that fails now and
+// then, kills and drains. Every delivery is accepted once or more, in order per object, and twice only if there was a kill, a drain or a
+// failing bus.
 //
-// Fails when next ignores the line's head, when concluded clears the line before the outcome is stored, when expect does
-// nothing, or when admit settles a twin instead of keeping it.
+// Fails when next ignores the line's head, when concluded clears the line before the outcome is stored, when expect does nothing, or when
+// join acknowledges a twin instead of keeping it.
 func FuzzOneObjectsEventsArriveInOrder(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed)
@@ -88,7 +88,7 @@ func playOrder(t *testing.T, seed uint64) {
 		t: t, rng: rand.New(rand.NewPCG(seed, 8)), inflight: map[string]int{}, accepted: map[string][]uint64{},
 		count: map[string]int{}, orders: map[string]uint64{},
 	}
-	calm := seed%5 == 0 // some runs have no trouble but the destination's
+	calm := seed%5 == 0 // some runs have only the destination's trouble
 	var cured atomic.Bool
 	faults := rand.New(rand.NewPCG(seed, 9))
 	w.bus.faults = func(op string) error {
@@ -100,7 +100,7 @@ func playOrder(t *testing.T, seed uint64) {
 	session := 0
 	serve := func() {
 		d := &Destination{UID: "p-chat", Type: "generic", Sender: m.sender(session)}
-		if seed%4 == 3 { // slower than what comes, so that most waits on the schedule
+		if seed%4 == 3 { // slower than the deliveries arrive, so that most wait on the schedule
 			d.Limit, d.Burst = 0.4, 3
 		}
 		w.destinations.Put("team-a", "chat", d)
@@ -129,7 +129,7 @@ func playOrder(t *testing.T, seed uint64) {
 			done := make(chan struct{})
 			go func() { stopped(); close(done) }()
 			if s.cut {
-				// The next owner may start at once, while the killed one's sends are still on the wire.
+				// The next owner may start at once, while sends of the killed one are still under way.
 				session++
 				pass(time.Duration(rng.IntN(3)*rng.IntN(20)) * time.Second)
 			} else {
@@ -162,7 +162,7 @@ func playOrder(t *testing.T, seed uint64) {
 	}
 }
 
-// TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover is E4. Fails when serve does not ask what is rescheduled.
+// TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover is E4. Fails when serve does not read the rescheduled deliveries.
 func TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -186,9 +186,9 @@ func TestAPredecessorOnTheScheduleHoldsItsSuccessorsAfterATakeover(t *testing.T)
 	})
 }
 
-// TestE4APredecessorBehindItsSuccessorAndABacklogGoesFirst is E4: its schedule fired while the shard had no owner, so it stands in the
-// stream behind its successor and behind far more than a shard holds, on a bus that takes minutes to hand all of that out. Fails when
-// Backlog does not list what has come off the schedule, or when expect ignores it.
+// TestE4APredecessorBehindItsSuccessorAndABacklogGoesFirst is E4 for a delivery whose schedule fired while the shard had no owner. It is
+// in the stream behind its successor and behind far more messages than a shard keeps, on a bus that takes minutes to hand them all out.
+// Fails when Backlog does not list the deliveries that have come off the schedule, or when expect ignores them.
 func TestE4APredecessorBehindItsSuccessorAndABacklogGoesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,8 +219,8 @@ func TestE4APredecessorBehindItsSuccessorAndABacklogGoesFirst(t *testing.T) {
 	})
 }
 
-// TestE4WhatWasRescheduledWaitsForWhatComesInOrder is E4: the last owner held an object's first delivery, and had rescheduled the second. Fails when
-// awaits does not count what was never rescheduled.
+// TestE4WhatWasRescheduledWaitsForWhatComesInOrder is E4: the last owner had an object's first delivery in memory, and had rescheduled
+// the second. Fails when next ignores awaits.
 func TestE4WhatWasRescheduledWaitsForWhatComesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -245,7 +245,7 @@ func TestE4WhatWasRescheduledWaitsForWhatComesInOrder(t *testing.T) {
 	})
 }
 
-// TestAfterATakeoverNothingIsWaitedForLongerThanItTakes fails when a takeover waits for what comes in order anyway.
+// TestAfterATakeoverNothingIsWaitedForLongerThanItTakes fails when a takeover waits for deliveries that arrive in order anyway.
 func TestAfterATakeoverNothingIsWaitedForLongerThanItTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -260,7 +260,7 @@ func TestAfterATakeoverNothingIsWaitedForLongerThanItTakes(t *testing.T) {
 	})
 }
 
-// TestAPredecessorThatEndedElsewhereIsNotWaitedForForever fails when place forgets nothing that is missing.
+// TestAPredecessorThatEndedElsewhereIsNotWaitedForForever fails when place never forgets a missing delivery.
 func TestAPredecessorThatEndedElsewhereIsNotWaitedForForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -278,7 +278,7 @@ func TestAPredecessorThatEndedElsewhereIsNotWaitedForForever(t *testing.T) {
 			t.Fatalf("%d sent before the predecessor", n)
 		}
 		w.bus.mu.Lock()
-		w.bus.unschedule(w.bus.scheduled[first.ID]) // as a former owner of the shard does when it settles while it drains
+		w.bus.unschedule(w.bus.scheduled[first.ID]) // as a former owner of the shard does when it acknowledges during its drain
 		w.bus.mu.Unlock()
 		wait(5 * time.Minute)
 		stop()

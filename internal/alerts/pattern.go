@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// maxText is how many characters of a message are matched: as many as Flux lets a message have.
+	// maxText is how many characters of a message are matched: Flux's limit on a message.
 	maxText = 39000
-	// cheapSteps is the product of program and text below which a match is not worth interrupting: a few milliseconds at
-	// the 10 to 20 ns that a step costs.
+	// cheapSteps is the product of program and text below which a match is not interrupted: it takes a few milliseconds at 10 to 20 ns a
+	// step.
 	cheapSteps = 200_000
-	// clockStride is how many characters pass between two looks at the clock, fewer where the product of program and text is then more
+	// clockStride is how many characters pass between two looks at the clock. They are fewer where their product with the program is more
 	// than clockSteps.
 	clockStride = 64
 	clockSteps  = 128_000
 )
 
-// patternBounds are those of one pattern; programs bounds the instructions of all of an Alert together, so that the many are no dearer in
-// memory and in time to compile than the few.
+// patternBounds are the bounds of one pattern. programs bounds the instructions of all patterns of an Alert together, so that many
+// patterns cost no more memory and compile time than a few.
 var patternBounds = patterns.Bounds{Source: 8 << 10, Size: 16_000}
 
 const programs = 64_000
@@ -31,7 +31,7 @@ const programs = 64_000
 type pattern struct {
 	re   *regexp.Regexp
 	size int
-	// literal is set when the whole pattern is one plain text.
+	// literal is the text of a plain pattern, which matches any message that contains it.
 	literal string
 	plain   bool
 }
@@ -46,7 +46,7 @@ func compilePattern(expr string) (pattern, error) {
 	return p, nil
 }
 
-// match reports whether the pattern matches text. When the meter runs out first, ended is false and matched means nothing.
+// match reports whether the pattern matches text. When the meter runs out first, ended is false and matched is meaningless.
 func (p *pattern) match(text string, m *meter) (matched, ended bool) {
 	if m.exhausted() {
 		return false, false
@@ -57,8 +57,7 @@ func (p *pattern) match(text string, m *meter) (matched, ended bool) {
 	case p.size*len(text) <= cheapSteps:
 		return p.re.MatchString(text), true
 	}
-	// The reader is where a match in progress can be stopped: to the matcher the text then seems to end, and what it answers is
-	// disregarded.
+	// The reader can stop a match in progress: the matcher then sees the end of the text, and its result is disregarded.
 	r := &meteredReader{text: text, meter: m, stride: min(clockStride, max(1, clockSteps/p.size))}
 	matched = p.re.MatchReader(r)
 	return matched, !r.stopped

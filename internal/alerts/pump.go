@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// lookAgain is how often a Provider that cannot be used, or an Alert that is not there, is looked for.
+	// lookAgain is how often an unusable Provider or an absent Alert is looked up.
 	lookAgain = 5 * time.Second
-	// ownerGrace is how long an Alert may be unknown before its deliveries are given up: this replica's informer may lag behind
-	// that of the one which routed.
+	// ownerGrace is how long an Alert may be unknown before its deliveries are given up: this replica's informer may lag behind that of the
+	// replica that routed.
 	ownerGrace = time.Minute
 )
 
-// pump starts what may be sent now, puts back what is too much, and sees to it that the queue is woken when more may be sent.
+// pump starts the sends that may start now, puts surplus deliveries back, and recalls others from the schedule. It wakes the queue again
+// when more may be sent.
 func (s *shard) pump(work context.Context, q *queue) {
 	if s.draining {
 		return
@@ -33,7 +34,8 @@ func (s *shard) pump(work context.Context, q *queue) {
 	s.tellHealth(q)
 }
 
-// destination returns where the queue leads, or nil after seeing to what follows when that cannot be used.
+// destination returns the queue's Destination. It returns nil if that cannot be used, after it blocked the queue or gave up its
+// deliveries.
 func (s *shard) destination(work context.Context, q *queue, now time.Time) *Destination {
 	dest := s.Destinations.Get(q.key.namespace, q.key.name)
 	if dest != nil {
@@ -66,7 +68,7 @@ func (s *shard) destination(work context.Context, q *queue, now time.Time) *Dest
 	return dest
 }
 
-// block holds a queue back whose Provider cannot be used, and tells each delivery's Alert once.
+// block delays a queue whose Provider cannot be used, and reports that to each delivery's Alert once.
 func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
 	if q.entries == 0 {
 		return
@@ -113,8 +115,8 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 	}
 }
 
-// owned reports whether the Alert that asked for the delivery, or the Provider that a test message is for, still exists. If not, the item is put off or given up, so the
-// caller looks for the next one.
+// owned reports whether the delivery's Alert, or the Provider of a test message, still exists. If not, the item is delayed or given up,
+// so the caller looks for the next one.
 func (s *shard) owned(work context.Context, it *item, dest *Destination, now time.Time) bool {
 	d := &it.d
 	if d.Test && d.ProviderUID != dest.UID {
@@ -134,7 +136,7 @@ func (s *shard) owned(work context.Context, it *item, dest *Destination, now tim
 
 const reasonOwnerGone = "OwnerGone: the Alert or its Provider was deleted, or deleted and made anew"
 
-// ownerOf tells whether an Alert exists, and if not, whether that is for certain: this replica's informer may lag.
+// ownerOf returns whether an Alert exists, and if not, whether that is certain: this replica's informer may lag.
 func (s *shard) ownerOf(namespace string, o owner, routed, now time.Time) (exists, gone bool) {
 	if o == (owner{}) {
 		return true, false // a test message has no Alert
@@ -143,13 +145,13 @@ func (s *shard) ownerOf(namespace string, o owner, routed, now time.Time) (exist
 	if known && a.UID == o.uid {
 		return true, false
 	}
-	// An Alert that was made after the event was routed is a successor: the informer does not lag.
+	// An Alert with this name that was made after the event was routed is a successor: the informer does not lag.
 	successor := known && a.Created.After(routed)
 	return false, successor || now.Sub(routed) >= ownerGrace
 }
 
-// ended reports whether a delivery has lost its Alert or its Provider. A Provider that did not exist when the event was routed is waited
-// for all the same.
+// ended reports whether a delivery has lost its Alert or its Provider. A Provider that did not exist when the event was routed has not
+// been lost: the delivery waits for it.
 func (s *shard) ended(q *queue, d *event.Delivery, now time.Time) bool {
 	if d.ProviderUID != "" && q.providerGone(now) {
 		return true
@@ -178,7 +180,7 @@ func (s *shard) start(work context.Context, it *item, dest *Destination) {
 	})
 }
 
-// trim puts back what is more than the queue, or the shard, may hold.
+// trim puts back the items beyond the bounds of the queue or the shard.
 func (s *shard) trim(work context.Context, q *queue, now time.Time) {
 	if over := len(q.waiting) - q.depth(now); over > 0 {
 		s.shed(work, q, over, now)
@@ -196,7 +198,7 @@ func (s *shard) trim(work context.Context, q *queue, now time.Time) {
 	s.shed(work, q, min(over, len(q.waiting)), now)
 }
 
-// shed puts back n of a queue's items, the earliest of them for the earliest slot.
+// shed puts back n of a queue's items, first those that would be sent first.
 func (s *shard) shed(work context.Context, q *queue, n int, now time.Time) {
 	spared := make([]*item, n)
 	for i := range slices.Backward(spared) {
@@ -209,13 +211,13 @@ func (s *shard) shed(work context.Context, q *queue, n int, now time.Time) {
 	}
 }
 
-// putBack gives an item to the schedule, to be recalled when its turn comes, or gives it up if it has waited too long. That is written
-// once, however long the wait: should nobody recall it, the schedule hands it out when its lifetime ends.
+// putBack moves an item to the schedule, to be recalled when its turn comes, or gives it up if it has waited too long. The item is
+// written once, however long it waits. Without a recall, the schedule hands it out when its lifetime ends.
 func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 	switch {
 	case it.recalled && len(it.twins) == 0:
 		s.leave(it)
-		it.queue.recallAt = now.Add(recallGap) // or it would be recalled at once
+		it.queue.recallAt = now.Add(recallGap) // otherwise it would be recalled at once
 		return
 	case it.queue.bad(now) && !now.Before(s.expiry(&it.d)):
 		s.expire(work, it)
@@ -231,8 +233,8 @@ func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 	s.putAway(work, it, nil, verdict{action: reschedule, at: at, onSchedule: true})
 }
 
-// leastShelved keeps a delivery whose lifetime is over, but whose destination takes it, from coming off the schedule all the time, and the
-// copy of one that is being sent there for longer than the send lasts.
+// leastShelved is the least time on the schedule. A delivery past its lifetime whose destination accepts sends is then not handed out all
+// the time. The copy of a delivery that is being sent stays there longer than the send lasts.
 const leastShelved = time.Minute
 
 // expire gives up an item that could not be sent in its lifetime.
@@ -244,7 +246,7 @@ func (s *shard) expire(work context.Context, it *item) {
 	s.giveUp(work, it, it.queue.current, labelExpired, s.expired(last))
 }
 
-// giveUpAll ends all that waits in memory. What is on the schedule follows as it is recalled.
+// giveUpAll gives up all waiting items in memory. Deliveries on the schedule follow as they are recalled.
 func (s *shard) giveUpAll(work context.Context, q *queue, dest *Destination, label, reason string) {
 	q.health.set(dest.UID, StateFailing, ReasonGivenUp, reason)
 	for len(q.waiting) > 0 {
@@ -275,7 +277,7 @@ func (s *shard) putAway(work context.Context, it *item, dest *Destination, v ver
 	})
 }
 
-// attempted takes in how an attempt went, before its outcome is on the bus: the destination is free for the next one.
+// attempted takes in the result of an attempt before its outcome is on the bus: the destination is free for the next one.
 func (s *shard) attempted(work context.Context, it *item, dest *Destination, a attempt) {
 	q, now := it.queue, time.Now()
 	q.inflight--
@@ -305,7 +307,7 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, a a
 	s.pump(work, q)
 }
 
-// concluded takes in that an item's outcome is on the bus, or that it could not be put there.
+// concluded takes in that an item's outcome is on the bus, or that it could not be stored.
 func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool) {
 	q, now := it.queue, time.Now()
 	if it.sending {
@@ -350,8 +352,8 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 	s.pump(work, q)
 }
 
-// ackTwins ends the further messages of a delivery whose outcome is on the bus. It returns those that were on the schedule as
-// often as the one that was just put there, or more often: they are what is left of it, since the bus keeps each Reschedule once.
+// ackTwins acknowledges the duplicate messages of a delivery whose outcome is on the bus. After a reschedule it instead returns those
+// that were rescheduled at least as often. They are the remaining copies of the delivery, since the bus keeps each Reschedule once.
 func (s *shard) ackTwins(work context.Context, it *item, v verdict) (newer []event.Message[event.Delivery]) {
 	for _, t := range it.twins {
 		if v.action == reschedule && t.Value.Reschedules >= it.d.Reschedules {

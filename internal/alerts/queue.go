@@ -13,10 +13,10 @@ import (
 
 // Bounds on one Provider's queue.
 const (
-	// maxConcurrent is how many sends to one destination are under way at a time.
+	// maxConcurrent is how many sends to one destination may be under way at a time.
 	maxConcurrent = 8
-	// A queue holds what it will send within horizon, but at least minDepth and at most maxDepth deliveries; unknownDepth until
-	// the destination's pace is known, and badDepth, from which to probe, while it cannot be sent to.
+	// A queue keeps in memory the deliveries that it will send within horizon, from minDepth to maxDepth of them. It keeps unknownDepth
+	// until the destination's pace is known, and badDepth, for probes, while it cannot be sent to.
 	horizon      = 2 * time.Second
 	minDepth     = 64
 	unknownDepth = 256
@@ -24,61 +24,61 @@ const (
 	badDepth     = 8
 )
 
-// queue is everything known of the deliveries to one Provider. The shard's loop owns it.
+// queue has the known deliveries to one Provider and the state of its destination. The shard's loop owns it.
 type queue struct {
 	key destinationKey
 	// lines by object key.
 	lines map[string]*line
-	// waiting are the items that are held and not busy, in order.
+	// waiting are the items in memory that are not busy, in order.
 	waiting  []*item
 	inflight int
-	// entries counts what is in the lines, away those that are not held, and unknown those whose objects do not bear them out, without
-	// those that are to be given up.
+	// entries counts the entries of all lines, and away those whose deliveries are not in memory. unknown counts those that their objects do
+	// not confirm, without those that are to be given up.
 	entries, away, unknown int
-	// kib is what the entries take, as far as that is known.
+	// kib is the known size of the entries in KiB.
 	kib int64
-	// recallable has the lines with something to recall, recalls counts what is being read, and recallAt is when to try again after an
+	// recallable has the lines with an entry to recall. recalls counts the entries being read, and recallAt is when to try again after an
 	// error. givenUp counts the entries that are to be given up.
 	recallable recallHeap
 	recalls    int
 	recallAt   time.Time
 	givenUp    int
-	// mended says that the Provider was changed, and recovered that it took something after it had refused something (refused). What was
-	// given up before is then worth another try. deaths is until when there may be such.
+	// mended says that the Provider was changed. recovered says that it accepted a delivery after it had refused one (refused). Earlier dead
+	// letters are then worth another try. deaths is until when there may be such.
 	mended, refused, recovered bool
-	// replaying says that dead letters are published anew, listing that they are read before: until it is known which, nothing is sent
-	// that may come after one of them.
+	// replaying says that dead letters are being published anew, and listing that they are being read before that. Until they are known,
+	// nothing is sent: it might belong after one of them.
 	replaying, listing bool
 	deaths             time.Time
-	// oldest is when what had waited longest at the last sweep came to be, zero if nothing waited.
+	// oldest is when the delivery that had waited longest at the last sweep was routed, zero if none waited.
 	oldest time.Time
-	// touched is used while a batch is taken in.
+	// touched marks the queue while a batch is taken in.
 	touched bool
-	// share is what the queue's namespace has waiting.
+	// share counts the waiting deliveries of the queue's namespace.
 	share *share
-	// owners are the Alerts of the entries, each once, and unlearned counts the entries whose Alert is not known yet.
+	// owners are the Alerts of the entries, each once. unlearned counts the entries whose Alert is not known yet.
 	owners    map[owner]*waiter
 	unlearned int
-	// told and toldUnlearned are what the ledger knows of entries and unlearned.
+	// told and toldUnlearned are the values of entries and unlearned last reported to the ledger.
 	told, toldUnlearned int
 
 	// current is the destination as last seen.
 	current *Destination
 	limiter *rate.Limiter // nil without a limit
 	breaker breaker
-	// notBefore holds everything back: the destination asked for it.
+	// notBefore delays every send: the destination asked for it.
 	notBefore time.Time
-	// unusable says that the Provider does not exist or is not ready, absent since when it does not exist.
+	// unusable says that the Provider does not exist or is not ready. absent is since when it does not exist.
 	unusable bool
 	absent   time.Time
-	// pace is the smoothed duration of a send, zero until one has ended.
+	// pace is the smoothed duration of a send, zero until a send has ended.
 	pace time.Duration
 
 	health health
 
 	wakeAt    time.Time
 	wakeIndex int
-	// idleSince is when the last line went, while there is none.
+	// idleSince is when the last line was dropped, while there is none.
 	idleSince time.Time
 }
 
@@ -132,7 +132,7 @@ func (q *queue) forget(l *line, e *entry, now time.Time) {
 	}
 }
 
-// hold makes an item of an entry that was away.
+// hold makes an item of an absent entry.
 func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Acker) *item {
 	it := &item{d: d, acker: s, queue: q, line: l, entry: e, unsent: e.unsent}
 	q.learn(l, e, &d)
@@ -142,7 +142,7 @@ func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Acker) *item {
 	return it
 }
 
-// learn notes what only the delivery itself tells.
+// learn records the facts that only the delivery itself has.
 func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 	e.routed = instantOf(d.Routed)
 	if e.kib == 0 {
@@ -170,7 +170,7 @@ func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 	e.owner.pending++
 }
 
-// hurry makes what stands before an error in its line as urgent, but what its object does not bear out.
+// hurry makes the entries before an error in its line as urgent as the error, except those that their objects do not confirm.
 func (q *queue) hurry(l *line, e *entry) {
 	i, _ := l.find(e.order, e.id)
 	if e.rank == rankInfo && i+1 < len(l.entries) && l.entries[i+1].rank == rankError {
@@ -182,7 +182,7 @@ func (q *queue) hurry(l *line, e *entry) {
 	for _, before := range slices.Backward(l.entries[:i]) {
 		switch {
 		case before.rank == rankError:
-			return // and so is what stands before it
+			return // and so are the entries before it
 		case before.rank == rankUnknown:
 		case before.item == nil || !q.dequeue(before.item):
 			before.rank = rankError
@@ -201,7 +201,7 @@ func (q *queue) release(it *item, back time.Time, onSchedule bool) {
 	q.refresh(it.line)
 }
 
-// compareItems puts what is sent first before the rest, by rank and then in order. The lines keep one object's in order all the same.
+// compareItems orders items by rank, then by place. The lines keep one object's items in their order regardless.
 func compareItems(x, y *item) int {
 	return cmp.Or(cmp.Compare(x.entry.rank, y.entry.rank), comparePlaces(x.entry.order, x.entry.id, y.entry.order, y.entry.id))
 }
@@ -220,15 +220,15 @@ func (q *queue) dequeue(it *item) bool {
 	return found
 }
 
-// next returns the first item that may be tried now, or nil and the time at which one may be, zero if that is not known. With awaits
-// those that were rescheduled must wait.
+// next returns the first item that may be tried now. Without one it returns nil and the earliest time at which an item may be tried, zero
+// if that is not known. With awaits, rescheduled items must wait.
 func (q *queue) next(now time.Time, awaits bool) (*item, time.Time) {
 	var soonest time.Time
 	for _, it := range q.waiting {
 		if it.line.busy {
 			continue
 		}
-		// What stands before it in its line goes first, also if it is less urgent by itself.
+		// The head of its line precedes it, even a less urgent one.
 		if it = it.line.head().item; it == nil || it.busy || awaits && it.d.Reschedules > 0 {
 			continue
 		}
@@ -242,7 +242,7 @@ func (q *queue) next(now time.Time, awaits bool) (*item, time.Time) {
 	return nil, soonest
 }
 
-// last returns the waiting item that can best be spared: the last of those behind an absent head, else the last of all.
+// last returns the waiting item to put back first: the last of those behind an absent head, else the last of all.
 func (q *queue) last() *item {
 	for _, it := range slices.Backward(q.waiting) {
 		if it.line.head().item == nil {
@@ -252,7 +252,7 @@ func (q *queue) last() *item {
 	return q.waiting[len(q.waiting)-1]
 }
 
-// opensAt is the time before which nothing is sent; it is not after now when the queue is open.
+// opensAt returns the time before which nothing is sent; it is not after now when the queue is open.
 func (q *queue) opensAt() time.Time {
 	if q.breaker.open() {
 		return later(q.notBefore, q.breaker.until)
@@ -260,15 +260,15 @@ func (q *queue) opensAt() time.Time {
 	return q.notBefore
 }
 
-// closed reports that nothing can be sent right now.
+// closed reports whether the queue cannot send right now.
 func (q *queue) closed(now time.Time) bool { return q.unusable || q.opensAt().After(now) }
 
-// bad reports that the destination cannot be sent to for now.
+// bad reports whether the destination cannot be sent to for now.
 func (q *queue) bad(now time.Time) bool {
 	return q.unusable || q.breaker.open() || q.notBefore.Sub(now) > horizon
 }
 
-// speed is how many deliveries a second the destination is expected to take. It must have a limit or a known pace.
+// speed returns how many deliveries a second the destination is expected to accept. The queue must have a limit or a known pace.
 func (q *queue) speed() float64 {
 	speed := math.Inf(1)
 	if q.pace > 0 {
@@ -280,7 +280,7 @@ func (q *queue) speed() float64 {
 	return speed
 }
 
-// depth is how many items may wait in memory.
+// depth returns how many items may wait in memory.
 func (q *queue) depth(now time.Time) int {
 	switch {
 	case q.bad(now):
@@ -298,7 +298,7 @@ func later(t, u time.Time) time.Time {
 	return t
 }
 
-// adopt takes over a destination's limit. One that was changed may have been mended, so an open breaker probes it at once.
+// adopt takes over a destination and its limit. A changed destination may have been mended, so an open breaker probes it at once.
 func (q *queue) adopt(d *Destination, now time.Time) {
 	q.unusable = false
 	if q.current == d {
@@ -320,7 +320,7 @@ func (q *queue) adopt(d *Destination, now time.Time) {
 	}
 }
 
-// token takes a token of the limiter, or returns how long it takes until there is one.
+// token takes a token of the limiter and returns zero, or returns the time until there is one.
 func (q *queue) token(now time.Time) time.Duration {
 	if q.limiter == nil || q.limiter.AllowN(now, 1) {
 		return 0
@@ -329,7 +329,7 @@ func (q *queue) token(now time.Time) time.Duration {
 	return max(time.Duration(missing/float64(q.limiter.Limit())*float64(time.Second)), time.Millisecond)
 }
 
-// measure smooths the duration of sends.
+// measure adds the duration of a send to the smoothed pace.
 func (q *queue) measure(took time.Duration) {
 	took = max(took, 100*time.Microsecond)
 	if q.pace == 0 {

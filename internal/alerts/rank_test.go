@@ -10,8 +10,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when deliveries are sent in the order of their events alone, on the way to the schedule or off it; when what an error waits for in its own
-// line is left behind; and when an error overtakes that (E4).
+// Fails when deliveries are sent in the order of their events alone, on the way to the schedule or off it; when the predecessors of an
+// error in its own line are left behind; and when an error overtakes them (E4).
 func TestOfManyMessagesAtOnceErrorsAreSentFirst(t *testing.T) {
 	for _, many := range []int{95, 400} {
 		t.Run(fmt.Sprint(many), func(t *testing.T) {

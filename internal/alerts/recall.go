@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// recallBatch is how many deliveries of a queue are read off the schedule at a time, recallReaders how many of them at once.
+	// recallBatch is how many deliveries of a queue are read off the schedule at a time, recallReaders how many of them concurrently.
 	recallBatch   = 64
 	recallReaders = 8
-	// recallAhead bounds how many of one object's deliveries are held while the first of them is sent.
+	// recallAhead bounds how many of one object's deliveries are in memory while the first of them is sent.
 	recallAhead = 16
-	// recallGap is the pause before a queue that had too much, or could not be read, recalls again.
+	// recallGap is the pause before a queue that had too many items, or could not be read, recalls again.
 	recallGap = time.Second
 	// notRecallable is the place of a line with nothing to recall.
 	notRecallable = -1
 )
 
-// recallHeap has the lines of a queue that have a delivery to recall, the one whose turn comes first on top.
+// recallHeap has the lines of a queue with an entry to recall, the next one to be read on top.
 type recallHeap []*line
 
 func (s recallHeap) Len() int { return len(s) }
@@ -57,8 +57,8 @@ func (s *recallHeap) Pop() any {
 	return l
 }
 
-// candidate returns the line's first entry that waits on the schedule if all before it are held or on their way: those that are retried or handed out later
-// must come first (invariant E4).
+// candidate returns the line's first entry that waits on the schedule if all before it are in memory or being read. Entries that are
+// retried or handed out later must be sent first (invariant E4).
 func (l *line) candidate() *entry {
 	for i, e := range l.entries {
 		switch {
@@ -74,7 +74,7 @@ func (l *line) candidate() *entry {
 	return nil
 }
 
-// refresh puts a line in its place among the recallable ones after a change of its entries.
+// refresh updates a line's place among the recallable lines after a change of its entries.
 func (q *queue) refresh(l *line) {
 	l.next = l.candidate()
 	switch {
@@ -87,15 +87,15 @@ func (q *queue) refresh(l *line) {
 	}
 }
 
-// lookup is an entry that is being read, and what for.
+// lookup is an entry that is being read, and the purpose.
 type lookup struct {
 	line  *line
 	entry *entry
-	// look says that the delivery is to be found and not to be taken.
+	// look says that the delivery is only to be found, not to be taken.
 	look bool
 }
 
-// take marks and returns up to n entries to recall, those whose turn comes first.
+// take marks and returns up to n entries to recall, in the order of their turns.
 func (q *queue) take(n int) []lookup {
 	taken := make([]lookup, 0, min(n, recallBatch))
 	for len(q.recallable) > 0 && len(taken) < cap(taken) {
@@ -112,7 +112,7 @@ func (q *queue) mark(l *line, e *entry, look bool) lookup {
 	return lookup{l, e, look}
 }
 
-// refill recalls deliveries from the schedule while the queue has room for them.
+// refill recalls deliveries from the schedule while the queue has space for them.
 func (s *shard) refill(work context.Context, q *queue, now time.Time) {
 	if q.recalls > 0 || len(q.recallable) == 0 {
 		return
@@ -126,12 +126,12 @@ func (s *shard) refill(work context.Context, q *queue, now time.Time) {
 	}
 }
 
-// urgent reports whether what is on the schedule goes before something that waits, which then takes its place there.
+// urgent reports whether an entry on the schedule precedes a waiting item, which then takes its place there.
 func (q *queue) urgent() bool {
 	return len(q.recallable) > 0 && len(q.waiting) > 0 && q.recallable[0].next.rank < q.waiting[len(q.waiting)-1].entry.rank
 }
 
-// room is how many deliveries to recall for a queue: what it may hold, once a good part of that is free or something is urgent.
+// room returns how many deliveries to recall for a queue: its free depth, once that is a quarter of the depth or an entry is urgent.
 func (s *shard) room(q *queue, now time.Time) int {
 	depth := q.depth(now)
 	if s.heldBytes.Load() > maxHeldBytes/2 { // every queue may add a batch
@@ -146,12 +146,12 @@ func (s *shard) room(q *queue, now time.Time) int {
 	}
 	free := maxHeld - len(s.items) + s.rescheduling
 	if len(q.waiting) == 0 {
-		free = max(free, badDepth) // a queue that holds nothing always gets some
+		free = max(free, badDepth) // a queue without items always gets some
 	}
 	return min(room, free)
 }
 
-// recall reads entries that were marked, and hands what it finds to the loop.
+// recall reads marked entries, and posts the results to the loop.
 func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 	if len(places) == 0 {
 		return
@@ -175,14 +175,14 @@ func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 	})
 }
 
-// recalled takes in what was read.
+// recalled takes in the results of recall.
 func (s *shard) recalled(work context.Context, q *queue, places []lookup, found []event.Recalled, errs []error) {
 	now := time.Now()
 	for i, p := range places {
 		p.entry.recalling = false
 		q.recalls--
 		if _, there := p.line.find(p.entry.order, p.entry.id); !there || p.entry.item != nil || s.draining {
-			continue // it came by itself meanwhile
+			continue // it was handed out meanwhile
 		}
 		if errs[i] != nil {
 			s.metrics.busErrors.Inc()
@@ -197,19 +197,19 @@ func (s *shard) recalled(work context.Context, q *queue, places []lookup, found 
 	s.pump(work, q)
 }
 
-// place decides what follows from what was read of one entry.
+// place decides the next step for one entry that was read.
 func (s *shard) place(work context.Context, q *queue, p lookup, r *event.Recalled, now time.Time) {
 	e := p.entry
 	switch {
-	case r.Due: // it is handed out by itself
+	case r.Due: // the bus hands it out
 		e.onSchedule, e.back, e.missing = false, instantOf(now), 0
 		if p.look {
 			e.back = instantOf(now).add(seenFor)
 		}
 		return
 	case r.At.IsZero():
-		// Some former worker acknowledged it while it drained, or it is just being handed out: one look may fall between a schedule that
-		// fired and its message.
+		// A former worker acknowledged it while it drained, or it is just being handed out: one look may fall between a schedule that fired and
+		// its message.
 		e.onSchedule, e.back = false, instantOf(now)
 		if e.missing++; e.missing >= misses {
 			q.forget(p.line, e, now)
@@ -238,7 +238,7 @@ func (s *shard) place(work context.Context, q *queue, p lookup, r *event.Recalle
 	}
 }
 
-// earliestRetry is how far ahead a retry must be to be waited for.
+// earliestRetry is the time ahead beyond which a retry is left on the schedule.
 const earliestRetry = time.Second
 
 // take makes an item of an entry.
@@ -249,13 +249,13 @@ func (s *shard) take(q *queue, l *line, e *entry, d event.Delivery, m event.Acke
 	return it
 }
 
-// drop undoes take.
+// drop removes an item from memory.
 func (s *shard) drop(it *item) {
 	delete(s.items, it)
 	s.heldBytes.Add(-it.bytes())
 }
 
-// leave drops a recalled item from memory. The schedule has it as it was, so nothing is written.
+// leave drops a recalled item from memory. The schedule has it unchanged, so nothing is written.
 func (s *shard) leave(it *item) {
 	it.queue.dequeue(it)
 	s.drop(it)

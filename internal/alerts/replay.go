@@ -8,14 +8,15 @@ import (
 	"notifier/internal/event"
 )
 
-// DefaultReplayWindow is how old what was given up may be to be sent after all when its Provider is mended.
+// DefaultReplayWindow is the greatest age at which a dead letter is replayed when its Provider is mended.
 const DefaultReplayWindow = time.Hour
 
-// final are the labels of what is given up whatever becomes of the Provider: nobody wants it any more, or nobody can send it.
+// final are the labels of dead letters that a change of the Provider cannot revive: they are unwanted, or cannot be sent.
 var final = []string{labelOwnerGone, labelSuspended, labelUnsupported, labelUnverified, event.LabelTooLarge}
 
-// replay has what a Provider's deliveries died of tried once more when that may be mended: after a change of the Provider, or of a Secret
-// that it names, what died before the change; after a success that follows a refusal, what was never replayed.
+// replay has a Provider's dead letters tried once more when their cause may be mended. After a change of the Provider, or of a Secret
+// that it names, these are the dead letters from before the change. After a success that follows a refusal, they are those that were
+// never replayed.
 func (s *shard) replay(work context.Context, q *queue, dest *Destination, now time.Time) {
 	mended, recovered := q.mended, q.recovered
 	q.mended, q.recovered = false, false
@@ -51,7 +52,7 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 	})
 }
 
-// republish publishes dead letters anew. They have their places in the lines before, so that none is overtaken by what came after it.
+// republish publishes dead letters anew. They get their places in the lines before that, so that no later delivery overtakes them.
 func (s *shard) republish(work context.Context, q *queue, letters []event.Dead) {
 	now := time.Now()
 	for i := range letters {

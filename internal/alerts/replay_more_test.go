@@ -10,8 +10,8 @@ import (
 	"notifier/internal/event/view"
 )
 
-// TestAReplayThatLeavesOutAProviderSaysThatThereIsMore fails when what is left of a Provider that was asked for too often looks like what
-// cannot be replayed, or when what has died again is taken for what was left.
+// TestAReplayThatLeavesOutAProviderSaysThatThereIsMore fails when the remaining letters of a Provider with too many requests look like
+// letters that cannot be replayed, or when letters that have died again count as remaining.
 func TestAReplayThatLeavesOutAProviderSaysThatThereIsMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

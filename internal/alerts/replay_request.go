@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// maxListed bounds the deliveries that are looked through for one request.
+	// maxListed bounds the deliveries that are read for one request.
 	maxListed = 20 * view.MaxReplay
-	// maxRefused bounds the refusals that are told of one request.
+	// maxRefused bounds the refusals that are reported for one request.
 	maxRefused = 100
-	// letterSlack is how much older than the time that is shown of it a dead letter may be.
+	// letterSlack is how much older a dead letter may be than the time shown for it.
 	letterSlack = time.Minute
 )
 
-// Why a delivery is not replayed.
+// The reasons for which a delivery is not replayed.
 const (
 	refusedUnknown    = "nothing is kept of it"
 	refusedWaiting    = "it waits to be sent already"
@@ -37,12 +37,12 @@ const (
 	refusedTest       = "it was a test message: ask for another test"
 )
 
-// Replay has deliveries of a namespace sent again, those that were given up and those that were sent, at most view.MaxReplay of them, and
-// returns when they are on the bus. Each has its ID and its place among the deliveries of its object, and is tried anew. It works in the
-// process that serves the shards: elsewhere it returns view.ErrNoWorker. When so much was asked for that nothing is replayed now, it
-// returns an *event.Error with a RetryAfter.
+// Replay has deliveries of a namespace sent again, both dead letters and sent ones, at most view.MaxReplay of them. It returns when they
+// are on the bus. Each keeps its ID and its place among the deliveries of its object, and is tried anew. Replay works in the process that
+// serves the shards: elsewhere it returns view.ErrNoWorker. When so many were asked for that none is replayed now, it returns an
+// *event.Error with a RetryAfter.
 //
-// After a crash in between the same request replays each delivery for the first time, or again with the same ID.
+// After a crash in between, a repeated request replays each delivery for the first time, or again with the same ID.
 func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.ReplayRequest) (view.ReplayResult, error) {
 	end, err := d.requests.begin(ctx, namespace)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.Repla
 	r.found = byProvider(found)
 	for len(found) > 0 && r.result.Replayed < view.MaxReplay {
 		next := found[:min(len(found), view.MaxReplay-r.result.Replayed)]
-		found = found[len(next):] // of refused ones there may be many in front of others
+		found = found[len(next):] // many refused ones may precede the others
 		if err := r.replay(ctx, next); err != nil {
 			return r.result, err
 		}
@@ -80,14 +80,14 @@ type replayed struct {
 	namespace string
 	now       time.Time
 	result    view.ReplayResult
-	// found is all that was found, by Provider, and begun are the Providers that were looked at.
+	// found has all deliveries that were found, by Provider. begun are the Providers whose replay began.
 	found map[string][]view.Delivery
 	begun map[string]*replayedProvider
-	// limited says that a Provider was asked for too often.
+	// limited says that too many requests were made for a Provider.
 	limited bool
 }
 
-// replayedProvider is a Provider of a request. Letters are those among all that was found for it, by their IDs.
+// replayedProvider is a Provider of a request. letters are the dead letters among all deliveries that were found for it, by their IDs.
 type replayedProvider struct {
 	allowed bool
 	letters map[string]event.Dead
@@ -120,7 +120,7 @@ func (r *replayed) find(ctx context.Context, req view.ReplayRequest) (found []vi
 	return found, err
 }
 
-// named returns the deliveries of some IDs, of an Alert and to a Provider if these are named.
+// named returns the deliveries of some IDs, restricted to an Alert and a Provider if the request names them.
 func (r *replayed) named(ctx context.Context, req view.ReplayRequest) (found []view.Delivery, err error) {
 	ids := req.IDs
 	if len(ids) > view.MaxReplay {
@@ -143,8 +143,8 @@ func (r *replayed) named(ctx context.Context, req view.ReplayRequest) (found []v
 	return found, nil
 }
 
-// selected returns those among the newest deliveries that the other fields of a request select. Of what was sent more than once, the last
-// time counts.
+// selected returns those of the newest deliveries that the other fields of a request select. Of a delivery that was sent more than once,
+// the last send counts.
 func (r *replayed) selected(ctx context.Context, req view.ReplayRequest) (found []view.Delivery, err error) {
 	q := view.Query{
 		State: req.State, Provider: req.Provider, Alert: req.Alert, Since: req.Since, Until: req.Until, Limit: view.MaxLimit,
@@ -172,7 +172,7 @@ func (r *replayed) selected(ctx context.Context, req view.ReplayRequest) (found 
 	}
 }
 
-// byProvider divides deliveries by their Providers, each part in the order of the whole.
+// byProvider divides deliveries by their Providers and keeps their order.
 func byProvider(found []view.Delivery) map[string][]view.Delivery {
 	parts := map[string][]view.Delivery{}
 	for _, d := range found {
@@ -181,7 +181,7 @@ func byProvider(found []view.Delivery) map[string][]view.Delivery {
 	return parts
 }
 
-// replay replays deliveries that were found.
+// replay replays a part of the found deliveries.
 func (r *replayed) replay(ctx context.Context, found []view.Delivery) error {
 	for name, of := range byProvider(found) {
 		p, err := r.begin(ctx, name)
@@ -218,7 +218,7 @@ func (r *replayed) begin(ctx context.Context, name string) (p *replayedProvider,
 	return p, nil
 }
 
-// provider replays deliveries of one Provider, letters among them.
+// provider replays deliveries of one Provider. letters are the dead letters among them.
 func (r *replayed) provider(ctx context.Context, of []view.Delivery, letters map[string]event.Dead) (err error) {
 	name := of[0].Provider
 	dest := r.Destinations.Get(r.namespace, name)
@@ -241,7 +241,7 @@ func (r *replayed) provider(ctx context.Context, of []view.Delivery, letters map
 		case dead:
 			why = r.dead(&letter, dest)
 		case of[i].State == view.StateDead:
-			why = refusedUnknown // it was taken away meanwhile
+			why = refusedUnknown // it was removed meanwhile
 		default:
 			letter, why, err = r.sent(ctx, &of[i], dest)
 		}
@@ -290,7 +290,7 @@ func (r *replayed) letters(ctx context.Context, of []view.Delivery) (map[string]
 	return letters, nil
 }
 
-// dead tells why a dead letter is not replayed, nothing if it is.
+// dead returns why a dead letter is not replayed, "" if it is.
 func (r *replayed) dead(letter *event.Dead, dest *Destination) string {
 	d := &letter.Delivery
 	if letter.Label == event.LabelTooLarge {
@@ -305,7 +305,8 @@ func (r *replayed) dead(letter *event.Dead, dest *Destination) string {
 	return ""
 }
 
-// sent makes a delivery that was sent once more, as the router makes it: of its event, for its Alert. It tells why that is not possible.
+// sent makes anew a delivery that was sent, as the router makes it: from its event, for its Alert. It returns the reason if that is not
+// possible.
 func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination) (_ event.Dead, why string, _ error) {
 	if v.Alert == "" {
 		return event.Dead{}, refusedTest, nil
@@ -329,7 +330,7 @@ func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination
 		return event.Dead{}, "", err
 	}
 	d, _ := address(rec, a)
-	if d.ID != v.ID { // its Alert was another of the name, since the UID is in the ID
+	if d.ID != v.ID { // the UID is in the ID: this was another Alert of that name
 		return event.Dead{}, refusedNoAlert, nil
 	}
 	if !dest.takes(notification(&d)) {

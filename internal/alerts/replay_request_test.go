@@ -37,7 +37,7 @@ func (w *world) routed(providerName, object string) event.Delivery {
 	return d
 }
 
-// start is run that returns the Deliverer as well. It replays nothing by itself.
+// start is run, and returns the Deliverer as well. It replays nothing by itself.
 func (w *world) start() (d *Deliverer, s *fakeSession, stop func()) {
 	w.t.Helper()
 	s = w.bus.session()
@@ -66,8 +66,8 @@ func replay(t *testing.T, d *Deliverer, req view.ReplayRequest) view.ReplayResul
 	return result
 }
 
-// TestE4AReplayOfDeadLettersGoesInOrderAndOnce fails when resend does not place what it publishes before its successors, when a letter is
-// left, or when the Sender is not told that it is a replay.
+// TestE4AReplayOfDeadLettersGoesInOrderAndOnce fails when resend does not place the published deliveries before their successors, when a
+// letter is left, or when the Sender does not learn that it is a replay.
 func TestE4AReplayOfDeadLettersGoesInOrderAndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &refusing{}
@@ -86,7 +86,7 @@ func TestE4AReplayOfDeadLettersGoesInOrderAndOnce(t *testing.T) {
 			if op != "replay" {
 				return nil
 			}
-			if published++; published > 4 && published < 8 { // the successor comes meanwhile
+			if published++; published > 4 && published < 8 { // the successor is published
 				return errCut
 			}
 			return nil
@@ -129,8 +129,8 @@ func TestE4AReplayOfDeadLettersGoesInOrderAndOnce(t *testing.T) {
 	})
 }
 
-// TestWhatWasSentIsSentOnceMoreUnderItsID fails when the history takes the replay for sent, when a crash has it sent twice or never, or when
-// it has not the Alert's metadata as it is now.
+// TestWhatWasSentIsSentOnceMoreUnderItsID fails when the history counts the replay as sent, when a crash has it sent twice or never, or
+// when it lacks the Alert's current metadata.
 func TestWhatWasSentIsSentOnceMoreUnderItsID(t *testing.T) {
 	for name, crash := range map[string]bool{"undisturbed": false, "over a crash": true} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestWhatWasSentIsSentOnceMoreUnderItsID(t *testing.T) {
 				if result.Replayed != 1 || len(result.Refused) > 0 {
 					t.Errorf("%+v", result)
 				}
-				// A send that was under way as the process died may come twice (E3), and here none can be.
+				// A send that was under way as the process died may be repeated (E3), and here none can be.
 				if got := dest.ids(); !slices.Equal(got, []string{first.ID, first.ID}) {
 					t.Fatalf("sent %v", got)
 				}
@@ -176,7 +176,7 @@ func TestWhatWasSentIsSentOnceMoreUnderItsID(t *testing.T) {
 func TestE3ALetterThatACrashLeftIsNotSentTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &refusing{}
-		w.bus.pause = time.Second // the crash comes before the bus hands out what the replay has published
+		w.bus.pause = time.Second // the crash is before the bus hands out the replay's messages
 		w.version("chat", "1", dest)
 		d, s, stop := w.start()
 		w.bus.publish(w.routed("chat", "app"))
@@ -203,7 +203,7 @@ func TestE3ALetterThatACrashLeftIsNotSentTwice(t *testing.T) {
 	})
 }
 
-// TestTwoReplaysAtOnceAreOne fails when resend neither looks at what waits nor remembers what it has just replayed.
+// TestTwoReplaysAtOnceAreOne fails when resend checks neither the waiting deliveries nor those it has just replayed.
 func TestTwoReplaysAtOnceAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -237,10 +237,10 @@ func TestTwoReplaysAtOnceAreOne(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotReplayedSaysWhy fails when one of the rules of who owns a delivery, or of what can be sent again, is left out.
+// TestWhatIsNotReplayedSaysWhy fails when a rule about the owner of a delivery, or about which deliveries can be sent again, is left out.
 func TestWhatIsNotReplayedSaysWhy(t *testing.T) {
 	for why, tc := range map[string]struct {
-		// dies has the delivery given up, else it is sent; after that something changes.
+		// dies has the delivery given up, else it is sent. After that the case makes its change.
 		dies bool
 		then func(w *world, d *event.Delivery)
 	}{
@@ -336,7 +336,7 @@ func TestWhatWaitsOrIsNotKnownIsNotReplayed(t *testing.T) {
 	})
 }
 
-// TestWhatIsRefusedLeavesRoomForWhatIsNot fails when as many refused deliveries as a request replays, which are older, end it: then the
+// TestWhatIsRefusedLeavesRoomForWhatIsNot fails when a request ends after older refused deliveries as many as it may replay: then the
 // others are never replayed.
 func TestWhatIsRefusedLeavesRoomForWhatIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

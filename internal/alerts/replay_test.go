@@ -13,7 +13,7 @@ import (
 	"notifier/internal/event"
 )
 
-// refusing refuses everything until it is mended.
+// refusing is a destination that refuses everything until it is mended.
 type refusing struct {
 	sink
 	mended atomic.Bool
@@ -30,8 +30,8 @@ func (w *world) version(name, version string, s Sender) {
 	w.destinations.Put("team-a", name, &Destination{UID: "p-" + name, Type: "generic", Version: version, Sender: s})
 }
 
-// TestMendingAProviderBringsBackWhatDiedOfItInOrderAndOnce fails when replay does not compare versions, when it looks at no window, or when
-// republish does not place what it publishes before its successors.
+// TestMendingAProviderBringsBackWhatDiedOfItInOrderAndOnce fails when replay does not compare versions or ignores the window, or when
+// republish does not place the published deliveries before their successors.
 func TestMendingAProviderBringsBackWhatDiedOfItInOrderAndOnce(t *testing.T) {
 	for name, restart := range map[string]bool{"while it runs": false, "while it is away": true} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestMendingAProviderBringsBackWhatDiedOfItInOrderAndOnce(t *testing.T) {
 				w, dest := newWorld(t), &refusing{}
 				w.version("chat", "1", dest)
 				_, stop := w.run()
-				w.bus.publish(w.delivery("chat", "app")) // d1, too old to come back
+				w.bus.publish(w.delivery("chat", "app")) // d1, too old for a replay
 				wait(50 * time.Minute)
 				for range 5 {
 					w.bus.publish(w.delivery("chat", "app"))
@@ -76,8 +76,9 @@ func TestMendingAProviderBringsBackWhatDiedOfItInOrderAndOnce(t *testing.T) {
 	}
 }
 
-// TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore is about a channel that is made in the chat. Fails when attempted does
-// not note that a success follows a refusal, when what was replayed is replayed again, or when the Sender is not told.
+// TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore is about a channel that is made in the chat. Fails when attempted
+// does not record that a success follows a refusal, when a replayed letter is replayed again, or when the Sender does not learn of the
+// replay.
 func TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, good := newWorld(t), &sink{}
@@ -99,7 +100,7 @@ func TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore(t *test
 			wait(time.Minute)
 		}
 		stop()
-		_, stop = w.run() // what died of the Provider as it is stays dead
+		_, stop = w.run() // the dead letters of an unchanged Provider stay dead
 		wait(time.Minute)
 		stop()
 		if got := good.ids(); len(got) != 11 || !slices.Contains(got, "d1") {
@@ -116,7 +117,7 @@ func TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore(t *test
 	})
 }
 
-// TestWhatNobodyWantsAnyMoreIsNotReplayed fails when replay does not look at final.
+// TestWhatNobodyWantsAnyMoreIsNotReplayed fails when replay ignores final.
 func TestWhatNobodyWantsAnyMoreIsNotReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}

@@ -1,11 +1,11 @@
 package alerts
 
-// Recorder records a Kubernetes Event on an object. It must not block, and limits what one object may cause.
+// Recorder records Kubernetes Events on objects. It must not block, and it limits the number of Events that one object may cause.
 type Recorder interface {
 	Event(kind, namespace, name, uid, eventType, reason, message string)
 }
 
-// State is what Health comes to.
+// State is the state of a Health.
 type State string
 
 // The states of an object.
@@ -14,7 +14,7 @@ const (
 	StateFailing State = "failing"
 )
 
-// The reasons of a Health and of the Kubernetes Events that go with it.
+// The reasons of a Health and of its Kubernetes Events.
 const (
 	// On a Provider.
 	ReasonDelivered        = "Delivered"
@@ -39,8 +39,8 @@ const (
 	kindProvider = "Provider"
 )
 
-// Health is whether the destination of a Provider takes what is sent, or whether the patterns of an Alert are evaluated in their time. Its
-// State is empty while that is not known.
+// Health is whether a Provider's destination accepts its deliveries, or whether an Alert's patterns are evaluated in time. Its State is
+// empty while that is not known.
 type Health struct {
 	State           State
 	Reason, Message string

@@ -13,41 +13,42 @@ import (
 	"notifier/internal/fair"
 )
 
-// Archive is what the bus keeps of a namespace's deliveries and events.
+// Archive reads the deliveries and events of a namespace that the bus keeps.
 type Archive interface {
-	// ListDeliveries returns a page of those that a query selects, newest first.
+	// ListDeliveries returns a page of the deliveries that a query selects, newest first.
 	ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error)
-	// FindDeliveries returns those of some IDs that are kept, none of them older than since unless that is zero.
+	// FindDeliveries returns the kept deliveries of some IDs, none of them older than since unless that is zero.
 	FindDeliveries(ctx context.Context, namespace string, since time.Time, ids []string) (map[string]view.Delivery, error)
 	// EventAt returns the event at a place in the stream of events, or view.ErrNotFound.
 	EventAt(ctx context.Context, namespace string, order uint64) (*event.Record, error)
 }
 
 const (
-	// requestEvery is how often replays and tests of one Provider may be asked for in the long run, requestBurst how many at once.
+	// requestEvery is how often replays and tests of one Provider may be asked for in the long run. requestBurst is how many may be asked
+	// for at once.
 	requestEvery = 10 * time.Second
 	requestBurst = 5
 	// requestKeys bounds the Providers whose requests are counted.
 	requestKeys = 10_000
-	// againEvery is how often one delivery is replayed: who asks twice at once means it once. againKeys bounds the deliveries that are
+	// againEvery is how often one delivery is replayed: two requests at once mean one replay. againKeys bounds the deliveries that are
 	// remembered for it.
 	againEvery = 10 * time.Second
 	againKeys  = 16 * view.MaxReplay
-	// requestsAtOnce bounds the requests that are served at a time, each of another namespace: each may hold MaxReplay deliveries.
+	// requestsAtOnce bounds the requests that are served at a time, each of another namespace: each may have MaxReplay deliveries in memory.
 	requestsAtOnce = 4
 )
 
 // deliveryKey is a delivery of a namespace by its ID.
 type deliveryKey struct{ namespace, id string }
 
-// requests bounds what owners may ask for.
+// requests bounds the replays and tests that owners may ask for.
 type requests struct {
 	rate  *fair.Limiters[destinationKey]
 	again *fair.Limiters[deliveryKey]
 	turns *semaphore.Weighted
 
 	mu sync.Mutex
-	// busy has the namespaces with a request that is served. A channel is closed when that ends.
+	// busy has the namespaces whose request is being served. A channel is closed when that ends.
 	busy map[string]chan struct{}
 }
 
@@ -59,7 +60,7 @@ func newRequests() *requests {
 	}
 }
 
-// begin waits for the turn of a request of a namespace, of which one is served at a time, and returns what ends it.
+// begin waits for the turn of a namespace's request, of which one is served at a time. It returns the function that ends the turn.
 func (r *requests) begin(ctx context.Context, namespace string) (end func(), err error) {
 	for {
 		r.mu.Lock()
@@ -95,7 +96,7 @@ const (
 	labelRefused  = "refused"
 )
 
-// tooOften is the error of a request for a Provider of which too many were made.
+// tooOften returns the error of a request for a Provider of which too many were made.
 func tooOften() *event.Error {
 	e := event.NewError(event.Retry, labelTooOften,
 		"too many replays and tests of this Provider were asked for: ask again in "+inWords(requestEvery), nil)

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestT6ARequestWaitsOnlyForItsOwnNamespace fails when one namespace's request keeps others waiting, or when two of one namespace are served
-// at a time.
+// TestT6ARequestWaitsOnlyForItsOwnNamespace fails when one namespace's request delays others, or when two of one namespace are served at
+// a time.
 func TestT6ARequestWaitsOnlyForItsOwnNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRequests()

@@ -8,7 +8,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// renew makes a delivery that has ended one that is tried anew, under the same ID.
+// renew prepares an ended delivery to be tried anew, under the same ID.
 func renew(d *event.Delivery, now time.Time) {
 	d.Replays++
 	d.Reschedules++
@@ -16,9 +16,9 @@ func renew(d *event.Delivery, now time.Time) {
 	d.Attempts, d.FirstAttempt, d.LastError, d.Tries = 0, time.Time{}, "", nil
 }
 
-// resend publishes deliveries of one Provider, in their order, and returns how many are on the bus and why others are not, by their IDs.
-// They have their places in the lines before, so that none is overtaken by what came after it (invariant E4), and none that has one
-// already is published.
+// resend publishes deliveries of one Provider, in their order. It returns how many are on the bus, and the reasons why others are not, by
+// their IDs. The deliveries get their places in the lines before that, so that no later delivery overtakes them (invariant E4). A
+// delivery that has its place already is not published.
 func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []event.Dead) (resent int, refused map[string]string, _ error) {
 	if len(ready) == 0 {
 		return 0, nil, nil
@@ -51,16 +51,16 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []even
 	}
 	select {
 	case resent = <-ended:
-	case <-ctx.Done(): // it goes on
+	case <-ctx.Done(): // the publishing continues
 		return 0, nil, ctx.Err()
 	}
 	if resent+len(refused) < len(ready) {
-		return resent, refused, view.ErrNoWorker // another worker does the rest when it is asked
+		return resent, refused, view.ErrNoWorker // another worker does the rest on the next request
 	}
 	return resent, refused, nil
 }
 
-// noWorker is the error of a call that did not come to the loop.
+// noWorker returns the error of a call that did not reach the loop.
 func noWorker(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (q *queue) has(object string, order uint64, id string) bool {
 	return found
 }
 
-// publish publishes letters that have their places, one after the other, and then has the loop call ended with how many are on the bus.
+// publish publishes dead letters that have their places, one after the other. Then it has the loop call ended with the number on the bus.
 func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, ended func(n int)) {
 	s.spawn(func() {
 		n := 0

@@ -16,21 +16,21 @@ import (
 
 // EventSource hands out the accepted events.
 type EventSource interface {
-	// Events calls handle with events, those of each namespace in stream order, until ctx ends. Each is held until it is acknowledged; what is
-	// not acknowledged when ctx ends is handed out again, to whoever reads next. After an error the same events are handed out again.
+	// Events calls handler with events, those of each namespace in stream order, until ctx ends. An event stays open until it is
+	// acknowledged. Open events are handed out again to the next reader when ctx ends, and to this one after an error.
 	Events(ctx context.Context, handler event.Handler) error
 }
 
-// Dispatcher brings deliveries to their destinations.
+// Dispatcher sends deliveries to their destinations.
 type Dispatcher interface {
-	// Dispatch takes deliveries in, those of one event after those of the one before. Each is acknowledged when it is sent, waits on the bus, or is a dead
-	// letter. It returns an error only when ctx ends.
+	// Dispatch takes deliveries in, those of an event after those of earlier events. Each is acknowledged when it is sent, waits on the bus,
+	// or is a dead letter. Dispatch returns an error only when ctx ends.
 	Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error
-	// CaughtUp says whether all events that stood on the bus as reading began were dispatched.
+	// CaughtUp reports to the Dispatcher whether all events on the bus at the beginning of reading were dispatched.
 	CaughtUp(ctx context.Context, yes bool)
-	// Spill asks for deliveries of events up to a place in the stream to be acknowledged soon, wherever they are.
+	// Spill asks for the deliveries of events up to a place in the stream to be acknowledged soon.
 	Spill(ctx context.Context, order uint64)
-	// Lost is told of a delivery that was given up as its event was routed.
+	// Lost takes a delivery that was given up as its event was routed.
 	Lost(d *event.Delivery, label, reason string)
 }
 
@@ -70,13 +70,13 @@ type Router struct {
 	RouterOptions
 	metrics routeMetrics
 	budget  *budget
-	// explaining is the budget of explanations, so that asking for them never has an event routed unfiltered, and turn is held by the one
-	// whose patterns are evaluated.
+	// explaining is the budget of explanations, so that requests for them never have an event routed unfiltered. turn is acquired by the one
+	// explanation whose patterns are evaluated.
 	explaining *budget
 	turn       *semaphore.Weighted
 }
 
-// NewRouter checks the options.
+// NewRouter returns a Router that is not running, or an error that joins the faults of the options.
 func NewRouter(o RouterOptions) (*Router, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -97,11 +97,11 @@ func (r *Router) Run(ctx context.Context) error {
 	})
 }
 
-// heavyMatch is from how many Alerts on that an event's routing is not waited for by other namespaces.
+// heavyMatch is the number of Alerts above which other namespaces do not wait for the routing of an event.
 const heavyMatch = 16
 
-// heavy reports whether it may take long to route an event: many Alerts are on its object, or the patterns of its namespace have taken
-// their time.
+// heavy reports whether routing an event may take long: many Alerts select its object, or the patterns of its namespace have taken much
+// time.
 func (r *Router) heavy(rec *event.Record) bool {
 	o := rec.Event.InvolvedObject
 	n := r.Alerts.concerned(o)
@@ -171,7 +171,7 @@ func (r *Router) dispatch(ctx context.Context, ready []event.Message[event.Deliv
 	return nil
 }
 
-// match appends the deliveries of one event. It returns the room for selected Alerts as well, for the next one.
+// match appends the deliveries of one event. It also returns the selected Alerts, whose slice the next call uses again.
 func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_ []event.Delivery, selected []*Alert) {
 	o := rec.Event.InvolvedObject
 	selected, considered := r.Alerts.Select(o, rec.Labels, room[:0])
@@ -216,7 +216,7 @@ func (r *Router) take(a *Alert, d *decision, ds []event.Delivery) []event.Delive
 	return append(ds, d.delivery)
 }
 
-// maxConflictsTold bounds the keys that a message names; keys are as long as an event's sender likes.
+// maxConflictsTold bounds the keys that a message names. maxKeyTold bounds each of them: the sender of an event chooses their length.
 const (
 	maxConflictsTold = 10
 	maxKeyTold       = 100

@@ -36,7 +36,7 @@ func BenchmarkRoute(b *testing.B) {
 	}
 }
 
-// What one step of the worst pattern costs, for the bounds in pattern.go.
+// BenchmarkWorstPattern measures one step of the worst pattern, for the bounds in pattern.go.
 func BenchmarkWorstPattern(b *testing.B) {
 	p, err := compilePattern(`(?:\pL{1,30}){1,32}\d`)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"notifier/internal/event"
 )
 
-// fakeEvents hands out batches and collects what is published.
+// fakeEvents hands out batches and collects the published deliveries.
 type fakeEvents struct {
 	batches   [][]*event.Record
 	errs      []error
 	published []event.Delivery
 	fail      error
-	// lost has what was told of deliveries that were given up, done counts the events that are done.
+	// lost has the reports of deliveries that were given up. done counts the events that are done.
 	lost []string
 	done int
 	// dispatched, unless nil, is given each delivery.
@@ -40,7 +40,7 @@ func (f *fakeEvents) Events(ctx context.Context, h event.Handler) error {
 	return nil
 }
 
-// held are records as the bus hands them out.
+// held returns records as the bus hands them out.
 func (f *fakeEvents) held(batch []*event.Record) []event.Message[*event.Record] {
 	var held []event.Message[*event.Record]
 	for _, r := range batch {
@@ -145,7 +145,7 @@ func TestAnAlertTakesWhatItsSpecAsksFor(t *testing.T) {
 	}
 }
 
-// Fails when dispatch leaves a field out.
+// Fails when address leaves a field out.
 func TestADeliveryCarriesWhatFollowsFromTheEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRouted(t)
@@ -181,7 +181,7 @@ func TestE2ABatchThatIsNotDispatchedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// E2: fails when an event is done with the first of its deliveries, or never when there is none.
+// E2: fails when an event is done with the first of its deliveries, or when an event without deliveries is never done.
 func TestE2AnEventIsDoneWithTheLastOfItsDeliveries(t *testing.T) {
 	r := newRouted(t)
 	r.put(t, spec(nil))
@@ -319,7 +319,7 @@ func TestMetadataIsMergedByPrecedence(t *testing.T) {
 	}
 }
 
-// One event for two Alerts must not mix their summaries. Fails when dispatch writes into the record's map.
+// One event for two Alerts must not mix their summaries. Fails when address writes into the record's map.
 func TestAlertsDoNotSeeEachOthersMetadata(t *testing.T) {
 	r := newRouted(t)
 	for _, name := range []string{"a", "b"} {
@@ -360,7 +360,7 @@ func TestAMetadataConflictIsRecordedOnceAMinuteWithoutValues(t *testing.T) {
 	})
 }
 
-// Fails when cutShort does not report, or turn never takes the report back.
+// Fails when cutShort does not report, or turn never withdraws the report.
 func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRouted(t)

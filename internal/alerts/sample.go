@@ -1,6 +1,6 @@
 package alerts
 
-// sample tells how many deliveries of the queue wait: on the bus, in memory, or under way.
+// sample reports to the ledger how many deliveries of the queue wait: on the bus, in memory, or under way.
 func (s *shard) sample(q *queue) {
 	if n := q.entries - q.told; n != 0 {
 		q.told = q.entries
@@ -21,7 +21,7 @@ func (s *shard) sample(q *queue) {
 	}
 }
 
-// takeBack takes what the shard counted out of the ledger: whoever serves it next counts anew.
+// takeBack subtracts the shard's counts from the ledger: its next owner counts anew.
 func (s *shard) takeBack() {
 	for _, q := range s.queues {
 		q.entries, q.unlearned = 0, 0
@@ -35,8 +35,8 @@ func (s *shard) takeBack() {
 	}
 }
 
-// tellHealth passes on how the destination fares. That is about a Provider that exists: an Alert may name any, and what is known of one
-// that was deleted would stay for ever.
+// tellHealth reports the health of the destination to the ledger, for a Provider that exists. An Alert may name any Provider, and the
+// report about a deleted one would stay for ever.
 func (s *shard) tellHealth(q *queue) {
 	if q.entries == 0 && q.told > 0 {
 		s.sample(q)

@@ -10,41 +10,40 @@ import (
 )
 
 const (
-	// maxHeld is how many deliveries a shard holds, short of what the bus hands out without an outcome (4096), so that intake
-	// goes on. Beyond it everything that cannot be sent at once goes back to the schedule.
+	// maxHeld is how many deliveries a shard keeps in memory. It is less than the 4096 that the bus hands out without an outcome, so that
+	// intake continues. Beyond it, surplus waiting items are put back on the schedule.
 	maxHeld = 3500
-	// maxHeldBytes is about how many bytes of events all shards together hold. Beyond it each queue keeps no more than a probe's
-	// worth.
+	// maxHeldBytes is about how many bytes of events all shards together keep in memory. Beyond it each queue keeps only enough deliveries
+	// for a probe.
 	maxHeldBytes = 128 << 20
-	// maxTwins bounds the messages that are held for one delivery; more of them are returned.
+	// maxTwins bounds the duplicate messages that are kept for one delivery; further ones are returned.
 	maxTwins = 8
-	// workers bounds the concurrent writes to the bus for deliveries that are put away without a send.
+	// workers bounds the concurrent writes to the bus for deliveries that leave memory without a send.
 	workers = 64
-	// tickEvery is how often the bus is told that deliveries are still held, well within event.AckWait, and all that has no
-	// timer of its own is seen to.
+	// tickEvery is the interval of tick, which extends the deadlines of messages in memory, well within event.AckWait.
 	tickEvery = 10 * time.Second
 )
 
-// shard is the state of one shard, owned by the goroutine in run. Tasks, which send and write to the bus, hand their results
-// to it as functions.
+// shard is the state of one shard, owned by the goroutine in run. Tasks, which send and write to the bus, post their results to it as
+// functions.
 type shard struct {
 	*Deliverer
 	log    *slog.Logger
 	number int
 
 	queues map[destinationKey]*queue
-	// items are all that is held, busy or not; rescheduling counts those on their way out without a send.
+	// items are all deliveries in memory, busy or not. rescheduling counts those that leave without a send.
 	items        map[*item]struct{}
 	rescheduling int
 	ticks        int
-	// letters are the dead letters of each Provider that has any, readingLetters says that they are being read.
+	// letters counts the dead letters of each Provider that has any. readingLetters says that they are being read.
 	letters        map[destinationKey]*letters
 	readingLetters bool
-	// longest is the queue that most lately had the most waiting items.
+	// longest is the queue that most recently had the most waiting items.
 	longest *queue
 	wakes   wakes
 
-	// tasks counts those whose end the loop has not seen.
+	// tasks counts the tasks whose end the loop has not seen.
 	tasks    int
 	slots    chan struct{}
 	results  chan func()
@@ -53,10 +52,10 @@ type shard struct {
 	// calls are run by the loop until stopped is closed.
 	calls   chan func(work context.Context)
 	stopped chan struct{}
-	// caughtUp says that the events which stood on the bus at takeover were dispatched.
+	// caughtUp says that the events on the bus at takeover were dispatched.
 	caughtUp bool
 
-	// heldShown, awayShown and openShown are this shard's part in the gauges.
+	// heldShown, awayShown and openShown are this shard's parts of the gauges.
 	heldShown, awayShown, openShown int
 }
 
@@ -69,9 +68,9 @@ func newShard(d *Deliverer, number int) *shard {
 	}
 }
 
-// expect notes what is on the bus at takeover. A schedule may have fired while the shard had no owner, so that a delivery stands in the
-// stream behind its successors: they wait for it (invariant E4). The events that were not done are routed again, and what precedes a rescheduled
-// delivery may be among theirs: nothing that was rescheduled is sent until all of them were.
+// expect records the deliveries on the bus at takeover. A schedule may have fired while the shard had no owner, so that a delivery is in
+// the stream behind its successors: they wait for it (invariant E4). The open events are routed again, and a rescheduled delivery may
+// have predecessors among theirs. So no rescheduled delivery is sent until all of these events were routed.
 func (s *shard) expect(backlog []event.Scheduled, now time.Time) {
 	slices.SortFunc(backlog, compareScheduled)
 	for _, p := range backlog {
@@ -82,8 +81,8 @@ func (s *shard) expect(backlog []event.Scheduled, now time.Time) {
 	}
 }
 
-// compareScheduled has each delivery go to the end of its line. One that was rescheduled again while it was handed out is listed twice: that it is
-// on the schedule counts, or the copy there would be left.
+// compareScheduled orders deliveries so that each is added at the end of its line. A delivery that was rescheduled again while it was
+// handed out is listed twice. Its entry on the schedule is the later one and counts: otherwise the copy there would be left.
 func compareScheduled(x, y event.Scheduled) int {
 	if c := comparePlaces(x.Order, x.ID, y.Order, y.ID); c != 0 || x.Due == y.Due {
 		return c
@@ -106,7 +105,7 @@ func (s *shard) queue(namespace, provider string, now time.Time) *queue {
 
 // run serves the shard until ctx ends or in is closed.
 func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]) {
-	// Sends and writes outlive the ownership by the time of the drain.
+	// Sends and writes continue for the time of the drain after the ownership ends.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ticker := time.NewTicker(tickEvery)
@@ -118,7 +117,7 @@ func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]
 	}
 	dispatched, caughtUp := s.shards.add(s)
 	for _, d := range dispatched {
-		if d.ctx.Err() == nil { // or else these events are routed again
+		if d.ctx.Err() == nil { // otherwise these events are routed again
 			s.admitAll(work, d.batch)
 		}
 	}
@@ -161,7 +160,7 @@ func (s *shard) wake(work context.Context) {
 	}
 }
 
-// admit takes in a delivery that comes off the schedule.
+// admit takes in a delivery from the schedule.
 func (s *shard) admit(work context.Context, h event.Message[event.Delivery]) {
 	if q := s.takeIn(work, h, false, time.Now()); q != nil {
 		s.enforceShare(work, q)
@@ -169,7 +168,8 @@ func (s *shard) admit(work context.Context, h event.Message[event.Delivery]) {
 	}
 }
 
-// takeIn puts a delivery in its queue and returns that, or nil if it is there already. With direct the acker is that of its event.
+// takeIn puts a delivery in its queue and returns the queue, or nil if the delivery is known already. With direct the acker is that of
+// its event.
 func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], direct bool, now time.Time) *queue {
 	d := h.Value
 	q := s.queue(d.Namespace, d.Provider, now)
@@ -177,7 +177,7 @@ func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], di
 	l, e := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
 	switch {
 	case direct && q.entries == before && (e.item == nil || !e.item.direct):
-		s.done(work, h.Acker) // it waits on the bus, where it was put before the process was restarted
+		s.done(work, h.Acker) // it is on the bus, where it was put before a restart
 		return nil
 	case e.item != nil:
 		s.join(e.item, h)
@@ -194,8 +194,8 @@ func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], di
 	return q
 }
 
-// backlogged reports whether an entry has to wait on the schedule: its predecessor does, or so many do that memory is theirs, unless it goes
-// before all of them.
+// backlogged reports whether an entry has to wait on the schedule. It does if the head of its line does, or if so many entries do that
+// they need the memory, unless it precedes all of them.
 func (q *queue) backlogged(l *line, e *entry, r rank, now time.Time) bool {
 	if head := l.head(); head != e && head.onSchedule {
 		return true
@@ -203,7 +203,7 @@ func (q *queue) backlogged(l *line, e *entry, r rank, now time.Time) bool {
 	return len(q.recallable) > 0 && r >= q.recallable[0].next.rank && len(q.waiting) >= q.depth(now)/2
 }
 
-// join adds a further message to a delivery that is held already.
+// join adds a duplicate message to a delivery in memory.
 func (s *shard) join(it *item, h event.Message[event.Delivery]) {
 	if len(it.twins) >= maxTwins {
 		s.nak(h.Acker)
@@ -225,7 +225,7 @@ func (s *shard) enqueue(it *item) {
 	}
 }
 
-// spawn runs a task, which the drain waits for. Only the loop may call it.
+// spawn runs a task. The drain waits for it. Only the loop may call spawn.
 func (s *shard) spawn(task func()) {
 	s.spawnFor(func() func() {
 		task()
@@ -233,7 +233,7 @@ func (s *shard) spawn(task func()) {
 	})
 }
 
-// spawnFor is spawn of a task that returns what the loop runs at its end.
+// spawnFor is spawn for a task that returns a function, which the loop runs at its end.
 func (s *shard) spawnFor(task func() (end func())) {
 	s.tasks++
 	go func() {
@@ -254,7 +254,7 @@ func (s *shard) nak(m event.Acker) {
 	}
 }
 
-// drain returns what nobody works on, and lets the tasks end: sends within DrainTimeout, after which they are cut off and their
+// drain returns the idle items to the bus, and lets the tasks end. Sends may take DrainTimeout; then they are cut off and their
 // deliveries returned.
 func (s *shard) drain(stop context.CancelFunc) {
 	s.draining = true
@@ -280,7 +280,7 @@ func (s *shard) drain(stop context.CancelFunc) {
 	s.Deliverer.oldest.Delete(s.number)
 }
 
-// returnAll gives an item's messages back to the bus.
+// returnAll returns an item's messages to the bus.
 func (s *shard) returnAll(it *item) {
 	s.nak(it.acker)
 	for _, t := range it.twins {
@@ -289,7 +289,7 @@ func (s *shard) returnAll(it *item) {
 	s.drop(it)
 }
 
-// show sets the shard's part in the gauges.
+// show sets the shard's part of the gauges.
 func (s *shard) show(held, away, open int) {
 	s.metrics.held.Add(float64(held - s.heldShown))
 	s.metrics.away.Add(float64(away - s.awayShown))

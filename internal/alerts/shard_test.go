@@ -8,8 +8,8 @@ import (
 	"notifier/internal/event"
 )
 
-// A delivery that was rescheduled again while it was handed out has two messages, which the bus lists in any order. Fails when expect takes the
-// one that was listed last: the copy on the schedule is then left there when the delivery ends.
+// A delivery that was rescheduled again while it was handed out has two messages, which the bus lists in any order. Fails when expect
+// uses the last listed one: the copy on the schedule is then left there when the delivery ends.
 func TestADeliveryThatIsListedTwiceIsKnownToBeOnTheSchedule(t *testing.T) {
 	due := event.Scheduled{ID: "d1", Order: 1, Namespace: "team-a", Provider: "chat", ObjectKey: "app", Due: true}
 	scheduled := due

@@ -8,19 +8,19 @@ import (
 	"notifier/internal/event"
 )
 
-// unknownShare is the part of a Provider's share that events may fill which their objects do not bear out (invariant E9).
+// unknownShare divides a Provider's share: events that their objects do not confirm may fill that part of it (invariant E9).
 const unknownShare = 4
 
-// share counts what one namespace has waiting in the shards of this process. Its quota is divided evenly among the Providers that have
-// something waiting, so a Provider that is down never takes the room of a healthy Provider (invariant E5): a Provider over its
-// share gives up its oldest.
+// share counts the waiting deliveries of one namespace in the shards of this process. The namespace's quota is divided evenly among its
+// Providers that have deliveries waiting, and a Provider over its share gives up its oldest. So a Provider that is down never takes the
+// quota of a healthy one (invariant E5).
 type share struct {
 	deliveries, providers atomic.Int64
-	kib                   atomic.Int64 // of what was seen here
+	kib                   atomic.Int64 // of the deliveries that were read here
 	users                 int          // queues, under shares.mu
 }
 
-// add notes that a Provider has one more waiting, n in all.
+// add records one more waiting delivery of a Provider, n in all.
 func (s *share) add(n int) {
 	s.deliveries.Add(1)
 	if n == 1 {
@@ -28,7 +28,7 @@ func (s *share) add(n int) {
 	}
 }
 
-// remove notes that a Provider has one less waiting, of a size in KiB, n in all.
+// remove records one less waiting delivery of a Provider, of a size in KiB, n in all.
 func (s *share) remove(n int, kib uint16) {
 	s.deliveries.Add(-1)
 	s.kib.Add(-int64(kib))
@@ -37,7 +37,7 @@ func (s *share) remove(n int, kib uint16) {
 	}
 }
 
-// leave notes that a Provider's n deliveries, of a size in KiB, are somebody else's from now on.
+// leave records that a Provider's n deliveries, of a size in KiB, now belong to another process.
 func (s *share) leave(n int, kib int64) {
 	s.deliveries.Add(-int64(n))
 	s.kib.Add(-kib)
@@ -46,8 +46,8 @@ func (s *share) leave(n int, kib int64) {
 	}
 }
 
-// excess is by how many a Provider with n deliveries is over its share of a quota, while its namespace is over the quota or has more than a
-// number of KiB waiting, and perProvider its share.
+// excess returns by how many deliveries a Provider with n of them is over its share of a quota. It is zero unless the namespace is over
+// the quota or has more than kib KiB waiting. perProvider is the Provider's share.
 func (s *share) excess(n, quota int, kib int64) (excess, perProvider int) {
 	all := s.deliveries.Load()
 	if used := s.kib.Load(); used > kib {
@@ -89,7 +89,7 @@ func (s *shares) put(namespace string) {
 	}
 }
 
-// cause is why a delivery is given up before its turn.
+// cause is the reason for which a delivery is given up before its turn.
 type cause uint8
 
 const (
@@ -99,15 +99,15 @@ const (
 	causeUnverified
 )
 
-// causes has what is told of each.
+// causes has the label and the reason of each.
 var causes = [...]struct{ label, reason string }{
 	causeOwnerGone:  {labelOwnerGone, reasonOwnerGone},
 	causeQuota:      {event.LabelQuota, "the namespace has more deliveries waiting than its quota, and this Provider most of them: the oldest are given up"},
 	causeUnverified: {labelUnverified, "too many events are waiting that their objects do not bear out: the oldest are given up"},
 }
 
-// enforceShare gives up the oldest deliveries of a queue that is over its share. What is direct is not counted: a destination that keeps
-// up loses nothing because more happened at once than its share has room for.
+// enforceShare gives up the oldest deliveries of a queue that is over its share. Direct deliveries do not count: a destination that keeps
+// up loses nothing in a burst beyond its share.
 func (s *shard) enforceShare(work context.Context, q *queue) {
 	deliveries, bytes := s.Source.Quota()
 	quota, kib := min(s.Quota, deliveries), bytes>>10
@@ -123,11 +123,11 @@ func (s *shard) enforceShare(work context.Context, q *queue) {
 	}
 }
 
-// direct reports whether the delivery holds its event, which just happened: unless it is sent within spillAfter it is put on the schedule,
-// to wait there.
+// direct reports whether the delivery keeps its event open, which just happened. Unless it is sent within spillAfter, it is put on the
+// schedule to wait there.
 func (e *entry) direct() bool { return e.item != nil && e.item.direct }
 
-// directs counts the direct deliveries that wait. Those that are being sent are left out: of these there may be a copy on the schedule.
+// directs counts the direct deliveries that wait. It excludes those that are being sent, which may have a copy on the schedule.
 func (q *queue) directs() (n int) {
 	for _, it := range q.waiting {
 		if it.entry.direct() {
@@ -137,8 +137,8 @@ func (q *queue) directs() (n int) {
 	return n
 }
 
-// giveUpOldest gives up the n oldest of a queue's deliveries that match, of those that wait in memory or on the schedule. What is under way or
-// waits for its retry is left.
+// giveUpOldest gives up the n oldest matching deliveries of a queue that wait in memory or on the schedule, at most recallBatch of them
+// at a time. It leaves deliveries that are being sent or wait for their retry.
 func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, match func(*entry) bool) {
 	var recallHeap []lookup
 	for range min(n, recallBatch) {
@@ -157,7 +157,7 @@ func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, m
 	s.recall(work, q, recallHeap)
 }
 
-// noteGivenUp notes that an entry is to be given up, so that it is not counted against its share any more.
+// noteGivenUp records that an entry is to be given up, so that it no longer counts against its share.
 func (q *queue) noteGivenUp(e *entry, why cause) {
 	q.countUnknown(e, -1)
 	e.givenUp = why
@@ -182,9 +182,10 @@ func (q *queue) oldestWaiting(match func(*entry) bool) *item {
 	return oldest
 }
 
-// oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none.
+// oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none. If the first entry to recall is of
+// rankInfo and matches, it is returned, although one of rankUnknown may be older.
 func (q *queue) oldestShelved(match func(*entry) bool) *line {
-	if len(q.recallable) > 0 && q.recallable[0].next.rank == rankInfo && match(q.recallable[0].next) { // before which there are none but by age
+	if len(q.recallable) > 0 && q.recallable[0].next.rank == rankInfo && match(q.recallable[0].next) { // only age orders it
 		return q.recallable[0]
 	}
 	var oldest *line

@@ -11,10 +11,10 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when a suspended Provider of some type is sent what was routed before, or what occurs meanwhile is routed to it; and when the same
-// would not be sent if it were not suspended.
+// Fails when a suspended Provider of some type is sent deliveries that were routed before, or when events of the time of its suspension
+// are routed to it; and when the same would not be sent without the suspension.
 func TestASuspendedProviderOfEveryTypeSendsNothing(t *testing.T) {
-	// The failure of a commit of a pull request, which every type takes, with its metadata as the router is given it and as it hands it on.
+	// The failure of a pull request's commit, which every type takes, with its metadata as given to the router and as returned by it.
 	failureOf := func(prefix string, e *event.Event) {
 		e.Severity = event.SeverityError
 		e.Metadata = map[string]string{

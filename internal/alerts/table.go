@@ -9,10 +9,11 @@ import (
 	"notifier/internal/event"
 )
 
-// Table holds the compiled Alerts, each in the index of its own namespace, which is built for its first event: so any number of changes
-// before it costs one build. From then on a change costs what the Alert's own sources cost, whatever else its namespace has.
+// Table has the compiled Alerts, each in the index of its own namespace. An index is built for the namespace's first event, so any number
+// of earlier changes costs one build. From then on a change costs as much as the Alert's own sources, regardless of the rest of its
+// namespace.
 type Table struct {
-	// writers is held by Put and Delete; it keeps a namespace from being dropped while an Alert is added to it.
+	// writers is locked by Put and Delete. It keeps a namespace from being dropped while an Alert is added to it.
 	writers    sync.Mutex
 	namespaces sync.Map // name → *namespace
 
@@ -23,7 +24,7 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable() *Table { return &Table{complete: make(chan struct{})} }
 
-// Complete says that every Alert present at start is in the table.
+// Complete records that every Alert present at start is in the table.
 func (t *Table) Complete() { t.once.Do(func() { close(t.complete) }) }
 
 // Ready is closed by Complete.
@@ -31,7 +32,7 @@ func (t *Table) Ready() <-chan struct{} { return t.complete }
 
 type namespace struct {
 	mu sync.RWMutex
-	// alerts are sorted by name. Most namespaces have a few, for which a map would be mostly room.
+	// alerts are sorted by name. Most namespaces have a few, for which a map would be mostly empty space.
 	alerts []*Alert
 	// index is nil until the first event.
 	index *index
@@ -46,8 +47,8 @@ func (ns *namespace) find(name string) (place int, found *Alert) {
 	return place, found
 }
 
-// Put adds an Alert or replaces the one of the same key, which is "namespace/name" of the Alert itself: any other key would
-// open one namespace's Alerts to another's events, so it panics.
+// Put adds an Alert or replaces the one of the same key. It panics unless the key is the Alert's own "namespace/name": another key would
+// open one namespace's Alerts to another's events.
 func (t *Table) Put(key string, a *Alert) {
 	if key != a.Key() {
 		panic("alerts: Put with the key of another Alert")
@@ -111,9 +112,8 @@ func (t *Table) Lookup(namespaceName, name string) (*Alert, bool) {
 	return a, a != nil
 }
 
-// Select appends to into the Alerts of the object's namespace one of whose sources matches the object, ordered by name and
-// without those that are suspended. Labels are nil when the object is not known. considered counts the sources that were
-// compared, which is what an event costs (invariant E8).
+// Select appends to into the Alerts of the object's namespace that have a source for the object, ordered by name and without suspended
+// ones. Labels are nil when the object is not known. considered counts the compared sources: the cost of an event (invariant E8).
 func (t *Table) Select(o event.ObjectReference, labels map[string]string, into []*Alert) (selected []*Alert, considered int) {
 	ns := t.indexed(o.Namespace)
 	if ns == nil {
@@ -123,7 +123,7 @@ func (t *Table) Select(o event.ObjectReference, labels map[string]string, into [
 	return ns.selecting(o, labels, into)
 }
 
-// survey returns all Alerts of the object's namespace, ordered by name, and those of them that Select selects.
+// survey returns all Alerts of the object's namespace, ordered by name, and those that Select selects.
 func (t *Table) survey(o event.ObjectReference, labels map[string]string) (all, selected []*Alert) {
 	ns := t.indexed(o.Namespace)
 	if ns == nil {
@@ -151,7 +151,7 @@ func (t *Table) indexed(name string) *namespace {
 	return ns
 }
 
-// selecting is Select in a namespace that is locked and has its index.
+// selecting is Select in a locked namespace that has its index.
 func (ns *namespace) selecting(o event.ObjectReference, labels map[string]string, into []*Alert) (selected []*Alert, considered int) {
 	selected, considered = ns.index.matching(o, labels, into)
 	if found := selected[len(into):]; len(found) > 1 {

@@ -109,8 +109,8 @@ func TestChangesCountAtTheNextEvent(t *testing.T) {
 	}
 }
 
-// TestAnotherNamespacesEventsAreNeverEvaluated is E1. Fails when Select looks at more than the object's namespace, and when Put
-// takes an Alert under another namespace's key.
+// TestAnotherNamespacesEventsAreNeverEvaluated is E1. Fails when Select reads other namespaces than the object's, and when Put takes an
+// Alert under another namespace's key.
 func TestAnotherNamespacesEventsAreNeverEvaluated(t *testing.T) {
 	table := NewTable()
 	put(t, table, "team-a", "alert", Source{Kind: "Kustomization", Name: "*"})
@@ -125,7 +125,7 @@ func TestAnotherNamespacesEventsAreNeverEvaluated(t *testing.T) {
 	table.Put("team-b/alert", compiled(t, spec(nil)))
 }
 
-// filled has alerts spread over namespaces, all on one kind.
+// filled returns a table with alerts spread over namespaces, all on one kind.
 func filled(tb testing.TB, alerts, namespaces int) *Table {
 	tb.Helper()
 	table := NewTable()
@@ -140,8 +140,8 @@ func selected(table *Table, o event.ObjectReference, labels map[string]string) [
 	return all
 }
 
-// TestSelectingVisitsNothingOfOtherNamespaces is E8: besides allocating nothing, it leaves the indexes of all other namespaces
-// unbuilt. Fails when Select iterates over namespaces.
+// TestSelectingVisitsNothingOfOtherNamespaces is E8: Select allocates nothing, and leaves the indexes of all other namespaces unbuilt.
+// Fails when Select iterates over namespaces.
 func TestSelectingVisitsNothingOfOtherNamespaces(t *testing.T) {
 	table := filled(t, 10_000, 5_000)
 	into, object := make([]*Alert, 0, 8), kustomization("ns-7", "app")
@@ -163,7 +163,7 @@ func TestSelectingVisitsNothingOfOtherNamespaces(t *testing.T) {
 	}
 }
 
-// Ten thousand Alerts of one namespace are put at once, as at start: linear, since the index is built once.
+// Ten thousand Alerts of one namespace are put at once, as at start. The cost is linear, since the index is built once.
 func BenchmarkPut10000InOneNamespace(b *testing.B) {
 	for b.Loop() {
 		filled(b, 10_000, 1).Select(kustomization("ns-0", "app"), nil, nil)

@@ -12,19 +12,19 @@ import (
 const (
 	// maxTestValue bounds the value of a request for a test message.
 	maxTestValue = 256
-	// testMemory is for how long a value is remembered at least.
+	// testMemory is the least time for which a value is remembered.
 	testMemory = time.Hour
 
 	reasonTest = "Test"
 	// providerVersion is the apiVersion of Providers in events about them.
 	providerVersion = "notification.toolkit.fluxcd.io/v1beta3"
-	// reportingController is what events of this program name as their controller.
+	// reportingController is the controller in events of this program.
 	reportingController = "notifier"
 )
 
-// Test sends a test message through a Provider, and returns when it is on the bus. It goes the way of every delivery from there. The same
-// value yields the same delivery, which is sent once. Of a Provider that cannot be sent to, and of a type that takes no such message, it
-// returns an *event.Error that says why, and view.ErrNotFound where there is no such Provider.
+// Test sends a test message through a Provider, and returns when the message is on the bus. From there it is a delivery like others.
+// Equal values yield the same delivery, which is sent once. For a Provider that cannot be sent to, or whose type takes no such message,
+// Test returns an *event.Error with the reason. It returns view.ErrNotFound if there is no such Provider.
 func (d *Deliverer) Test(ctx context.Context, namespace string, req view.TestRequest) (view.TestResult, error) {
 	dest := d.Destinations.Get(namespace, req.Provider)
 	if dest == nil {
@@ -51,11 +51,12 @@ func (d *Deliverer) Test(ctx context.Context, namespace string, req view.TestReq
 	if !d.requests.rate.Allow(key) {
 		return view.TestResult{}, tooOften()
 	}
-	_, _, err = d.resend(ctx, key, []event.Dead{{Delivery: t}}) // one that is refused waits already
+	_, _, err = d.resend(ctx, key, []event.Dead{{Delivery: t}}) // a refused delivery waits already
 	return result, err
 }
 
-// testMessage is the delivery of a test message. Like what comes off the schedule it is looked up in the history before it is sent.
+// testMessage returns the delivery of a test message. Like a delivery from the schedule, it is looked up in the history before it is
+// sent.
 func testMessage(namespace string, req view.TestRequest, dest *Destination) event.Delivery {
 	now := time.Now()
 	return event.Delivery{
@@ -71,7 +72,7 @@ func testMessage(namespace string, req view.TestRequest, dest *Destination) even
 	}
 }
 
-// untestable tells why a test message is not sent, nothing if it is.
+// untestable returns why a test message is not sent, "" if it is.
 func untestable(t *event.Delivery, req view.TestRequest, dest *Destination) string {
 	switch {
 	case len(req.Value) > maxTestValue:

@@ -14,8 +14,8 @@ import (
 	"notifier/internal/event/view"
 )
 
-// TestATestMessageGoesTheWayOfADelivery fails when it is given up for want of an Alert, when a value is served twice, also at once and over a
-// restart, or when it is told as an Alert's.
+// TestATestMessageGoesTheWayOfADelivery fails when it is given up for lack of an Alert, when a value is served twice, also at once and
+// over a restart, or when it is reported as an Alert's.
 func TestATestMessageGoesTheWayOfADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &refusing{}
@@ -110,7 +110,7 @@ func TestATestThatCannotBeSentSaysWhy(t *testing.T) {
 	}
 }
 
-// TestATestIsForTheProviderThatItWasAskedOf fails when a Provider that was made anew gets the test of its predecessor.
+// TestATestIsForTheProviderThatItWasAskedOf fails when a Provider that was made anew gets its predecessor's test.
 func TestATestIsForTheProviderThatItWasAskedOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// misses is how many looks in a row must miss a delivery before it counts as gone: one look may fall between a schedule
-	// that fired and its message being handed out.
+	// misses is how many looks in a row must miss a delivery before it counts as gone. One look may fall between a schedule that fired and
+	// its message being handed out.
 	misses = 2
 	// looksPerTick bounds how many deliveries of a queue are looked up on the bus in a tick.
 	looksPerTick = 4096
-	// sweepEvery is how often, in ticks, all that waits is gone through.
+	// sweepEvery is the interval of sweep in ticks.
 	sweepEvery = 6
 	// idleFor is how long a queue without deliveries is kept, with its limiter and breaker.
 	idleFor = 10 * time.Minute
 )
 
-// tick sees to what has no timer of its own.
+// tick does the periodic work of the shard.
 func (s *shard) tick(work context.Context) {
 	now := time.Now()
 	for it := range s.items {
@@ -61,7 +61,7 @@ func (s *shard) tick(work context.Context) {
 	s.readLetters(work, s.ticks%sweepEvery == 0)
 }
 
-// keep tells the bus that an item is still held.
+// keep extends the deadlines of an item's messages on the bus.
 func (s *shard) keep(it *item) {
 	s.working(it.acker)
 	for _, t := range it.twins {
@@ -75,7 +75,7 @@ func (s *shard) working(m event.Acker) {
 	}
 }
 
-// expireIn gives up what waits in memory for a destination that cannot be sent to, when its time is over.
+// expireIn gives up the items past their lifetime that wait in memory for a destination that cannot be sent to.
 func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
 	if !q.bad(now) {
 		return
@@ -84,7 +84,7 @@ func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
 	for _, it := range q.waiting {
 		at := s.expiry(&it.d)
 		if it.recalled && len(it.twins) == 0 {
-			at = at.Add(tickEvery) // the schedule is handing it out, or it would come once more when it has ended
+			at = at.Add(tickEvery) // the schedule is handing it out, and would do so again after its end
 		}
 		if !now.Before(at) {
 			expired = append(expired, it)
@@ -95,8 +95,8 @@ func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
 	}
 }
 
-// sweep goes through all that waits: it gives up what has lost its Alert or its Provider while nothing can be sent, looks for what should
-// have come back, and finds the oldest.
+// sweep examines all waiting deliveries. It gives up those that have lost their Alert or their Provider while nothing can be sent, looks
+// for overdue ones, and finds the oldest.
 func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 	oldest, at := instant(0), instantOf(now)
 	bad, busy := q.bad(now), q.recalls > 0
@@ -124,7 +124,7 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 	s.recall(work, q, looks)
 }
 
-// owners are which Alerts of a queue are gone, as far as that was asked in a sweep, and whether its Provider is.
+// owners caches, for one sweep, which Alerts of a queue are gone, and whether its Provider is.
 type owners struct {
 	of       map[*waiter]bool
 	provider bool
@@ -146,8 +146,8 @@ func (s *shard) ownerless(q *queue, e *entry, gone *owners, now instant) bool {
 	return answer
 }
 
-// shelve puts back what waits for a predecessor that is not expected soon. Short waits are spent in memory, where they end at
-// once; long ones would keep messages from being settled, and the bus may want to see that before it hands out more.
+// shelve puts back the items that wait for a predecessor that is not expected soon. Short waits are spent in memory, where they end at
+// once. Long waits would keep messages open, and the bus may hand out more only after these are acknowledged.
 func (s *shard) shelve(work context.Context, q *queue, now time.Time) {
 	var long []*item
 	for _, it := range q.waiting {
@@ -166,7 +166,7 @@ func (e *entry) soon(now time.Time) bool {
 	return e.recalling || !e.onSchedule && wait < tickEvery && -wait < overdueAfter
 }
 
-// discard takes off the schedule what is left there of a delivery that another message brought, and that has ended.
+// discard removes from the schedule the remaining copy of an ended delivery that another message delivered.
 func (s *shard) discard(work context.Context, q *queue, it *item) {
 	p := event.Scheduled{ID: it.entry.id, Order: it.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: it.line.object}
 	s.spawn(func() {

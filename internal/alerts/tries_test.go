@@ -12,8 +12,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when an attempt is not noted (Failed or Succeeded is not called), when what it took or when the next is due is not, or when the
-// cause of an error is.
+// Fails when an attempt is not recorded (Failed or Succeeded is not called), when its duration or the time of the next one is not
+// recorded, or when the cause of an error is.
 func TestEachAttemptIsNotedInTheDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -56,7 +56,7 @@ func TestEachAttemptIsNotedInTheDelivery(t *testing.T) {
 	})
 }
 
-// Fails when the last attempt of a delivery that is given up is not noted, or says that there will be another.
+// Fails when the last attempt of a delivery that is given up is not recorded, or is recorded as having a successor.
 func TestADeadLetterHasTheAttemptThatEndedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

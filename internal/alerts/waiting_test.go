@@ -13,7 +13,7 @@ import (
 	"notifier/internal/event"
 )
 
-// whileUp sends to a destination that takes so long and is there while up says so.
+// whileUp returns a Sender to a destination that takes a time for each send and is reachable while up is true.
 func whileUp(up *atomic.Bool, took time.Duration, dest Sender) Sender {
 	return sendFunc(func(ctx context.Context, n provider.Notification) error {
 		pass(took)
@@ -24,8 +24,8 @@ func whileUp(up *atomic.Bool, took time.Duration, dest Sender) Sender {
 	})
 }
 
-// TestWaitingCostsNoWritesHoweverLong fails when putBack reschedules for a time that comes before the destination does, or when a recalled
-// delivery is rescheduled anew to go back.
+// TestWaitingCostsNoWritesHoweverLong fails when putBack reschedules for a time before the destination is up, or when a recalled delivery
+// is rescheduled anew to return to the schedule.
 func TestWaitingCostsNoWritesHoweverLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestWaitingCostsNoWritesHoweverLong(t *testing.T) {
 	})
 }
 
-// TestWhatIsRecalledInVainGoesBackWithoutAWrite is about a destination that comes back for a moment only: a good part of the backlog is in
-// memory when it fails again. Fails when putBack reschedules what is on the schedule as it was.
+// TestWhatIsRecalledInVainGoesBackWithoutAWrite is about a destination that is up for a moment only: a good part of the backlog is in
+// memory when it fails again. Fails when putBack reschedules a delivery that is unchanged on the schedule.
 func TestWhatIsRecalledInVainGoesBackWithoutAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -95,8 +95,8 @@ func TestWhatIsRecalledInVainGoesBackWithoutAWrite(t *testing.T) {
 	})
 }
 
-// TestAShardThatIsGivenUpCountsForNothing fails when drain leaves what the shard had in its namespace's share: taken over again by the same
-// process, that would count twice.
+// TestAShardThatIsGivenUpCountsForNothing fails when drain leaves the shard's deliveries in its namespace's share: if the same process
+// took the shard over again, they would count twice.
 func TestAShardThatIsGivenUpCountsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -137,7 +137,7 @@ func TestABacklogGoesAtThePaceOfTheDestination(t *testing.T) {
 			wait(100 * time.Millisecond)
 		}
 		wait(10 * time.Second)
-		if n := dest.count(); n < 1990 { // but for the few that were tried before, which wait for their retry
+		if n := dest.count(); n < 1990 { // all but the few that were tried before, which wait for their retry
 			t.Errorf("%d of 2000 in 10 s, the destination takes 1000/s", n)
 		}
 		wait(2 * time.Minute)
@@ -148,8 +148,8 @@ func TestABacklogGoesAtThePaceOfTheDestination(t *testing.T) {
 	})
 }
 
-// TestDeliveriesEndWithWhatTheyAreFor is about what waits for a Provider that cannot be used. Fails when sweep does not look at the
-// Alert, at the Provider, or at what was on the schedule at takeover.
+// TestDeliveriesEndWithWhatTheyAreFor is about deliveries that wait for a Provider that cannot be used. Fails when sweep ignores the
+// Alert, the Provider, or the deliveries that were on the schedule at takeover.
 func TestDeliveriesEndWithWhatTheyAreFor(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -199,8 +199,8 @@ func TestDeliveriesEndWithWhatTheyAreFor(t *testing.T) {
 	}
 }
 
-// TestE9ForgedEventsWaitBehindGenuineOnesAndInAShareOfTheirOwn fails when compareItems does not look at known, or when enforceShare does not bound
-// what is unknown.
+// TestE9ForgedEventsWaitBehindGenuineOnesAndInAShareOfTheirOwn fails when compareItems ignores the rank of unknown events, or when
+// enforceShare does not bound them.
 func TestE9ForgedEventsWaitBehindGenuineOnesAndInAShareOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
@@ -242,8 +242,8 @@ func TestE9ForgedEventsWaitBehindGenuineOnesAndInAShareOfTheirOwn(t *testing.T) 
 	})
 }
 
-// TestTheBreakerClosesOnARefusal: a destination that answers, if only with a refusal, is there. Fails when attempted leaves the breaker
-// open on a permanent failure.
+// TestTheBreakerClosesOnARefusal: even a refusal is an answer, so the destination is up. Fails when attempted leaves the breaker open on
+// a permanent failure.
 func TestTheBreakerClosesOnARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// wakes are the times at which queues have something to do, the earliest first. A queue has at most one.
+// wakes are the queues by their next wake time, the earliest first. A queue has at most one time.
 type wakes []*queue
 
 func (w wakes) Len() int           { return len(w) }
@@ -35,7 +35,7 @@ func (w *wakes) Pop() any {
 // notWaking is the wakeIndex of a queue that is not among the wakes.
 const notWaking = -1
 
-// set has q woken at the time given, or earlier if that was asked for before.
+// set has q woken at the time given, or earlier if an earlier time was set before.
 func (w *wakes) set(q *queue, at time.Time) {
 	switch {
 	case q.wakeIndex == notWaking:
@@ -55,7 +55,7 @@ func (w *wakes) due(now time.Time) *queue {
 	return heap.Pop(w).(*queue)
 }
 
-// drop forgets q.
+// drop removes q.
 func (w *wakes) drop(q *queue) {
 	if q.wakeIndex != notWaking {
 		heap.Remove(w, q.wakeIndex)

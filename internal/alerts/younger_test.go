@@ -10,9 +10,9 @@ import (
 	"notifier/internal/event"
 )
 
-// E1: an event is not for an Alert that was made after it was accepted, since the namespace may be another tenant's by then. Where the
-// clocks of the API server and of this process disagree, an Alert that was there is not taken for younger. Fails when match does not
-// ask, when the Table forgets at an edit since when it has an Alert, or keeps that for another Alert of the name.
+// E1: an event is not for an Alert that was made after the event was accepted, since the namespace may be another tenant's by then. Where
+// the clocks of the API server and of this process disagree, an earlier Alert does not count as younger. Fails when decide does not check
+// it, when the Table loses at an edit since when it has an Alert, or keeps that time for another Alert of the name.
 func TestE1AnAlertGetsNothingThatWasAcceptedBeforeItWasMade(t *testing.T) {
 	type step struct {
 		uid     string
@@ -50,8 +50,8 @@ func TestE1AnAlertGetsNothingThatWasAcceptedBeforeItWasMade(t *testing.T) {
 	}
 }
 
-// T6: an edit of one of very many Alerts costs what its own sources cost. Fails when an edit, or the event after it, looks at the other
-// Alerts of the namespace, for an index of them is memory.
+// T6: an edit of one of very many Alerts costs as much as its own sources. Fails when an edit, or the event after it, reads the other
+// Alerts of the namespace, since an index of them is memory.
 func TestT6AnEditCostsNothingForTheOtherAlertsOfItsNamespace(t *testing.T) {
 	table, object := NewTable(), kustomization("team-a", "app")
 	for i := range 16_000 {

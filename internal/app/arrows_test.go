@@ -43,9 +43,12 @@ func TestImportArrows(t *testing.T) {
 		"types of Receivers know no handler": {
 			pkg: "internal/receiver/verify", internal: []string{
 				"internal/event", "internal/fair", "internal/patterns", "internal/receiver/answer", "internal/receiver/cel", "internal/receiver/limit",
-				"internal/receiver/oidc",
+				"internal/receiver/oidc", "internal/receiver/verify/cdevents",
 			},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
+		"the reader of CDEvents knows nobody": {
+			pkg: "internal/receiver/verify/cdevents", forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the events endpoint knows only the vocabulary, limits and answers": {
 			pkg: "internal/receiver/events", internal: []string{
@@ -65,6 +68,7 @@ func TestImportArrows(t *testing.T) {
 			pkg: "cmd/notifier", internal: []string{"api/", "internal/"}, forbidden: []string{
 				module + "internal/receiver/receivertest", module + "internal/receiver/oidc/oidctest",
 				module + "internal/alerts/provider/providertest", "testing", "net/http/httptest",
+				"github.com/cdevents/sdk-go", "github.com/cloudevents/sdk-go", "github.com/google/go-github", "github.com/santhosh-tekuri/jsonschema",
 			},
 		},
 		"limits of senders know only the bounds on what tenants share": {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// setGCPercent sets how much garbage there may be in percent of what lives, unless the environment says what to do, as it may for any Go
+// setGCPercent sets how much garbage there may be in percent of the live heap. GOGC in the environment overrides it, as for any Go
 // program.
 func setGCPercent(percent int) {
 	if os.Getenv("GOGC") == "" {
@@ -17,9 +17,9 @@ func setGCPercent(percent int) {
 	}
 }
 
-// memoryLimit is what the collector keeps the process below where GOMEMLIMIT is a bare number of bytes. A Deployment writes it so from
-// the container's limit: a tenth of it is left for what the collector does not count, so that it works before the kernel kills. A limit
-// with a unit was chosen by somebody and stays.
+// memoryLimit returns the memory limit for the collector if GOMEMLIMIT is a bare number of bytes, as a Deployment writes it from the
+// container's limit. A tenth of it is left for memory that the collector does not count, so that it collects before the kernel kills the
+// process. A limit with a unit was chosen by an administrator and stays.
 func memoryLimit(variable string) (int64, bool) {
 	limit, err := strconv.ParseInt(variable, 10, 64)
 	if err != nil || limit <= 0 {
@@ -29,28 +29,29 @@ func memoryLimit(variable string) (int64, bool) {
 }
 
 const (
-	// startPercent is how much garbage there may be in percent of what lives until everything is compiled: a start makes the most of it, and
-	// its peak is what a container must have room for.
+	// startPercent is the garbage in percent of the live heap until everything is compiled. A start makes the most garbage, and its peak
+	// determines the memory that a container needs.
 	startPercent = 50
-	// garbage is how much there may be from then on, in bytes, whatever lives. With a share of what lives the collector would run all the
-	// time where that is little: six times a second under a full load of events, for a fifth of the processor's time.
+	// garbage is the bound on garbage from then on, in bytes, for any live heap. With a share of a small live heap the collector would run
+	// all the time: six times a second under a full load of events, for a fifth of the processor's time.
 	garbage = 64 << 20
-	// What lives may grow before it is measured again, so that little of it does not stand for any percentage, and much not for none.
+	// minPercent and maxPercent bound the percentage. The live heap may grow before it is measured again: a tiny one must not permit any
+	// percentage, nor a large one none.
 	minPercent, maxPercent = 15, 400
-	// boundInterval is how often the garbage is bounded anew by what lives.
+	// boundInterval is how often the percentage is adapted to the live heap.
 	boundInterval = time.Second
-	// trimInterval is how often a process is looked at that may be quiet: one that allocates less than what garbage there may be in that
-	// time. It is left with so much garbage then.
+	// trimInterval is how often a process is checked for being quiet. A quiet process allocates less than garbage in that time. It is
+	// trimmed if its garbage is more than trimmed, in bytes.
 	trimInterval = 30 * time.Second
 	trimmed      = 16 << 20
 )
 
-// trims are the pauses after which a start's memory is looked at again: statuses are written then and Secrets watched, and the
-// goroutines of the watches give their stacks back when the collector has seen them idle.
+// trims are the pauses after which the memory of a start is trimmed again. In that time statuses are written and Secrets watched, and the
+// goroutines of the watches return their stacks when the collector has seen them idle.
 var trims = []time.Duration{0, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
 
-// trim gives the memory of the start back to the system: the lists of all objects, as they were read, are garbage when they are
-// compiled, and would otherwise count for as long as the collector has no reason to run. From then on it gives back what a burst has left.
+// trim returns the memory of the start to the system. The lists of all objects, as they were read, are garbage when they are compiled,
+// and would otherwise count until the collector has a reason to run. From then on trim returns the memory that a burst has left.
 func (a *App) trim(ctx context.Context) error {
 	select {
 	case <-a.reconcile.Complete():
@@ -81,7 +82,7 @@ func (a *App) trim(ctx context.Context) error {
 	}
 }
 
-// boundGarbage has the collector run when there is as much garbage as there may be.
+// boundGarbage has the collector run when garbage reaches its bound.
 func (a *App) boundGarbage(ctx context.Context) error {
 	select {
 	case <-a.reconcile.Complete():
@@ -91,7 +92,7 @@ func (a *App) boundGarbage(ctx context.Context) error {
 	tick := time.NewTicker(boundInterval)
 	defer tick.Stop()
 	for set := 0; ; {
-		// To set it stops all goroutines for a moment, so it is left alone where it would hardly change.
+		// Setting it stops all goroutines for a moment, so it is left alone where it would hardly change.
 		if percent := percentFor(readHeap().live); percent*10 < set*9 || percent*9 > set*10 {
 			setGCPercent(percent)
 			set = percent
@@ -104,12 +105,12 @@ func (a *App) boundGarbage(ctx context.Context) error {
 	}
 }
 
-// percentFor is the garbage that there may be beside so many bytes, in percent of them.
+// percentFor returns the bound on garbage beside so many live bytes, in percent of them.
 func percentFor(live uint64) int {
 	return int(max(minPercent, min(maxPercent, garbage*100/max(live, 1))))
 }
 
-// heap is a reading of the runtime, in bytes: what was allocated since the start, what lived when the collector ran last, and what is there.
+// heap is a reading of the runtime, in bytes: allocated since the start, live at the last collection, and present now, garbage included.
 type heap struct{ allocated, live, there uint64 }
 
 func readHeap() heap {

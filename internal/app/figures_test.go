@@ -30,7 +30,7 @@ var figures = []struct {
 	{"receivers.md", "more than %v MiB; compressed", "MaxBody", 1 << 20},
 	{"receivers.md", "`body is larger than %v MiB`", "MaxBody", 1 << 20},
 	{"receivers.md", "`event is larger than %v KiB`", "maxCDEvent", 1 << 10},
-	{"receivers.md", "64 KiB and %v links", "maxLinks", 1},
+	{"receivers.md", "64 KiB and %v links", "MaxLinks", 1},
 	{"receivers.md", "is more than %v minutes away", "signingWindow", int64(time.Minute)},
 	{"receivers.md", "within %v days", "maxLife", int64(24 * time.Hour)},
 	{"receivers.md", "have %v issuers at a time", "maxIssuers", 1},

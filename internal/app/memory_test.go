@@ -43,7 +43,7 @@ func TestATenthOfTheContainersMemoryIsLeft(t *testing.T) {
 	}
 }
 
-// Fails when memory that nothing is in any more does not count, so that a process that has been busy keeps it.
+// Fails when freed memory does not count, so that a process that has been busy keeps it.
 func TestWhatIsFreeCountsUntilItIsGivenBack(t *testing.T) {
 	const size = 64 << 20
 	func() { runtime.KeepAlive(bytes.Repeat([]byte{1}, size)) }()

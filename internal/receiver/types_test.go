@@ -92,11 +92,11 @@ func TestACRPingIsAnsweredAndTriggersNothing(t *testing.T) {
 // The limits of one namespace's work: the longest wait for a turn, and the least sizes of a large event and of a large document.
 const (
 	longest       = 2 * time.Second
-	largeEvent    = 1 << 20 / 160
+	largeEvent    = 1 << 20 / 90
 	largeDocument = 32 << 20
 )
 
-// T6: events are decoded in their namespace's turn, since each may need 10 MB and 20 ms. Fails when they take no turn, when a Receiver's
+// T6: events are decoded in their namespace's turn, since each may need 6 MB and 10 ms. Fails when they take no turn, when a Receiver's
 // turn is not also its namespace's, when another namespace waits, and when a wait has no end. Also fails when such an event is refused as
 // if it were unfit: the sender would not send it again.
 func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {

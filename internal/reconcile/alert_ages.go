@@ -10,23 +10,23 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// ages orders the Alerts of each namespace, the oldest first, and so says which are within a limit. A change costs what finding a place
-// in order costs, not what the namespace has: a tenant with very many Alerts delays no other.
+// ages orders the Alerts of each namespace by age, the oldest first, and so reports which are within the limit. A change costs a binary
+// search, so a tenant with very many Alerts delays no other.
 type ages struct {
 	limit int
 
 	mu         sync.Mutex
 	namespaces map[string]ageOrder
-	// created has of each Alert what it is sorted by. It is one map, since most namespaces have so few that maps of their own would be
-	// mostly room.
+	// created has the sort key of each Alert. It is one map for all namespaces: most have so few Alerts that a map for each would waste
+	// memory.
 	created map[kube.Key]int64
 }
 
 // ageOrder has the Alerts of one namespace, the oldest first.
 type ageOrder []age
 
-// age orders Alerts by the second of their creation, of which the API server tells no more. The name decides between those of one second,
-// so that all replicas decide alike.
+// age orders Alerts by the second of their creation, the API server's resolution. The name orders Alerts of the same second, so that all
+// replicas decide alike.
 type age struct {
 	created int64
 	name    string
@@ -40,8 +40,8 @@ func (a age) compare(b age) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.name, b.name))
 }
 
-// note takes in that an Alert exists since created, or with nil that it does not, and returns the others that this moves over the limit,
-// up or down.
+// note records that an Alert exists since created, or is gone if created is nil. It returns the other Alerts that this moves over the
+// limit, in either direction.
 func (s *ages) note(k kube.Key, created *time.Time) (moved []kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *ages) note(k kube.Key, created *time.Time) (moved []kube.Key) {
 	return moved
 }
 
-// atLimit appends the Alert that has come to a place by a change at or before it.
+// atLimit appends the Alert that is now at place, if a change at or before place moved it there.
 func (o ageOrder) atLimit(moved []kube.Key, namespace string, changed, place int) []kube.Key {
 	if changed <= place && place < len(o) {
 		moved = append(moved, kube.Key{Namespace: namespace, Name: o[place].name})
@@ -77,7 +77,7 @@ func (o ageOrder) atLimit(moved []kube.Key, namespace string, changed, place int
 	return moved
 }
 
-// over reports whether as many older Alerts as the limit are in the namespace.
+// over reports whether the namespace has at least limit older Alerts.
 func (s *ages) over(k kube.Key, created time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Who is within the limit, and who is told to look again, is what counting all older ones says, whatever comes and goes in what order.
-// Fails when note leaves out who moves up, or who moves down.
+// The Alerts within the limit, and the Alerts that note returns, are the same as by counting all older ones, after any order of additions
+// and deletions. Fails when note omits an Alert that moves up, or another that moves down.
 func TestWhoIsAmongTheOldestIsKnownAfterAnyChange(t *testing.T) {
 	const limit, names = 3, 12
 	random := rand.New(rand.NewPCG(1, 2))
@@ -60,8 +60,8 @@ func TestWhoIsAmongTheOldestIsKnownAfterAnyChange(t *testing.T) {
 	}
 }
 
-// T6: ranking a namespace of very many Alerts takes a time that grows with their number, not its square. Fails when to look at an Alert
-// makes a list of all others of its namespace, which is memory.
+// T6: the time of ranking a namespace of very many Alerts is proportional to their number, not its square. Fails when the reconcile of an
+// Alert allocates a list of all others of its namespace.
 func TestT6ToLookAtAnAlertCostsNothingForTheOthersOfItsNamespace(t *testing.T) {
 	objects := []runtime.Object{newProvider("chat")}
 	for i := range 2000 {

@@ -26,10 +26,10 @@ func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
 	return spec
 }
 
-// compileAlert returns what serves an Alert, never nil, and what its owner has to mend.
+// compileAlert returns the compiled Alert, never nil, and the fault that its owner has to correct, nil for none.
 //
-// A pattern that does not compile never matches, as with Flux: the rest of the Alert works. If that leaves an inclusion list
-// without any pattern, or the spec has another fault, the Alert matches nothing.
+// A pattern that does not compile never matches, as with Flux; the rest of the Alert works. If that leaves an inclusion list without any
+// pattern, or the spec has another fault, the Alert matches nothing.
 func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	spec := alertSpec(a)
 	if kube.IsUndecodable(a) {
@@ -58,7 +58,7 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	return compiled, joined(f, deniedSources(compiled), unservedSources(a), unservedPatterns(compiled))
 }
 
-// joined tells several faults under the reason of the first, nil for none.
+// joined merges faults into the first one, under its reason. It returns nil if there is none.
 func joined(faults ...*fault) *fault {
 	var all *fault
 	for _, f := range faults {
@@ -73,7 +73,7 @@ func joined(faults ...*fault) *fault {
 	return all
 }
 
-// unservedPatterns is the fault of an Alert that has more patterns than are served.
+// unservedPatterns returns the fault of an Alert that has more patterns than are served, else nil.
 func unservedPatterns(a *alerts.Alert) *fault {
 	if a.Unserved == "" {
 		return nil
@@ -81,7 +81,7 @@ func unservedPatterns(a *alerts.Alert) *fault {
 	return &fault{reason: v1.LimitExceededReason, message: a.Unserved}
 }
 
-// deniedSources is the fault of an Alert whose sources name other namespaces (invariant E1). Its other sources work.
+// deniedSources returns the fault of an Alert whose sources name other namespaces (invariant E1), else nil. Its other sources work.
 func deniedSources(a *alerts.Alert) *fault {
 	if len(a.Denied) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func deniedSources(a *alerts.Alert) *fault {
 	return &fault{reason: v1.CrossNamespaceDeniedReason, message: message}
 }
 
-// unservedSources is the fault of an Alert that has more sources than are served. The first ones work.
+// unservedSources returns the fault of an Alert that has more sources than are served, else nil. The first alerts.MaxSources work.
 func unservedSources(a *v1beta3.Alert) *fault {
 	n := len(a.Spec.EventSources)
 	if n <= alerts.MaxSources {
@@ -107,7 +107,7 @@ func unservedSources(a *v1beta3.Alert) *fault {
 		n, alerts.MaxSources)}
 }
 
-// patternErrors returns the faults of patterns in a compile's error, and whether it has no others.
+// patternErrors returns the faults of patterns in a compile's error, and reports whether the error has only such faults.
 func patternErrors(err error) (faulty []*alerts.PatternError, only bool) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		only = true
@@ -123,7 +123,7 @@ func patternErrors(err error) (faulty []*alerts.PatternError, only bool) {
 	return nil, false
 }
 
-// without returns a list less the patterns at fault.
+// without returns list except the faulty patterns of field.
 func without(list []string, field string, faulty []*alerts.PatternError) []string {
 	var kept []string
 	for i, expr := range list {

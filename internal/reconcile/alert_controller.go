@@ -12,10 +12,10 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// providerIndex finds Alerts by "namespace/name" of their Provider.
+// providerIndex is the index of Alerts by "namespace/name" of their Provider.
 const providerIndex = "provider"
 
-// alertsByProvider is the values of providerIndex.
+// alertsByProvider returns an Alert's values in providerIndex.
 func alertsByProvider(a *v1beta3.Alert) []string {
 	return []string{kube.Key{Namespace: a.Namespace, Name: a.Spec.ProviderRef.Name}.String()}
 }
@@ -25,13 +25,13 @@ type alertController struct {
 	alerts   *kube.Informer[*v1beta3.Alert]
 	table    *alerts.Table
 	verdicts *verdicts
-	// ages say which Alerts of a namespace are served, the oldest ones; nil for all.
+	// ages reports which Alerts of a namespace are served, the oldest ones; nil serves all.
 	ages *ages
-	// decided is called with the key of every verdict that is new.
+	// decided is called with the key of every changed verdict.
 	decided func(kube.Key)
 }
 
-// reconcile compiles an Alert.
+// reconcile compiles an Alert and stores its verdict.
 func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 	object, ok := c.alerts.Get(k)
 	if !ok || object.DeletionTimestamp != nil {
@@ -65,7 +65,8 @@ func (c *alertController) put(a *alerts.Alert, v verdict) {
 	}
 }
 
-// keys are what to look at when an Alert comes, goes or changes: itself, and who crosses the namespace's limit by it.
+// keys returns the keys to compile when an Alert is made, changed or deleted: its own, and those of the Alerts that it moves over the
+// namespace's limit.
 func (c *alertController) keys(a *v1beta3.Alert) []kube.Key {
 	k := kube.KeyOf(a)
 	keys := []kube.Key{k}
@@ -79,8 +80,8 @@ func (c *alertController) keys(a *v1beta3.Alert) []kube.Key {
 	return append(keys, c.ages.note(k, created)...)
 }
 
-// withProvider refines the verdict on an Alert by what has become of its Provider. The Alert is served all the same: what it
-// matches waits for the Provider, so that nothing is lost.
+// withProvider refines the verdict on an Alert by the state of its Provider. The Alert is served in any case: its deliveries wait for the
+// Provider, so that none is lost.
 func withProvider(providers *kube.Informer[*v1beta3.Provider], known *verdicts) func(*v1beta3.Alert, verdict) verdict {
 	return func(a *v1beta3.Alert, v verdict) verdict {
 		if !v.ready {

@@ -17,7 +17,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// selected returns the names of the Alerts that the table has for a Kustomization of the namespace.
+// selected returns the names of the table's Alerts for a Kustomization of the namespace.
 func (w *world) selected(namespace string) []string {
 	app := event.ObjectReference{Kind: "Kustomization", Namespace: namespace, Name: "app"}
 	found, _ := w.options.Alerts.Select(app, map[string]string{}, nil)
@@ -118,7 +118,7 @@ func TestWhatBecomesOfAnAlert(t *testing.T) {
 	}
 }
 
-// Fails when a change of a Provider does not reach the Alerts that name it.
+// Fails when a change of a Provider does not change the status of the Alerts that name it.
 func TestAnAlertFollowsItsProvider(t *testing.T) {
 	play(t, settings{objects: []runtime.Object{newAlert("alert")}}, func(w *world) {
 		w.ready("Alert", "alert", "False ProviderNotFound")
@@ -143,7 +143,7 @@ func TestADeletedAlertIsGone(t *testing.T) {
 	})
 }
 
-// Fails when the youngest is served in the place of an older one, or when a free place is not given to the next.
+// Fails when the youngest Alert is served in the place of an older one, or when a free place is not given to the next.
 func TestOnlyTheOldestAlertsOfANamespaceAreServed(t *testing.T) {
 	aged := func(name string, minutes int) *v1beta3.Alert {
 		return newAlert(name, func(a *v1beta3.Alert) {

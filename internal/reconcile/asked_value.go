@@ -17,14 +17,14 @@ const (
 	maxReplayID = 64
 	// maxReplaySince is the longest time that may be replayed at once.
 	maxReplaySince = 7 * 24 * time.Hour
-	// maxMark bounds what is remembered of a value that was acted on.
+	// maxMark bounds the mark of a value that was acted on, in bytes.
 	maxMark = 128
 
 	replayDead  = "dead"
 	replaySince = "since="
 )
 
-// errReplayForms says how v1.ReplayAnnotation is written.
+// errReplayForms names the valid forms of v1.ReplayAnnotation.
 var errReplayForms = errors.New(`it is not understood: write the IDs of deliveries, separated by commas, or "dead", or "since=1h" ` +
 	`with a time of at most 168h`)
 
@@ -59,7 +59,7 @@ func isDeliveryID(s string) bool {
 	return err == nil && s != "" && len(s) <= maxReplayID && s == strings.ToLower(s)
 }
 
-// mark is what is remembered of a value: itself, or of a long one its beginning and a digest.
+// mark returns a short form of a value, to be remembered: the value itself, or the beginning and a digest of a long one.
 func mark(value string) string {
 	if len(value) <= maxMark {
 		return strings.ToValidUTF8(value, "")

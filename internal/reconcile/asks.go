@@ -21,14 +21,14 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Requests does what the owners of Alerts and Providers ask for by annotations. Errors that are safe to show are *event.Error; others are
-// tried again.
+// Requests executes the requests that owners of Alerts and Providers make by annotations. An *event.Error is safe to show; any other
+// error is retried.
 type Requests interface {
 	Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error)
 	Test(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error)
 }
 
-// The kinds under which the feed has what was last acted on, each of an object of one of the two kinds.
+// The prefixes of the feed's keys under which an object's last handled requests are stored, one for each of the two kinds.
 const (
 	alertAsked    = "AlertAsked"
 	providerAsked = "ProviderAsked"
@@ -43,25 +43,25 @@ const (
 )
 
 const (
-	// askWorkers is how many requests of one kind's objects are served at once, one of each namespace. askTimeout ends one of them, askPause is
-	// how long another of its namespace waits before it is looked at again.
+	// askWorkers is the number of requests of one kind's objects that are served at once, at most one of each namespace. askTimeout ends a
+	// request. askPause delays another request of a namespace that is being served.
 	askWorkers = 8
 	askTimeout = time.Minute
 	askPause   = time.Second
-	// maxRefusalsTold bounds the deliveries of which an Event says why they are not replayed.
+	// maxRefusalsTold bounds the deliveries whose refusals an Event explains.
 	maxRefusalsTold = 3
 )
 
-// asked is what was last acted on of an object's annotations, as mark has the values.
+// asked has the last handled annotation values of an object, in the form of mark.
 type asked struct {
-	// UID is the object's: one of its name that was made anew has been asked for nothing.
+	// UID is the object's. A new object of the same name begins with no handled request.
 	UID    string `json:"uid"`
 	Replay string `json:"replay,omitempty"`
 	Test   string `json:"test,omitempty"`
 }
 
-// asks acts on the annotations of one kind's objects, once for each value, while this replica leads. That a value was acted on is noted
-// after it was: a crash in between has it acted on again, under the same delivery IDs.
+// asks acts on the annotations of one kind's objects, once for each value, while this replica leads. It stores a value after the request
+// succeeded. A crash in between repeats the request, under the same delivery IDs.
 type asks[T subject] struct {
 	kind, key string
 	objects   *kube.Informer[T]
@@ -69,16 +69,16 @@ type asks[T subject] struct {
 	feed      HealthFeed
 	events    EventRecorder
 	leading   *atomic.Bool
-	// shown is what the object's status says was acted on. It counts where the feed knows nothing: after the loss of its data.
+	// shown returns the handled values of the object's status. They count if the feed has none, after the loss of its data.
 	shown func(T) asked
-	// of has a request select an object's deliveries.
+	// of makes a request select an object's deliveries.
 	of    func(r *view.ReplayRequest, name string)
 	queue *kube.Controller[kube.Key]
-	// serving are the namespaces that are served.
+	// serving has the namespaces whose requests are being served.
 	serving *fair.Capacities[string]
 }
 
-// newAsks wires what acts on the annotations of a kind. The caller says what tells the kinds apart, and watches.
+// newAsks makes the queue that acts on the annotations of a kind. The caller sets the fields that differ between kinds, and calls watch.
 func newAsks[T subject](r *Reconciler, kind, key string, objects *kube.Informer[T]) *asks[T] {
 	a := &asks[T]{
 		kind: kind, key: key, objects: objects, requests: r.options.Requests, feed: r.options.Health, events: r.options.Events,
@@ -97,7 +97,7 @@ func (a *asks[T]) watch() error {
 	return err
 }
 
-// wants is what an object's annotations ask for.
+// wants returns the requests of an object's annotations.
 func (a *asks[T]) wants(o T) asked {
 	annotations := o.GetAnnotations()
 	w := asked{UID: string(o.GetUID()), Replay: annotations[v1.ReplayAnnotation]}
@@ -107,7 +107,7 @@ func (a *asks[T]) wants(o T) asked {
 	return w
 }
 
-// keys are those of an object that asks for something.
+// keys returns the key of an object that requests something, else none.
 func (a *asks[T]) keys(o T) []kube.Key {
 	if w := a.wants(o); w.Replay == "" && w.Test == "" {
 		return nil
@@ -115,7 +115,7 @@ func (a *asks[T]) keys(o T) []kube.Key {
 	return kube.Self(o)
 }
 
-// enqueueAll has all objects that ask for something looked at, once this replica leads.
+// enqueueAll enqueues all objects that request something. It is called when this replica begins to lead.
 func (a *asks[T]) enqueueAll() {
 	for _, o := range a.objects.All() {
 		for _, k := range a.keys(o) {
@@ -124,11 +124,11 @@ func (a *asks[T]) enqueueAll() {
 	}
 }
 
-// reconcile acts on the annotations of one object that are new.
+// reconcile acts on the new annotation values of one object.
 func (a *asks[T]) reconcile(ctx context.Context, k kube.Key) error {
 	o, ok := a.objects.Get(k)
 	if !a.leading.Load() || !ok || o.GetDeletionTimestamp() != nil {
-		return nil // whoever leads next enqueues all
+		return nil // the next leader enqueues all
 	}
 	use, free := a.serving.TryAcquire(k.Namespace, 1)
 	if !free {
@@ -162,7 +162,7 @@ func (a *asks[T]) reconcile(ctx context.Context, k kube.Key) error {
 	return nil
 }
 
-// later has an object looked at again when it may be served.
+// later enqueues the object after the error's RetryAfter, if it has one; else it returns err.
 func (a *asks[T]) later(k kube.Key, err error) error {
 	if e, ok := errors.AsType[*event.Error](err); ok && e.RetryAfter > 0 {
 		a.queue.EnqueueAfter(k, e.RetryAfter)
@@ -171,7 +171,7 @@ func (a *asks[T]) later(k kube.Key, err error) error {
 	return err
 }
 
-// handled is what was acted on.
+// handled returns the last handled values of an object, from the feed, else from its status.
 func (a *asks[T]) handled(ctx context.Context, k kube.Key, o T) (asked, error) {
 	uid := string(o.GetUID())
 	value, err := a.feed.Get(ctx, a.key+"/"+k.String())
@@ -233,7 +233,7 @@ func (a *asks[T]) test(ctx context.Context, o T, value string) error {
 	return nil
 }
 
-// toTell returns what the owner is told of an error that trying again does not mend.
+// toTell returns the text for the owner and true for a permanent error, else false.
 func toTell(err error) (string, bool) {
 	e, ok := errors.AsType[*event.Error](err)
 	if !ok || e.Class != event.Permanent {
@@ -242,7 +242,7 @@ func toTell(err error) (string, bool) {
 	return e.Reason, true
 }
 
-// replayTold says what became of a request.
+// replayTold returns the text for the owner about a replay's result.
 func replayTold(r view.ReplayResult) string {
 	told := []string{numbered(r.Replayed, "delivery is on its way again", "deliveries are on their way again")}
 	if n := len(r.Refused); n > 0 {

@@ -18,11 +18,11 @@ import (
 	"notifier/internal/event/view"
 )
 
-// askedFor is Requests that remembers what it was asked for.
+// askedFor is a Requests that records the requests.
 type askedFor struct {
 	mu    sync.Mutex
 	asked []string
-	// errs are returned first, one each.
+	// errs are returned first, one for each request.
 	errs   []error
 	result view.ReplayResult
 }
@@ -69,9 +69,9 @@ func (l *eventLog) about(reasons ...string) (found []string) {
 	return found
 }
 
-// TestAnAnnotationIsActedOnOnceForEachValue fails when a value is acted on again after a change of something else, in the next leadership, or
-// where the kind's definition has no status field for it, when the request does not select the object's deliveries, or when the owner is
-// not told.
+// TestAnAnnotationIsActedOnOnceForEachValue fails when a value is handled again after another change, in the next term, or where the
+// kind's definition lacks its status field. It fails when the request does not select the object's deliveries, or when the owner gets no
+// Event.
 func TestAnAnnotationIsActedOnOnceForEachValue(t *testing.T) {
 	asks := &askedFor{result: view.ReplayResult{Replayed: 2}}
 	kept := map[string][]byte{}
@@ -115,7 +115,7 @@ func TestAnAnnotationIsActedOnOnceForEachValue(t *testing.T) {
 		}
 	})
 	given.objects = []runtime.Object{newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "since=1h", v1.TestAnnotation: "1"}))}
-	play(t, given, func(*world) { // the status is as if its fields were dropped
+	play(t, given, func(*world) { // as if the API server had dropped the fields
 		if got := asks.take(); len(got) != 0 {
 			t.Errorf("asked again after a restart: %q", got)
 		}
@@ -138,7 +138,7 @@ func TestAnAnnotationIsActedOnOnceForEachValue(t *testing.T) {
 	})
 }
 
-// TestARequestThatFailsIsTriedAgain fails when a value is noted before it was acted on, or when what cannot be mended is tried again.
+// TestARequestThatFailsIsTriedAgain fails when a value is stored before its request succeeded, or when a permanent error is retried.
 func TestARequestThatFailsIsTriedAgain(t *testing.T) {
 	soon := event.NewError(event.Retry, "too_often", "too often", nil)
 	soon.RetryAfter = time.Second
@@ -167,7 +167,7 @@ func TestARequestThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten fails when parseReplay takes anything else than its three forms, or has no bounds.
+// TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten fails when parseReplay accepts more than its three forms, or has no bounds.
 func TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten(t *testing.T) {
 	now := time.Now()
 	for _, value := range []string{
@@ -192,7 +192,7 @@ func TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotReplayedIsTold fails when the reasons of refusals are left out, or are not bounded.
+// TestWhatIsNotReplayedIsTold fails when the reasons of refusals are omitted, or are unbounded.
 func TestWhatIsNotReplayedIsTold(t *testing.T) {
 	r := view.ReplayResult{Replayed: 1, More: true, Refused: map[string]string{}}
 	for i := range 9 {
@@ -204,7 +204,7 @@ func TestWhatIsNotReplayedIsTold(t *testing.T) {
 	}
 }
 
-// slow is askedFor whose replays of team-a take half a minute each.
+// slow is an askedFor whose replays of team-a take half a minute each.
 type slow struct{ askedFor }
 
 func (s *slow) Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
@@ -214,7 +214,7 @@ func (s *slow) Replay(ctx context.Context, namespace string, r view.ReplayReques
 	return s.askedFor.Replay(ctx, namespace, r)
 }
 
-// TestT6ANamespacesSlowRequestsWaitForEachOther fails when a namespace with many requests that take long holds up another's.
+// TestT6ANamespacesSlowRequestsWaitForEachOther fails when a namespace's many slow requests delay another's.
 func TestT6ANamespacesSlowRequestsWaitForEachOther(t *testing.T) {
 	asks := &slow{askedFor{result: view.ReplayResult{Replayed: 1}}}
 	replay := asking(map[string]string{v1.ReplayAnnotation: "dead"})

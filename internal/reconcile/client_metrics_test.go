@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Fails when the requests of a client are not counted by their status, or a status that nobody defined makes a series.
+// Fails when the requests of a client are not counted by their status, or when an undefined status makes a series.
 func TestRequestsToTheAPIServerAreCounted(t *testing.T) {
 	status := http.StatusTeapot
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))

@@ -32,8 +32,8 @@ type DefinitionsOptions struct {
 	Registerer prometheus.Registerer
 }
 
-// Definitions knows whether the definitions in the cluster have all fields of the three kinds. The API server drops the others without
-// a word: an installation of Flux over this one takes spec.serviceAccountName away, for instance.
+// Definitions reports whether the definitions in the cluster have all fields of the three kinds. The API server drops missing fields
+// silently. For example, an installation of Flux over this one drops spec.serviceAccountName.
 type Definitions struct {
 	DefinitionsOptions
 	lacking *prometheus.GaugeVec
@@ -43,7 +43,7 @@ type Definitions struct {
 	words string
 }
 
-// definition is what is compared of one kind: the version that this program reads, and its Go type.
+// definition names the compared parts of one kind: the version that this program reads, and its Go type.
 type definition struct {
 	kind, name, version string
 	object              reflect.Type
@@ -55,7 +55,7 @@ var definitions = []definition{
 	{v1beta3.ProviderKind, "providers." + v1.Group, v1beta3.GroupVersion.Version, reflect.TypeFor[v1beta3.Provider]()},
 }
 
-// NewDefinitions checks the options.
+// NewDefinitions returns Definitions and registers their metric. It returns an error if an option is missing.
 func NewDefinitions(o DefinitionsOptions) (*Definitions, error) {
 	if o.Get == nil || o.Every <= 0 || o.Log == nil || o.Registerer == nil {
 		return nil, errors.New("definitions: an option is missing")
@@ -72,14 +72,14 @@ func NewDefinitions(o DefinitionsOptions) (*Definitions, error) {
 }
 
 const (
-	// definitionsRetry is the pause after definitions that could not be read, definitionsTimeout ends the reading of all.
+	// definitionsRetry is the pause after a failed read. definitionsTimeout bounds the read of all definitions.
 	definitionsRetry   = 10 * time.Second
 	definitionsTimeout = 30 * time.Second
-	// maxMissing bounds the fields of one kind that are named.
+	// maxMissing bounds the missing fields of one kind that are named.
 	maxMissing = 8
 )
 
-// Run reads the definitions at once and then at an interval, until ctx ends.
+// Run reads the definitions at once and then every Every, until ctx ends. It returns nil.
 func (d *Definitions) Run(ctx context.Context) error {
 	for {
 		pause := d.Every + rand.N(d.Every/10+1)
@@ -93,7 +93,7 @@ func (d *Definitions) Run(ctx context.Context) error {
 	}
 }
 
-// check compares all definitions, and tells what changed.
+// check compares all definitions, and logs a change.
 func (d *Definitions) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, definitionsTimeout)
 	defer cancel()
@@ -138,7 +138,8 @@ func (d *Definitions) check(ctx context.Context) error {
 	return nil
 }
 
-// Whole says what the definitions in the cluster lack, nil for nothing.
+// Whole returns an error that names the fields that the cluster's definitions lack, or nil. It returns an error until the definitions
+// have been read.
 func (d *Definitions) Whole() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,11 +152,11 @@ func (d *Definitions) Whole() error {
 	return nil
 }
 
-// shape is what is compared of a definition's schema.
+// shape is the compared part of a definition's schema.
 type shape struct {
 	Properties map[string]*shape `json:"properties"`
 	Items      *shape            `json:"items"`
-	// Preserve says that unknown fields are kept.
+	// Preserve reports that the API server keeps unknown fields.
 	Preserve bool `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
@@ -181,7 +182,7 @@ func (def definition) missing(body []byte) ([]string, error) {
 		at := cmp.Or(version.Schema.OpenAPIV3Schema, &shape{})
 		spec, status := at.Properties["spec"], at.Properties["status"]
 		if version.Subresources.Status == nil {
-			status = nil // it can be kept and not be written
+			status = nil // without the subresource, status is kept but cannot be written
 		}
 		field := func(name string) reflect.Type {
 			f, _ := def.object.FieldByName(name)
@@ -192,7 +193,7 @@ func (def definition) missing(body []byte) ([]string, error) {
 	return []string{"version " + def.version}, nil
 }
 
-// lacks returns the paths of a type's fields that a schema does not have. Of what it lacks as a whole no parts are named.
+// lacks returns the paths of a type's fields that the schema does not have. Of a missing struct it names the struct and no fields.
 func lacks(t reflect.Type, s *shape, path string) []string {
 	if s == nil {
 		return []string{path}
@@ -221,5 +222,5 @@ func lacks(t reflect.Type, s *shape, path string) []string {
 	return paths
 }
 
-// apiPackages begins the names of the packages whose types are looked into; Kubernetes' own are as they are.
+// apiPackages is the path prefix of the packages whose types are compared field by field. Kubernetes' own types are not compared.
 var apiPackages = strings.TrimSuffix(reflect.TypeFor[v1.Receiver]().PkgPath(), "v1")

@@ -20,14 +20,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fakeDefinitions is a cluster's, by name.
+// fakeDefinitions are a cluster's definitions, by name.
 type fakeDefinitions struct {
 	mu    sync.Mutex
 	files map[string]string
 	err   error
 }
 
-// ours are those of config/crd.
+// ours returns the definitions of config/crd.
 func ours(t *testing.T) *fakeDefinitions {
 	t.Helper()
 	files := map[string]string{}
@@ -66,8 +66,8 @@ func (f *fakeDefinitions) change(t *testing.T, name, old, with string) {
 	f.files[name] = strings.ReplaceAll(f.files[name], old, with)
 }
 
-// Fails when a field is looked for elsewhere than where it is, when one that lacks is passed over, when a state is told twice, when what
-// was mended is still told, or when an API server that does not answer is taken for a fault of the definitions.
+// Fails when a field is searched for in the wrong place, when a missing field is not reported, or when a state is logged twice. Fails
+// when a corrected fault is still reported, or when an API server that does not answer counts as a fault of the definitions.
 func TestDefinitionsThatLackFieldsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, whole := ours(t), ours(t)

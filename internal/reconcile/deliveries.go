@@ -21,44 +21,43 @@ import (
 // deliveriesGap is the least time between two writes of a Receiver's deliveries.
 const deliveriesGap = 5 * time.Second
 
-// deliveries sums up for the Receivers' status what each replica reports of its own. Its memory is bounded by the feed, which holds
-// one report for each Receiver and replica, and which sweep keeps free of those that are no more.
+// deliveries sums up the replicas' reports for the status of each Receiver. Its memory is bounded by the feed, which has one report for
+// each Receiver and replica; sweep removes those of deleted Receivers and ended replicas.
 type deliveries struct {
 	log *slog.Logger
-	// alive says whether a replica runs, exists whether there is a Receiver.
+	// alive reports whether a replica runs, exists whether a Receiver exists.
 	alive  func(ctx context.Context, replica string) bool
 	exists func(kube.Key) bool
-	// again has a Receiver's status looked at after a while.
+	// again enqueues a Receiver's status after a delay.
 	again func(kube.Key, time.Duration)
 
 	mu sync.Mutex
-	// began is when the feed was last followed from its beginning: until shortly after that the sums are incomplete.
+	// began is the time when the feed was last followed from its beginning. The sums are incomplete until shortly after it.
 	began     time.Time
 	receivers map[kube.Key]*arrivals
 }
 
-// arrivals are one Receiver's deliveries.
+// arrivals has the reports on one Receiver.
 type arrivals struct {
 	reports map[string]*arrival // by replica
 	written time.Time
 }
 
-// arrival is one replica's report. suspect says that the last sweep found nobody who would replace it.
+// arrival is one replica's report. suspect reports that the last sweep found the Receiver deleted or the replica ended.
 type arrival struct {
 	key     string
 	counted receiver.Deliveries
 	suspect bool
 }
 
-// begin forgets everything: the feed is about to be followed from its beginning.
+// begin forgets all reports. It is called before the feed is followed from its beginning.
 func (d *deliveries) begin(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began, d.receivers = now, map[kube.Key]*arrivals{}
 }
 
-// take keeps a report of the feed and has the Receiver's status written when it is time. It returns false for a key that is about
-// something else.
+// take keeps a report of the feed and enqueues the Receiver's status. It returns false for a key of another prefix.
 func (d *deliveries) take(key string, value []byte) bool {
 	rest, ours := strings.CutPrefix(key, receiver.DeliveriesPrefix)
 	if !ours {
@@ -96,7 +95,7 @@ func (d *deliveries) take(key string, value []byte) bool {
 	return true
 }
 
-// wait is how long a Receiver's deliveries are not to be written yet. The lock is held.
+// wait returns the time until a Receiver's deliveries may be written. The caller holds the lock.
 func (d *deliveries) wait(of *arrivals, now time.Time) time.Duration {
 	last := of.written
 	if last.Before(d.began) {
@@ -105,7 +104,7 @@ func (d *deliveries) wait(of *arrivals, now time.Time) time.Duration {
 	return last.Add(deliveriesGap).Sub(now)
 }
 
-// show puts a Receiver's deliveries into its status, if it is time to. What is not known changes nothing.
+// show puts a Receiver's deliveries into its status, if a write is due. It changes nothing if there is no report.
 func (d *deliveries) show(r *v1.Receiver) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,7 +117,7 @@ func (d *deliveries) show(r *v1.Receiver) {
 	if sum == nil {
 		return
 	}
-	if before := r.Status.Deliveries; before != nil { // of processes that are no more
+	if before := r.Status.Deliveries; before != nil { // of ended processes
 		sum.Last, sum.LastError = later(sum.Last, before.Last), later(sum.LastError, before.LastError)
 		sum.LastPreviousToken = latest(sum.LastPreviousToken, before.LastPreviousToken)
 	}
@@ -132,7 +131,7 @@ func (d *deliveries) show(r *v1.Receiver) {
 	r.Status.Deliveries = sum
 }
 
-// wrote is called with what status was written.
+// wrote records a write of a Receiver's status.
 func (d *deliveries) wrote(r *v1.Receiver) {
 	if r.Status.Deliveries == nil {
 		return
@@ -144,7 +143,7 @@ func (d *deliveries) wrote(r *v1.Receiver) {
 	}
 }
 
-// sum adds up what the replicas reported of the Receiver with a UID, nil when none did.
+// sum adds up the reports on the Receiver with this UID. It returns nil if there is none.
 func (a *arrivals) sum(uid string) *v1.ReceiverDeliveries {
 	var sum *v1.ReceiverDeliveries
 	for _, report := range a.reports {
@@ -179,7 +178,7 @@ func outcome(o receiver.Outcome) *v1.ReceiverDelivery {
 	return &v1.ReceiverDelivery{Time: inSeconds(o.Time), ID: o.ID, Result: o.Result, Reason: o.Reason}
 }
 
-// later returns the later of two, the first if they are of the same time.
+// later returns the later of two deliveries, a if both have the same time.
 func later(a, b *v1.ReceiverDelivery) *v1.ReceiverDelivery {
 	if a == nil || b != nil && a.Time.Before(&b.Time) {
 		return b
@@ -187,7 +186,7 @@ func later(a, b *v1.ReceiverDelivery) *v1.ReceiverDelivery {
 	return a
 }
 
-// latest returns the later of two times, nil if there is none.
+// latest returns the later of two times, nil if both are nil.
 func latest(a, b *metav1.Time) *metav1.Time {
 	if a.Before(b) || a == nil {
 		return b
@@ -195,11 +194,11 @@ func latest(a, b *metav1.Time) *metav1.Time {
 	return a
 }
 
-// inSeconds is a time as the API server keeps it.
+// inSeconds returns a time in the API server's resolution.
 func inSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
 
-// stale returns the keys of reports that nobody will replace any more. They were so at the last sweep already: a replica may have been
-// without its connection for a moment, and this one may learn of a Receiver later than of a report on it.
+// stale returns the keys of reports on deleted Receivers and of ended replicas, at most maxSwept. Only a report that was so at the last
+// sweep too is returned: a replica may have lost its connection for a moment, and this one may see a report before its Receiver.
 func (d *deliveries) stale(ctx context.Context) []string {
 	alive := map[string]bool{}
 	for _, replica := range d.replicas() {
@@ -222,7 +221,7 @@ func (d *deliveries) stale(ctx context.Context) []string {
 	return keys
 }
 
-// replicas returns the replicas that reported something.
+// replicas returns the replicas that have a report.
 func (d *deliveries) replicas() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"notifier/internal/receiver"
 )
 
-// report puts what a replica counted for the Receiver "app" into the feed.
+// report puts a replica's counts for the Receiver "app" into the feed.
 func (w *world) report(replica string, change ...func(*receiver.Deliveries)) {
 	w.t.Helper()
 	d := receiver.Deliveries{UID: "uid-app", Since: time.Now().Add(-time.Hour)}
@@ -41,7 +41,7 @@ func (w *world) deliveries() *v1.ReceiverDeliveries {
 	return w.live("Receiver", "app").(*v1.Receiver).Status.Deliveries
 }
 
-// accepted returns the shown count, -1 when nothing is shown.
+// accepted returns the shown count, -1 if none is shown.
 func (w *world) accepted() int64 {
 	if d := w.deliveries(); d != nil {
 		return d.Accepted
@@ -49,7 +49,7 @@ func (w *world) accepted() int64 {
 	return -1
 }
 
-// replicas says which replicas are alive.
+// replicas reports whether a replica is alive.
 type replicas struct {
 	mu   sync.Mutex
 	dead map[string]bool
@@ -71,8 +71,8 @@ func oneReceiver() settings {
 	return settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 }
 
-// Fails when one replica's report replaces another's, when the older of two outcomes or of two uses of the previous token is shown,
-// when the younger of two beginnings is, and when what was counted for an earlier Receiver of the name is added.
+// Fails when one replica's report replaces another's, or when the older of two outcomes or of two uses of the previous token is shown.
+// Fails when the later of two start times is shown, or when an earlier Receiver's counts are added.
 func TestDeliveriesAreSummedUpOverReplicas(t *testing.T) {
 	play(t, oneReceiver(), func(w *world) {
 		pass(deliveriesGap)
@@ -106,7 +106,7 @@ func TestDeliveriesAreSummedUpOverReplicas(t *testing.T) {
 	})
 }
 
-// Fails when each report is written, when one in the pause is forgotten, and when a report without news is written.
+// Fails when each report is written, when a report during the pause is forgotten, and when an unchanged report is written.
 func TestDeliveriesAreWrittenEveryFewSecondsAndOnChange(t *testing.T) {
 	play(t, oneReceiver(), func(w *world) {
 		pass(deliveriesGap)
@@ -133,7 +133,7 @@ func TestDeliveriesAreWrittenEveryFewSecondsAndOnChange(t *testing.T) {
 	})
 }
 
-// A new leader hears of one replica after the other. Fails when it writes what it has heard so far.
+// A new leader reads the replicas' reports one after the other. Fails when it writes an incomplete sum.
 func TestANewLeaderDoesNotShowHalfASum(t *testing.T) {
 	s := oneReceiver()
 	s.follower = true
@@ -160,8 +160,8 @@ func TestANewLeaderDoesNotShowHalfASum(t *testing.T) {
 	})
 }
 
-// Flux's own CRD has no field for them. Fails when the status is written again and again because the API server drops them, and
-// when a CRD that has the field is never noticed.
+// Flux's own CRD has no field for them. Fails when the status is written repeatedly because the API server drops them, and when a CRD
+// that has the field is never noticed.
 func TestDeliveriesThatTheCRDHasNoFieldForAreNotWrittenAgain(t *testing.T) {
 	var mu sync.Mutex
 	prunes := true
@@ -190,7 +190,7 @@ func TestDeliveriesThatTheCRDHasNoFieldForAreNotWrittenAgain(t *testing.T) {
 		}
 		w.ready("Receiver", "app", "True Succeeded")
 		mu.Lock()
-		prunes = false // our CRD was installed over Flux's
+		prunes = false // our CRD has replaced Flux's
 		mu.Unlock()
 		pass(time.Minute)
 		w.report("r1", counts(100))
@@ -201,8 +201,8 @@ func TestDeliveriesThatTheCRDHasNoFieldForAreNotWrittenAgain(t *testing.T) {
 	})
 }
 
-// Fails when a report of a replica or about a Receiver that is no more stays, and when one of a replica or a Receiver that this one
-// has not heard of yet goes.
+// Fails when a report of an ended replica or about a deleted Receiver stays. Fails when a report of a replica or about a Receiver that is
+// not known yet is removed.
 func TestReportsThatNobodyReplacesAreRemoved(t *testing.T) {
 	r := &replicas{dead: map[string]bool{"r2": true}}
 	s := oneReceiver()
@@ -242,12 +242,12 @@ func TestReportsThatNobodyReplacesAreRemoved(t *testing.T) {
 	})
 }
 
-// Nobody else removes the reports on an object that was deleted. Fails when one stays, of any kind, and when one goes of an object
-// that lives or that this replica has not heard of yet.
+// Nothing else removes the reports on a deleted object. Fails when one stays, of any kind, and when a report on an existing object, or on
+// an object unknown to this replica as yet, is removed.
 func TestHealthOfObjectsThatAreNoMoreIsRemoved(t *testing.T) {
 	s := oneReceiver()
 	s.objects = append(s.objects, newProvider("app"), newAlert("app"))
-	// An earlier release reported there on Providers and Alerts as well.
+	// An earlier release also reported Providers and Alerts there.
 	play(t, s, func(w *world) {
 		for _, key := range []string{
 			"Receiver/team-a/app", "Loop/team-a/app", "Provider/team-a/app", "Alert/team-a/app", "Receiver/team-a/late", "x",
@@ -279,7 +279,7 @@ func TestHealthOfObjectsThatAreNoMoreIsRemoved(t *testing.T) {
 	})
 }
 
-// Fails when the status loses, with the process that counted, what came in last, or when the previous token was last used.
+// Fails when the end of the process that counted removes the last delivery, or the last use of the previous token, from the status.
 func TestTheLastDeliveryOutlivesWhoCountedIt(t *testing.T) {
 	r := &replicas{dead: map[string]bool{}}
 	s := oneReceiver()

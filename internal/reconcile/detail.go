@@ -12,18 +12,18 @@ import (
 	"notifier/api/v1beta3"
 )
 
-// prunedFor is how long the fields that Flux's own definitions lack are not written after the API server dropped them: they may have
-// been replaced by definitions that have them.
+// prunedFor is the time without writes of the fields that Flux's own definitions lack, after the API server dropped them. Then they are
+// tried again: the definitions may have been replaced since.
 const prunedFor = 10 * time.Minute
 
 // detail is a part of a kind's status.
 type detail[T subject] struct {
 	write func(T)
-	// shown reports whether an object has anything of it.
+	// shown reports whether an object's status has any of the part.
 	shown func(T) bool
 }
 
-// pruned remembers when the API server was last found to drop fields of ours.
+// pruned remembers when the API server last dropped our fields.
 type pruned struct {
 	mu sync.Mutex
 	at time.Time
@@ -41,14 +41,14 @@ func (p *pruned) lately(now time.Time) bool {
 	return !p.at.IsZero() && now.Sub(p.at) < prunedFor
 }
 
-// maxProblem bounds a problem, which is shown in a table, in bytes.
+// maxProblem bounds a problem, which is a cell of a table, in bytes.
 const maxProblem = 256
 
-// troubles are the conditions that tell what is wrong, the first to mend first, and the status in which they do.
+// troubles lists the conditions that report a problem, the most urgent first, and the status that does so.
 var troubles = []struct {
 	condition string
 	when      metav1.ConditionStatus
-	// announced says that the condition is not recorded by an Event of its own.
+	// announced reports that the condition has no Event of its own.
 	announced bool
 }{
 	{v1.ReadyCondition, metav1.ConditionFalse, false},
@@ -60,7 +60,7 @@ var troubles = []struct {
 	{DeliveriesLostCondition, metav1.ConditionTrue, false},
 }
 
-// problemOf is the first thing that is wrong with an object, from its conditions, on one line.
+// problemOf returns the most urgent problem of an object, on one line, or "".
 func problemOf(o subject) string {
 	for _, t := range troubles {
 		if c := meta.FindStatusCondition(*o.Conditions(), t.condition); c != nil && c.Status == t.when {
@@ -73,7 +73,7 @@ func problemOf(o subject) string {
 	return ""
 }
 
-// receiverProblem is what is wrong with a Receiver that serves.
+// receiverProblem returns the problem of a Receiver that serves, or "".
 func receiverProblem(r *v1.Receiver) string {
 	subject := "webhook"
 	if r.Spec.Type == v1.EventReceiver {
@@ -93,7 +93,7 @@ func receiverProblem(r *v1.Receiver) string {
 	return problem
 }
 
-// webhookAdvice says what to do about a webhook that was not accepted, by its result.
+// webhookAdvice maps the result of a webhook that was not accepted to advice for the owner.
 var webhookAdvice = map[string]string{
 	"unauthentic": "compare the sender's secret with the key \"token\" of the Secret",
 	"event":       "add it to spec.events, or have the sender leave it out",
@@ -111,7 +111,7 @@ func providerDetailed(p *v1beta3.Provider) bool {
 	return p.Status.LastDelivered != nil || p.Status.Waiting != 0 || p.Status.Problem != ""
 }
 
-// inSteps sets a time that is shown, unless that is less than a step after it: each is a write of status.
+// inSteps sets *shown to at, unless at is less than matchedStep later: each change is a write of status.
 func inSteps(shown **metav1.Time, at time.Time) {
 	if at.IsZero() || *shown != nil && at.Sub((*shown).Time) < matchedStep {
 		return

@@ -15,8 +15,8 @@ import (
 	"notifier/internal/alerts"
 )
 
-// Fails when the time of the last delivery goes backwards or is lost with the worker that knew it, or when waiting notifications are shown
-// of a Provider that takes what is sent.
+// Fails when the time of the last delivery decreases or is lost with its worker, or when a Provider that accepts deliveries shows waiting
+// notifications.
 func TestAProviderShowsItsLastSuccessAndWhatWaits(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 9, 0, 0, time.UTC)
 	play(t, oneOfEach(), func(w *world) {
@@ -43,7 +43,7 @@ func TestAProviderShowsItsLastSuccessAndWhatWaits(t *testing.T) {
 	})
 }
 
-// Fails when an Alert that selects events all the time, and has no other news, costs more than a write of status in ten minutes.
+// Fails when an Alert that selects events all the time, and has no other change, costs more than one write of status in ten minutes.
 func TestAnAlertShowsWhenItLastMatched(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		before := w.writes()["update alerts/status"]
@@ -66,7 +66,7 @@ func TestAnAlertShowsWhenItLastMatched(t *testing.T) {
 	})
 }
 
-// Fails when a problem is told while all is well, when a lesser one hides a greater, or when it is of several lines.
+// Fails when a problem is shown while all is well, when a lesser problem hides a greater one, or when it has several lines.
 func TestTheProblemIsTheFirstThingThatIsWrong(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		shown := func(kind, name, want string) {
@@ -93,7 +93,7 @@ func TestTheProblemIsTheFirstThingThatIsWrong(t *testing.T) {
 	})
 }
 
-// Fails when a webhook that was refused is not told, or is told after a later one was accepted.
+// Fails when a refused webhook is not shown, or is shown after a later one was accepted.
 func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 	r := newReceiver("app")
 	at := func(second int64) *v1.ReceiverDelivery {
@@ -120,7 +120,7 @@ func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 	}
 }
 
-// Fails when a state that goes on is told again, by this leadership or the next, or when a new one is not told.
+// Fails when an unchanged state causes another Event, in this term or the next, or when a new state causes none.
 func TestATroubleIsToldOnceAChange(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		w.events.take()
@@ -153,7 +153,7 @@ func TestATroubleIsToldOnceAChange(t *testing.T) {
 	})
 }
 
-// On definitions without a status. Fails when trouble at work is not told there, or is told with each report.
+// On definitions without a status. Fails when a problem at work causes no Event, or when each report causes one.
 func TestATroubleIsToldWhereThereIsNoStatus(t *testing.T) {
 	s := oneOfEach()
 	s.prepare = func(w *world) {
@@ -180,7 +180,7 @@ func TestATroubleIsToldWhereThereIsNoStatus(t *testing.T) {
 	})
 }
 
-// On definitions that have a status and no fields of ours. Fails when each report on a Provider is a write that changes nothing.
+// On definitions with a status but without our fields. Fails when each report on a Provider causes a write that changes nothing.
 func TestFieldsThatAreDroppedAreNotWrittenForEver(t *testing.T) {
 	s := oneOfEach()
 	s.prepare = func(w *world) {

@@ -19,13 +19,13 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// hookTable is a HookTable that remembers what is served.
+// hookTable is a HookTable that records the served hooks.
 type hookTable struct {
 	mu       sync.Mutex
 	hooks    map[string][]*receiver.Hook
-	taken    map[string]bool // keys that are told that their path is taken
+	taken    map[string]bool // keys for which Put reports a full path
 	complete bool
-	// unready counts the hooks that were put after the table was complete for the first time.
+	// late counts the first hooks of keys that were put after the table was complete.
 	late int
 }
 
@@ -68,7 +68,7 @@ func (h *hookTable) all(key string) []*receiver.Hook {
 	return h.hooks[key]
 }
 
-// subscriptionTable is a SubscriptionTable that remembers what is served.
+// subscriptionTable is a SubscriptionTable that records the served subscriptions.
 type subscriptionTable struct {
 	mu     sync.Mutex
 	served map[string]*subscribe.Subscription
@@ -94,7 +94,7 @@ func (s *subscriptionTable) get(name string) *subscribe.Subscription {
 	return s.served["team-a/"+name]
 }
 
-// feed is a HealthFeed that tests write to. What is sent to broken ends the watch of it.
+// feed is a HealthFeed that tests write to. An error sent to broken ends its watch.
 type feed struct {
 	broken chan error
 

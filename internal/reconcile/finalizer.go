@@ -22,14 +22,14 @@ type operation struct {
 	Value string `json:"value,omitempty"`
 }
 
-// finalizerPatch removes the finalizer that Flux left from a list that has it at index i. The test makes the patch fail, instead of
-// removing another's finalizer, when the list has changed since it was read.
+// finalizerPatch returns the patch that removes Flux's finalizer at index i of the list. Its test fails if the list has changed since it
+// was read, so that no other finalizer is removed.
 func finalizerPatch(i int) ([]byte, error) {
 	path := fmt.Sprintf("/metadata/finalizers/%d", i)
 	return json.Marshal([]operation{{Op: "test", Path: path, Value: v1.Finalizer}, {Op: "remove", Path: path}})
 }
 
-// release lets an object that is being deleted go: nobody else removes what Flux left on it.
+// release removes Flux's finalizer from an object that is being deleted. Nothing else removes it.
 func release[T kube.Object, L runtime.Object](ctx context.Context, r kube.Resource[T, L], object T) error {
 	i := slices.Index(object.GetFinalizers(), v1.Finalizer)
 	if object.GetDeletionTimestamp() == nil || i < 0 {

@@ -22,49 +22,49 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Condition types that come from the health of objects at work rather than from their compile.
+// Condition types that report the health of objects at work, not their compile.
 const (
-	// DeliveringCondition says on a Provider whether the destination takes what is sent.
+	// DeliveringCondition reports on a Provider whether the destination accepts deliveries.
 	DeliveringCondition = "Delivering"
-	// MatchingCondition says on an Alert and on a Receiver how many objects it names, and on an Alert whether its patterns are evaluated
-	// within their time.
+	// MatchingCondition reports on an Alert and on a Receiver the number of objects it names, and on an Alert whether its patterns are
+	// evaluated within their time.
 	MatchingCondition = "Matching"
-	// DeliveriesLostCondition says on an Alert and on a Provider that deliveries were given up in the last hour. It is shown once there
-	// were any.
+	// DeliveriesLostCondition reports on an Alert and on a Provider that deliveries were given up in the last hour. It is shown from the
+	// first one on.
 	DeliveriesLostCondition = "DeliveriesLost"
 )
 
-// loopKind stands in the feed for what is known of a Receiver beside the health of its writes, so that neither report replaces the
-// other.
+// loopKind is the prefix of the feed's keys for a Receiver's loop reports. The health of its writes has another prefix, so that neither
+// report replaces the other.
 var loopKind = strings.TrimSuffix(subscribe.LoopPrefix, "/")
 
 // HealthFeed is the bus's last known health of objects, under "kind/namespace/name".
 type HealthFeed interface {
 	// Get returns a key's value, nil for none.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// Watch hands over each key's value, first all there are, then each change, nil for a key that was deleted. It returns when
-	// ctx ends or on an error.
+	// Watch passes each key's value to handle: first all present ones, then each change, nil for a deleted key. It returns when ctx ends
+	// or on an error.
 	Watch(ctx context.Context, handle func(key string, value []byte)) error
 	// Put replaces a key's value; nil removes it.
 	Put(ctx context.Context, key string, value []byte) error
 }
 
-// matchedStep is how exactly it is shown when an Alert last selected an event: each step is a write of status.
+// matchedStep is the resolution in which the status shows when an Alert last selected an event: each step is a write of status.
 const matchedStep = 10 * time.Minute
 
 // report is an object's health as a condition of its status.
 type report struct {
 	uid       string
 	condition metav1.Condition
-	// asked is of an Alert or a Provider what was acted on of its annotations. There is no condition beside it.
+	// asked has the handled annotation values of an Alert or a Provider. A report with asked has no condition.
 	asked *asked
-	// closing says that the condition only takes back what was shown before, and is not shown to one who never saw it.
+	// closing reports that the condition only ends an earlier one. It is not shown on an object that lacks that condition.
 	closing bool
-	// suspect says that the last sweep found no object that it is about.
+	// suspect reports that the last sweep found no object for the report.
 	suspect bool
 }
 
-// parseReport reads the health of a kind's object as its owner encoded it.
+// parseReport decodes a value of the feed. It returns an error for an unknown kind.
 func parseReport(kind string, value []byte) (report, error) {
 	switch kind {
 	case v1.ReceiverKind:
@@ -84,7 +84,7 @@ func parseReport(kind string, value []byte) (report, error) {
 	}
 }
 
-// writeReport is a Receiver's: what its service account may not.
+// writeReport returns a Receiver's report on the writes that its service account is refused.
 func writeReport(h apply.Health) report {
 	if len(h.Denied) == 0 {
 		return report{uid: h.UID, closing: true, condition: metav1.Condition{
@@ -107,10 +107,10 @@ func writeReport(h apply.Health) report {
 	}}
 }
 
-// denialReasons are the reasons of WriteDenied. Of several the last is shown: it is the one to be mended first.
+// denialReasons lists the reasons of WriteDenied. Of several the last in the list is shown: it is to be corrected first.
 var denialReasons = []string{v1.ForbiddenReason, v1.KindNotFoundReason, v1.ServiceAccountNotFoundReason, v1.ImpersonationRefusedReason}
 
-// denialLine says what is refused and what to do.
+// denialLine returns the refused write and the remedy.
 func denialLine(d apply.Denied) string {
 	switch d.Reason {
 	case v1.ServiceAccountNotFoundReason, v1.ImpersonationRefusedReason:
@@ -121,7 +121,7 @@ func denialLine(d apply.Denied) string {
 	return fmt.Sprintf("service account %q may not %s %s %q: %s", d.ServiceAccount, d.Verb, d.Resource, d.Object, d.Message)
 }
 
-// loopReport is a Receiver's as well: whether its triggers come back to it as events.
+// loopReport returns a Receiver's report on whether its triggers return to it as events.
 func loopReport(l subscribe.Loop) report {
 	c := metav1.Condition{Type: v1.LoopDetectedCondition, Status: metav1.ConditionFalse, Reason: v1.SucceededReason, Message: l.Message()}
 	if l.Looping {
@@ -130,7 +130,7 @@ func loopReport(l subscribe.Loop) report {
 	return report{uid: l.UID, closing: !l.Looping, condition: c}
 }
 
-// alertReport is an Alert's or a Provider's.
+// alertReport returns an Alert's or a Provider's report on its health.
 func alertReport(kind, uid string, h alerts.Health) report {
 	c := metav1.Condition{
 		Type: MatchingCondition, Status: metav1.ConditionTrue, Reason: h.Reason, Message: cut(h.Message, maxEventMessage),
@@ -147,7 +147,7 @@ func alertReport(kind, uid string, h alerts.Health) report {
 	return report{uid: uid, condition: c}
 }
 
-// lossReport is an Alert's or a Provider's as well: what was given up of its deliveries.
+// lossReport returns an Alert's or a Provider's report on the deliveries that were given up.
 func lossReport(uid string, l alerts.Loss) report {
 	c := metav1.Condition{
 		Type: DeliveriesLostCondition, Status: metav1.ConditionTrue, Reason: alerts.ReasonGivenUp, Message: cut(fmt.Sprintf(
@@ -159,16 +159,16 @@ func lossReport(uid string, l alerts.Loss) report {
 	return report{uid: uid, closing: l.Count == 0, condition: c}
 }
 
-// tooExpensive reports whether an Alert shows that its patterns take more than their time.
+// tooExpensive reports whether an Alert's conditions say that its patterns exceed their time.
 func tooExpensive(conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, MatchingCondition)
 	return c != nil && c.Reason == alerts.ReasonPatternsTimed
 }
 
-// healthTable holds the feed's latest reports. It is bounded by the feed: the bus keeps one value an object.
+// healthTable has the feed's latest reports. It is bounded by the feed: the bus keeps one value for each object.
 type healthTable struct {
 	log *slog.Logger
-	// standing returns what is known of Alerts and Providers, of which the feed has nothing.
+	// standing returns the health of an Alert or a Provider, which is not in the feed.
 	standing func(kind string, o metav1.Object) alerts.Standing
 	mu       sync.RWMutex
 	reports  map[string]report
@@ -178,21 +178,21 @@ func newHealthTable(log *slog.Logger) *healthTable {
 	return &healthTable{log: log, reports: map[string]report{}}
 }
 
-// begin forgets everything: the feed is about to be followed from its beginning.
+// begin forgets all reports. It is called before the feed is followed from its beginning.
 func (t *healthTable) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.reports)
 }
 
-// about returns what a key of the feed is about.
+// about splits a key of the feed into a kind and an object's key.
 func about(key string) (kind string, k kube.Key, ok bool) {
 	kind, rest, _ := strings.Cut(key, "/")
 	k.Namespace, k.Name, _ = strings.Cut(rest, "/")
 	return kind, k, k.Namespace != "" && k.Name != "" && !strings.Contains(k.Name, "/")
 }
 
-// take keeps a value of the feed and returns the object that it is about, of the kind whose status shows it.
+// take keeps a value of the feed and returns its object, with the kind whose status shows it.
 func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, ok bool) {
 	reported, k, ok := about(key)
 	if !ok {
@@ -208,7 +208,7 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, o
 	if kind == "" {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.reports[key] = report{suspect: true} // nobody replaces it
+		t.reports[key] = report{suspect: true} // nothing replaces it
 		return "", kube.Key{}, false
 	}
 	r, err := parseReport(reported, value)
@@ -223,7 +223,7 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, o
 	return kind, k, true
 }
 
-// asked returns what the feed has under a kind on what was acted on of an object's annotations, and false where it has nothing.
+// asked returns the handled annotation values of an object from the feed, under a kind, and false if it has none.
 func (t *healthTable) asked(kind string, o metav1.Object) (asked, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -249,8 +249,8 @@ func (t *healthTable) about(kind string, o metav1.Object) (reports []report) {
 	return reports
 }
 
-// show merges an object's health into its conditions. A report about an earlier object of the name does not count. One that is missing
-// changes nothing: a new leader that knows nothing yet must not take a condition away.
+// show merges an object's health into its conditions. A report about an earlier object of the same name does not count. A missing report
+// changes nothing: a new leader without data must not remove a condition.
 func (t *healthTable) show(kind string, o metav1.Object, generation int64, conditions *[]metav1.Condition) {
 	for _, r := range t.about(kind, o) {
 		switch {
@@ -259,7 +259,7 @@ func (t *healthTable) show(kind string, o metav1.Object, generation int64, condi
 		case !r.closing && r.uid != string(o.GetUID()):
 			continue
 		case r.condition.Reason == alerts.ReasonPatternsInTime && !tooExpensive(*conditions):
-			continue // the condition says something else now
+			continue // the condition has another reason now
 		}
 		r.condition.ObservedGeneration = generation
 		meta.SetStatusCondition(conditions, r.condition)

@@ -20,13 +20,13 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// tokenLife is how long a token of a service account is asked for. The API server may shorten it.
+// tokenLife is the requested life of a service account's token. The API server may shorten it.
 const tokenLife = time.Hour
 
-// AccountSource is the API server's service accounts. It has no method to list them, and none for an account of the process.
+// AccountSource reads the API server's service accounts. It has no method to list them, and none for an account of the process.
 type AccountSource interface {
 	Account(ctx context.Context, key kube.Key) (*corev1.ServiceAccount, error)
-	// Token returns a token of an account for one audience, and when it ends.
+	// Token returns a token of an account for one audience, and the time when it expires.
 	Token(ctx context.Context, key kube.Key, audience string) (token string, ends time.Time, err error)
 }
 
@@ -50,15 +50,15 @@ func (c accountClient) Token(ctx context.Context, key kube.Key, audience string)
 	return r.Status.Token, r.Status.ExpirationTimestamp.Time, nil
 }
 
-// Identities gets tokens of the service accounts that Providers name, each of its Provider's own namespace.
+// Identities returns tokens of the service accounts that Providers name, each of its Provider's own namespace.
 type Identities struct {
 	source AccountSource
-	// tokens is nil where none is kept.
+	// tokens caches tokens; nil caches none.
 	tokens *lru.Cache[issuedFor, keptToken]
 	maxAge time.Duration
 }
 
-// issuedFor names a token. The account's UID is part of it, so that an account that was made anew has no token of the one before.
+// issuedFor is the key of a cached token. It has the account's UID, so that a new account of the same name gets no token of the former.
 type issuedFor struct {
 	account  kube.Key
 	uid      string
@@ -70,7 +70,7 @@ type keptToken struct {
 	renew time.Time
 }
 
-// NewIdentities keeps up to size tokens, none for 0, each for maxAge or four fifths of its life at most.
+// NewIdentities caches up to size tokens, none for 0. Each is cached for at most maxAge and four fifths of its life.
 func NewIdentities(source AccountSource, size int, maxAge time.Duration) (*Identities, error) {
 	i := &Identities{source: source, maxAge: maxAge}
 	if size == 0 {
@@ -83,7 +83,7 @@ func NewIdentities(source AccountSource, size int, maxAge time.Duration) (*Ident
 	return i, nil
 }
 
-// give gives a Provider's Config the identity of the account that its spec names.
+// give sets in a Provider's Config the identity of the account that its spec names.
 func (i *Identities) give(cfg *provider.Config, p *v1beta3.Provider) {
 	if i == nil || p.Spec.ServiceAccountName == "" {
 		return
@@ -99,7 +99,7 @@ func (i *Identities) give(cfg *provider.Config, p *v1beta3.Provider) {
 	}
 }
 
-// token returns a token of an account for an audience. Without an audience the token would be one for the API server itself.
+// token returns a token of an account for an audience. An empty audience is refused: the token would be valid for the API server itself.
 func (i *Identities) token(ctx context.Context, account kube.Key, audience string) (string, error) {
 	if audience == "" {
 		return "", event.NewError(event.Permanent, provider.LabelOther, "no audience for a token of the service account", nil)
@@ -125,8 +125,8 @@ func (i *Identities) token(ctx context.Context, account kube.Key, audience strin
 	return value, nil
 }
 
-// accountError says what the API server's refusal means to the Provider's owner. Whatever it is, it is mended without an edit of the
-// Provider.
+// accountError turns the API server's refusal into a text for the Provider's owner. The error is always retried, since it is corrected
+// without an edit of the Provider.
 func accountError(account kube.Key, err error) *event.Error {
 	reason := "the cluster's API server gives no token of the service account"
 	switch {

@@ -27,7 +27,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// accounts are a cluster's service accounts, whose tokens say what they are and have numbers.
+// accounts are a cluster's service accounts. A token names its account and audience, and has a number.
 type accounts struct {
 	mu     sync.Mutex
 	all    map[kube.Key]*corev1.ServiceAccount
@@ -80,7 +80,7 @@ func identityOf(t *testing.T, a *accounts, size int, namespace, name string) (pr
 	return cfg, i
 }
 
-// Fails when a Provider gets a token or the annotations of an account of another namespace.
+// Fails when a Provider gets a token or the annotations of another namespace's account.
 func TestAProviderHasTheIdentityOfItsOwnNamespacesAccount(t *testing.T) {
 	a := newAccounts(account("team-a", "events", "1"), account("team-b", "events", "2"), account("team-b", "only", "3"))
 	cfg, _ := identityOf(t, a, 10, "team-a", "events")
@@ -96,7 +96,8 @@ func TestAProviderHasTheIdentityOfItsOwnNamespacesAccount(t *testing.T) {
 	}
 }
 
-// Fails when a token is kept beyond four fifths of its life or its age, for another audience, or for an account that was made anew.
+// Fails when a token is kept beyond four fifths of its life or beyond its age, for another audience, or for a new account of the same
+// name.
 func TestATokenIsKeptForItsAccountAndAudience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccounts(account("team-a", "events", "1"))
@@ -124,7 +125,7 @@ func TestATokenIsKeptForItsAccountAndAudience(t *testing.T) {
 	})
 }
 
-// Fails when the tokens that are kept have no bound, or 0 keeps some.
+// Fails when the number of kept tokens is unbounded, or when size 0 keeps some.
 func TestTheTokensThatAreKeptAreBounded(t *testing.T) {
 	a := newAccounts(account("team-a", "events", "1"))
 	cfg, i := identityOf(t, a, 5, "team-a", "events")
@@ -148,7 +149,7 @@ func TestTheTokensThatAreKeptAreBounded(t *testing.T) {
 	}
 }
 
-// Fails when a token for the API server itself is asked for, or its refusal ends a delivery for good or shows what the server says.
+// Fails when a token for the API server itself is requested. Fails when its refusal is a permanent error, or reveals the server's text.
 func TestARefusedTokenIsToldAndRetried(t *testing.T) {
 	a := newAccounts(account("team-a", "events", "1"))
 	cfg, _ := identityOf(t, a, 10, "team-a", "events")
@@ -168,7 +169,7 @@ func TestARefusedTokenIsToldAndRetried(t *testing.T) {
 	}
 }
 
-// Fails when the request for a token says anything else than one audience and its life.
+// Fails when a request for a token has other content than one audience and its life.
 func TestATokenIsAskedForWithOneAudienceAndAnHour(t *testing.T) {
 	client := fake.NewClientset(account("team-a", "events", "1"))
 	var asked *authenticationv1.TokenRequest
@@ -192,7 +193,8 @@ func TestATokenIsAskedForWithOneAudienceAndAnHour(t *testing.T) {
 	}
 }
 
-// Fails when a Provider that needs workload identity is accepted in an installation without, or does not tell how it is switched on.
+// Fails when a Provider that needs workload identity is accepted in an installation without it, or when the condition does not say how to
+// enable it.
 func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
 	p := newProvider("hub", func(p *v1beta3.Provider) {
 		p.Spec.Type, p.Spec.Address, p.Spec.Channel, p.Spec.SecretRef, p.Spec.ServiceAccountName = "azureeventhub", "hub", "team", nil, "events"

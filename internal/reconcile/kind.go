@@ -11,19 +11,19 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// kindOf is one kind's machinery: the cache, the queue that compiles and the queue that writes status.
+// kindOf has the parts of one kind's controller: the cache, the queue that compiles and the queue that writes status.
 type kindOf[T subject, L runtime.Object] struct {
 	name     string
 	resource kube.Resource[T, L]
 	objects  *kube.Informer[T]
 	verdicts *verdicts
 	compile  *kube.Controller[kube.Key]
-	// named is done when the compile queue has the first list.
+	// named is done when the first list has been enqueued for compiling.
 	named  cache.DoneChecker
 	status *statusController[T, L]
 }
 
-// newKind makes the cache. wire and watch complete the kind.
+// newKind makes the cache. The caller then calls wire and watch.
 func newKind[T subject, L runtime.Object](
 	r *Reconciler, name string, resource kube.Resource[T, L], ix kube.Indexers[T],
 ) (*kindOf[T, L], error) {
@@ -34,7 +34,7 @@ func newKind[T subject, L runtime.Object](
 	return &kindOf[T, L]{name: name, resource: resource, objects: objects, verdicts: newVerdicts()}, nil
 }
 
-// wire makes the queues. Of the status options those that tell kinds apart are given.
+// wire makes the queues. The caller sets only the status options that differ between kinds.
 func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.Key) error, status statusOptions[T, L]) {
 	queue := func(stage string, workers int) kube.ControllerOptions[kube.Key] {
 		return kube.ControllerOptions[kube.Key]{
@@ -52,7 +52,7 @@ func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.
 	r.metrics.depth(k.name, stageStatus, k.status.queue.Len)
 }
 
-// watch feeds the queues. A change of status alone, our own writes above all, is looked at by the status queue and compiles nothing.
+// watch feeds the queues. A change of status alone, such as our own write, is enqueued for status only and compiles nothing.
 func (k *kindOf[T, L]) watch(keys func(T) []kube.Key) error {
 	var err error
 	if k.named, err = kube.Watch(k.compile, k.objects, keys, specChanged[T]); err != nil {
@@ -62,14 +62,14 @@ func (k *kindOf[T, L]) watch(keys func(T) []kube.Key) error {
 	return err
 }
 
-// specChanged reports whether an update may change what an object compiles to.
+// specChanged reports whether an update may change the compiled object.
 func specChanged[T subject](was, is T) bool {
 	return was.GetGeneration() != is.GetGeneration() ||
 		(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
 		!maps.Equal(was.GetAnnotations(), is.GetAnnotations())
 }
 
-// run starts the cache in the group, and the compile queue once the checkers are done.
+// run starts the cache in the group. It starts the compile queue once the checkers are done.
 func (k *kindOf[T, L]) run(ctx context.Context, group *errgroup.Group, first []cache.DoneChecker) {
 	group.Go(func() error {
 		k.objects.Run(ctx)
@@ -88,7 +88,7 @@ func (k *kindOf[T, L]) runStatus(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { return untilDone(ctx, k.status.run(ctx)) })
 }
 
-// untilDone drops an error that only says that ctx ended.
+// untilDone returns nil if ctx has ended, else err.
 func untilDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

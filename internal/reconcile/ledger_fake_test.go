@@ -32,21 +32,21 @@ func (l *ledger) Follow(ctx context.Context, changed func(kind, namespace, name 
 	l.changed, l.all = nil, nil
 }
 
-// set replaces what is known of an object and does not tell it.
+// set replaces an object's standing and does not report the change.
 func (l *ledger) set(kind, namespace, name string, s alerts.Standing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.standings[kind+"/"+namespace+"/"+name] = s
 }
 
-// tell replaces what is known of an object of team-a, and has its status written.
+// tell replaces the standing of an object of team-a, and reports the change.
 func (w *world) tell(kind, name string, s alerts.Standing) {
 	w.ledger.set(kind, "team-a", name, s)
 	w.ledger.changed(kind, "team-a", name)
 	w.settle()
 }
 
-// faring is what is known of the Provider "chat" with a health.
+// faring returns a standing of the Provider "chat" with a health.
 func faring(state alerts.State, message string, change ...func(*alerts.Standing)) alerts.Standing {
 	s := alerts.Standing{UID: "uid-chat", Counted: true, Health: alerts.Health{State: state, Reason: "R", Message: message}}
 	for _, c := range change {
@@ -55,7 +55,7 @@ func faring(state alerts.State, message string, change ...func(*alerts.Standing)
 	return s
 }
 
-// waiting has deliveries wait.
+// waiting sets the number of waiting deliveries.
 func waiting(n int) func(*alerts.Standing) { return func(s *alerts.Standing) { s.Pending = n } }
 
 // outcomeAt adds an outcome, and counts it.

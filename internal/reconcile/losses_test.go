@@ -16,15 +16,15 @@ import (
 	"notifier/internal/event"
 )
 
-// givenUp is how many deliveries are given up together, and why.
+// givenUp is a number of deliveries that are given up together, and the reason.
 type givenUp struct {
 	n             int
 	label, reason string
 }
 
-// TestWhatIsGivenUpIsSaidOnTheAlertAndTheProvider is E5 from where a delivery is given up on, with the numbers of the day that the test of
-// E5 in internal/alerts plays with a quota of 40: the deliverer, its ledger and the Recorder are real. Fails when a loss is not counted in
-// either status, when the condition of either does not say it or says another number, when no Kubernetes Event tells the reason, and when
+// TestWhatIsGivenUpIsSaidOnTheAlertAndTheProvider is E5 from the giving up of a delivery on. Its numbers are those of the day in the test
+// of E5 in internal/alerts, with a quota of 40. The deliverer, its ledger and the Recorder are real. Fails when a loss is not counted in
+// either status, or when the condition of either omits it or has another number. Fails when no Kubernetes Event has the reason, and when
 // the metric does not count it.
 func TestWhatIsGivenUpIsSaidOnTheAlertAndTheProvider(t *testing.T) {
 	full := givenUp{8621, event.LabelQuota, "the namespace has more deliveries waiting than its quota"}
@@ -61,7 +61,7 @@ func TestWhatIsGivenUpIsSaidOnTheAlertAndTheProvider(t *testing.T) {
 					if n := counted(t, registry, loss.label); n != loss.n {
 						t.Errorf("the metric counts %d of %q, want %d", n, loss.label, loss.n)
 					}
-					pass(30 * time.Minute) // each object may have an Event again
+					pass(30 * time.Minute) // the rate limit permits each object an Event again
 				}
 				stop()
 				if err := <-ended; err != nil {
@@ -72,7 +72,7 @@ func TestWhatIsGivenUpIsSaidOnTheAlertAndTheProvider(t *testing.T) {
 	}
 }
 
-// losingDeliverer makes a Deliverer that gives up what it is told to, and the Recorder that it tells.
+// losingDeliverer returns a Deliverer whose deliveries a test gives up, and its Recorder.
 func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prometheus.Registry) (*alerts.Deliverer, *Recorder) {
 	t.Helper()
 	recorder := NewRecorder(nil, discard())
@@ -88,10 +88,10 @@ func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prome
 	return d, recorder
 }
 
-// deadLetters has a name that is not also that of its method.
+// deadLetters has another name than its method, as embedding requires.
 type deadLetters interface{ alerts.DeadLetters }
 
-// noDeliveries is a source of none.
+// noDeliveries is a source without deliveries.
 type noDeliveries struct{ alerts.DeliverySource }
 
 func (noDeliveries) Shards() int { return 1 }
@@ -105,7 +105,7 @@ func deliveryTo(provider string) *event.Delivery {
 	}
 }
 
-// says checks what the Alert and the Provider say when so many were given up, the last at a time.
+// says checks the statuses and Events of the Alert and the Provider after all deliveries were given up, the last at a time.
 func (w *world) says(all int, at time.Time, last givenUp) {
 	w.t.Helper()
 	w.saysOf(v1beta3.AlertKind, "alert", alerts.ReasonDispatchFailed, last)
@@ -125,7 +125,7 @@ func (w *world) says(all int, at time.Time, last givenUp) {
 	}
 }
 
-// saysOf checks that a Kubernetes Event on an object tells a reason.
+// saysOf checks that a Kubernetes Event on an object has a reason.
 func (w *world) saysOf(kind, name, reason string, last givenUp) {
 	w.t.Helper()
 	list, err := w.core.CoreV1().Events("team-a").List(w.t.Context(), metav1.ListOptions{})
@@ -141,7 +141,7 @@ func (w *world) saysOf(kind, name, reason string, last givenUp) {
 	w.t.Errorf("no Event on the %s tells %q", kind, last.reason)
 }
 
-// counted returns what the metric counts as given up for a reason.
+// counted returns the metric's number of deliveries given up for a reason.
 func counted(t *testing.T, registry *prometheus.Registry, label string) int {
 	t.Helper()
 	families, err := registry.Gather()

@@ -16,23 +16,24 @@ import (
 	"notifier/internal/receiver/cel"
 )
 
-// WatchedObjects is the watchers' cache.
+// WatchedObjects reads the watchers' cache.
 type WatchedObjects interface {
 	cel.FilterObjects
-	// Select returns the names of the objects of a namespace that a target selects, and Selects whether the one of that name is among
-	// them. They report false for a kind that is not watched.
+	// Select returns the names of the objects of a namespace that a target selects. Selects reports whether the object of that name is
+	// among them. Both report false for a kind that is not watched.
 	Select(namespace string, target event.Target) (names []string, watched bool)
 	Selects(namespace string, target event.Target, name string) (selected, watched bool)
 }
 
-// Bounds on what is looked at for one object's condition, and named there.
+// Bounds on the entries that are counted for one object's condition, and on those named there.
 const (
 	maxLookedAt  = 64
 	maxTold      = 5
 	maxKindEdits = 3
 )
 
-// Objects come and go without a change of whoever names them, so they are looked for again: soon where they may just be about to be made.
+// Intervals between two counts. Named objects are made and deleted without a change of the object that names them. The interval is short
+// for a new object, since the named ones may be made soon after it.
 const (
 	lookAgainSoon  = 5 * time.Second
 	lookAgainOften = time.Minute
@@ -44,29 +45,29 @@ const (
 type mention struct {
 	field  string
 	target event.Target
-	// versioned says that the spec gives the API version.
+	// versioned reports that the spec gives the API version.
 	versioned bool
 }
 
-// matcher tells the owners of Alerts and Receivers how many objects they name, and which entries name none.
+// matcher counts the objects that Alerts and Receivers name, and finds the entries that name none.
 type matcher struct {
 	objects WatchedObjects
-	// kinds are those that are watched where the cluster serves them.
+	// kinds are those that are watched if the cluster serves them.
 	kinds []string
 }
 
-// tally is what was found out about the entries of one spec.
+// tally has the counts of one spec's entries.
 type tally struct {
 	// found are the objects, as kind/name.
 	found map[string]struct{}
-	// faults are what somebody has to mend, idle the entries that match nothing and may do so.
+	// faults are the entries that the owner has to correct, idle those that match nothing and may do so.
 	faults, idle []string
 	misspelt     bool
 	// uncounted are the entries of kinds that are not watched.
 	uncounted int
 }
 
-// condition returns the condition Matching of an object that mentions others, and false while the cache does not know them all.
+// condition returns the condition Matching of an object that names others. It returns false while the cache is incomplete.
 func (m matcher) condition(namespace string, mentions []mention) (metav1.Condition, bool) {
 	t := tally{found: map[string]struct{}{}}
 	for _, one := range mentions[:min(len(mentions), maxLookedAt)] {
@@ -87,7 +88,7 @@ func (m matcher) condition(namespace string, mentions []mention) (metav1.Conditi
 	return c, true
 }
 
-// count looks for the objects of one entry.
+// count counts the objects of one entry.
 func (m matcher) count(t *tally, namespace string, one mention) {
 	target := one.target
 	what := fmt.Sprintf("%s: %s %q", one.field, target.Kind, target.Name)
@@ -111,7 +112,7 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 		t.found[target.Kind+"/"+name] = struct{}{}
 	}
 	switch {
-	case !watched && one.versioned: // a kind of another group with the same name
+	case !watched && one.versioned: // another group's kind of the same name
 		t.uncounted++
 	case !watched:
 		t.idle = append(t.idle, what+" is of a kind that the cluster does not serve")
@@ -124,7 +125,7 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 	}
 }
 
-// message begins with the number of objects.
+// message returns the condition's message, which begins with the number of objects.
 func (t *tally) message() string {
 	parts := []string{numbered(len(t.found), "object matches", "objects match")}
 	all := slices.Concat(t.faults, t.idle)
@@ -138,7 +139,7 @@ func (t *tally) message() string {
 	return cut(strings.Join(parts, "; "), maxEventMessage)
 }
 
-// numbered is a number with what there is so many of.
+// numbered returns n with the noun in the right number.
 func numbered(n int, one, more string) string {
 	if n == 1 {
 		more = one
@@ -146,20 +147,20 @@ func numbered(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// nearest returns the watched kind that a name is likely meant to be, nothing if there is none.
+// nearest returns the watched kind that a misspelt name is likely meant to be, or "".
 func (m matcher) nearest(kind string) string {
 	best, least := "", maxKindEdits+1
 	for _, known := range m.kinds {
 		n := edits(strings.ToLower(kind), strings.ToLower(known))
-		if n <= len(known)/4 && n < least { // more in a short word make another one
+		if n <= len(known)/4 && n < least { // more edits in a short word make it another word
 			best, least = known, n
 		}
 	}
 	return best
 }
 
-// edits is how many letters one word has to have put in, taken out or replaced to become the other. Both are short: a kind has at most
-// 63 letters.
+// edits returns the Levenshtein distance of two words: the least number of letters to insert, remove or replace. Both words are short: a
+// kind has at most 63 letters.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -180,21 +181,21 @@ func edits(a, b string) int {
 	return row[len(b)]
 }
 
-// show writes the condition Matching. That patterns are too expensive is the more urgent news.
+// show writes the condition Matching, unless the condition reports expensive patterns, which is more urgent.
 func (m matcher) show(o subject, mentions []mention) {
 	if tooExpensive(*o.Conditions()) {
 		return
 	}
 	if c, ok := m.condition(o.GetNamespace(), mentions); ok {
 		if c.Reason == v1.NothingMatchesReason && time.Since(o.GetCreationTimestamp().Time) < lookAgainSoon {
-			c.Status = metav1.ConditionUnknown // what was applied along with it may not be there yet
+			c.Status = metav1.ConditionUnknown // objects that were applied with it may not exist yet
 		}
 		c.ObservedGeneration = o.GetGeneration()
 		meta.SetStatusCondition(o.Conditions(), c)
 	}
 }
 
-// again is how soon the objects are looked for again.
+// again returns the delay until the objects are counted again.
 func (m matcher) again(o subject) time.Duration {
 	c := meta.FindStatusCondition(*o.Conditions(), MatchingCondition)
 	switch {
@@ -206,7 +207,7 @@ func (m matcher) again(o subject) time.Duration {
 	return lookAgainLate
 }
 
-// sourcesOf are the objects that an Alert names in its own namespace.
+// sourcesOf returns the objects that an Alert names in its own namespace.
 func sourcesOf(a *v1beta3.Alert) []mention {
 	return mentionsOf(a.Namespace, a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)])
 }
@@ -214,7 +215,7 @@ func sourcesOf(a *v1beta3.Alert) []mention {
 func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []mention {
 	var all []mention
 	for i, s := range sources {
-		if s.Namespace == "" || s.Namespace == namespace { // sources go by kind alone, whatever their version
+		if s.Namespace == "" || s.Namespace == namespace { // sources match by kind, in any version
 			all = append(all, mention{
 				field:  fmt.Sprintf("spec.eventSources[%d]", i),
 				target: event.Target{Kind: s.Kind, Name: s.Name, MatchLabels: s.MatchLabels},
@@ -224,7 +225,7 @@ func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []
 	return all
 }
 
-// mentionedBy are the objects that a Receiver names in its own namespace.
+// mentionedBy returns the objects that a Receiver names in its own namespace.
 func mentionedBy(r *v1.Receiver) []mention {
 	all := mentionsOf(r.Namespace, r.Spec.EventSources)
 	for i, res := range servedResources(r) {

@@ -154,8 +154,8 @@ func watching(objects watchedObjects) func(*Options) {
 	return func(o *Options) { o.Objects, o.Kinds = objects, fluxKinds }
 }
 
-// Fails when a Receiver's targets, or the sources of one of type event, are not looked at, when an apiVersion of another group is told as a
-// fault, or when a Receiver that is not served goes on showing what it matched.
+// Fails when a Receiver's targets, or the sources of a Receiver of type event, are not counted. Fails when another group's apiVersion is
+// reported as a fault, or when a Receiver that is no longer served still shows its matches.
 func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 	s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}
 	s.change = watching(watchedObjects{"GitRepository": {"app"}, "ImagePolicy": {}})
@@ -183,12 +183,12 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 	})
 }
 
-// Fails when nobody looks again: an Alert is often made before what it is about.
+// Fails when the objects are not counted again: an Alert is often made before the objects it names.
 func TestWhatComesLaterIsCountedLater(t *testing.T) {
 	var objects changingObjects
 	objects.now.Store(&watchedObjects{"Kustomization": {}})
 	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert", func(a *v1beta3.Alert) {
-		a.CreationTimestamp = metav1.NewTime(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) // when the bubble begins
+		a.CreationTimestamp = metav1.NewTime(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) // the time at which the bubble begins
 	})}, change: func(o *Options) { o.Objects, o.Kinds = &objects, fluxKinds }}
 	play(t, s, func(w *world) {
 		is := func(want string) {
@@ -197,7 +197,7 @@ func TestWhatComesLaterIsCountedLater(t *testing.T) {
 				t.Errorf("got %s %q, want %s", short, message, want)
 			}
 		}
-		is("Unknown NothingMatches") // it may have been applied along with the Alert
+		is("Unknown NothingMatches") // the object may have been applied with the Alert
 		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
 		pass(lookAgainSoon + time.Second)
 		is("True ObjectsMatch")
@@ -216,7 +216,7 @@ func TestWhatComesLaterIsCountedLater(t *testing.T) {
 	})
 }
 
-// Fails when what is told of patterns that take too long is overwritten, or stays when it is over.
+// Fails when the report on patterns that take too long is overwritten, or stays when they are in time again.
 func TestPatternsThatTakeTooLongAreToldBeforeWhatMatches(t *testing.T) {
 	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert")}, change: watching(watchedObjects{"Kustomization": {"app"}})}
 	play(t, s, func(w *world) {

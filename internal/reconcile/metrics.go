@@ -10,7 +10,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// kinds are the kinds that are reconciled; with stages and kube.Results they are all the labels there are.
+// kinds are the reconciled kinds. The labels of the metrics are kinds, the stages and kube.Results, and no others.
 var kinds = []string{v1.ReceiverKind, v1beta3.AlertKind, v1beta3.ProviderKind}
 
 // The two queues of a kind.
@@ -56,7 +56,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// observe returns what counts the reconciles of one queue.
+// observe returns a function that counts one reconcile of a queue.
 func (m *metrics) observe(kind, stage string) func(kube.Result, time.Duration) {
 	duration := m.duration.WithLabelValues(kind, stage)
 	return func(result kube.Result, took time.Duration) {
@@ -65,7 +65,7 @@ func (m *metrics) observe(kind, stage string) func(kube.Result, time.Duration) {
 	}
 }
 
-// depth shows how many keys wait in a queue.
+// depth registers a gauge of the number of keys that wait in a queue.
 func (m *metrics) depth(kind, stage string, length func() int) {
 	m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "notifier_reconcile_queue_depth", Help: "Objects that wait to be reconciled.",

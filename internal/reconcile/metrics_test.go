@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// Fails when a label is filled with something that a tenant names: the number of series would no longer be known at start.
+// Fails when a tenant can choose the value of a label: the number of series would no longer be known at start.
 func TestTheNumberOfSeriesDoesNotDependOnTheObjects(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := oneOfEach()

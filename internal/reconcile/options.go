@@ -22,17 +22,17 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Clients are the ways to the API server. The kinds and the Secrets have budgets of their own.
+// Clients are the clients of the API server. The kinds and the Secrets have separate budgets.
 type Clients struct {
 	Receivers kube.Resource[*v1.Receiver, *v1.ReceiverList]
 	Alerts    kube.Resource[*v1beta3.Alert, *v1beta3.AlertList]
 	Providers kube.Resource[*v1beta3.Provider, *v1beta3.ProviderList]
-	// Secrets must not have a rate limit of its own: Options.SecretQPS is it.
+	// Secrets must have no rate limit of its own: Options.SecretQPS limits it.
 	Secrets SecretSource
 }
 
-// NewClients returns clients of the API server that config names. config's QPS and Burst (or RateLimiter) hold for the three kinds
-// together, for reading and for writing status.
+// NewClients returns clients of the API server that config names. config's QPS and Burst (or RateLimiter) limit the requests about the
+// three kinds together, reads and writes of status.
 func NewClients(config *rest.Config, log *slog.Logger) (Clients, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1.AddToScheme(scheme), v1beta3.AddToScheme(scheme)); err != nil {
@@ -62,7 +62,7 @@ func NewClients(config *rest.Config, log *slog.Logger) (Clients, error) {
 	}, nil
 }
 
-// Options wire a Reconciler. Where nothing else is said a field is required.
+// Options configure a Reconciler. A field is required unless its comment says otherwise.
 type Options struct {
 	Clients Clients
 	// Hooks, Subscriptions, Alerts and Destinations are the tables to fill.
@@ -70,43 +70,46 @@ type Options struct {
 	Subscriptions SubscriptionTable
 	Alerts        *alerts.Table
 	Destinations  *alerts.Destinations
-	// Requests does what is asked for by annotations.
+	// Requests executes the requests of annotations.
 	Requests Requests
-	// Ledger tells of Alerts and Providers at work, Health of Receivers, and what was acted on of the annotations of the others.
+	// Ledger reports Alerts and Providers at work. Health reports Receivers at work, and has the handled annotation values of Alerts and
+	// Providers.
 	Ledger Ledger
 	Health HealthFeed
 	Events EventRecorder
-	// Alive reports whether the replica of that name runs; it may ask the replica. What others reported of Receivers' deliveries goes with them.
+	// Alive reports whether the replica of that name runs; it may ask the replica. The reports of an ended replica about Receivers'
+	// deliveries are removed.
 	Alive func(ctx context.Context, replica string) bool
-	// Issuers is given to every Receiver whose senders have tokens of an issuer.
+	// Issuers is passed to every Receiver whose senders use tokens of an issuer.
 	Issuers *oidc.Issuers
-	// Objects is what the filters of Receivers read, and Kinds are the kinds that it has where the cluster serves them.
+	// Objects is the cache that the filters of Receivers read. Kinds are its kinds, each present if the cluster serves it.
 	Objects WatchedObjects
 	Kinds   []string
 	// Quiet closes when the more urgent reads of a start are over. Secrets are watched from then on, or half a minute after the start.
 	Quiet <-chan struct{}
-	// Network is given to every Provider.
+	// Network is passed to every Provider.
 	Network provider.Network
-	// Identities gives Providers the workload identity of the service accounts that they name, nil in an installation without.
+	// Identities returns to Providers the workload identity of the service accounts that they name. It is nil in an installation without
+	// workload identity.
 	Identities *Identities
-	// Namespace is the only one served, empty for all.
+	// Namespace is the only namespace that is served, empty for all.
 	Namespace string
 	// DefaultServiceAccount is the account of Receivers that name none.
 	DefaultServiceAccount string
-	// Limits are those of Providers that name none.
+	// Limits apply to Providers that set none.
 	Limits registry.Limits
-	// MaxAlertsPerNamespace is how many Alerts of a namespace are served, the oldest; zero for all.
+	// MaxAlertsPerNamespace is the number of Alerts of a namespace that are served, the oldest ones; zero serves all.
 	MaxAlertsPerNamespace int
-	// RequireSecretLabel says that only Secrets with the label v1.SecretLabel are used.
+	// RequireSecretLabel restricts the used Secrets to those with the label v1.SecretLabel.
 	RequireSecretLabel bool
-	// Workers is how many objects of one kind are compiled at once, 16 by default. A worker may wait for a Secret to be read.
+	// Workers is the number of objects of one kind that are compiled at once, 16 by default. A worker may wait for the read of a Secret.
 	Workers int
-	// StatusWorkers is how many statuses of one kind are written at once, 4 by default.
+	// StatusWorkers is the number of statuses of one kind that are written at once, 4 by default.
 	StatusWorkers int
-	// SecretQPS bounds the reads of Secrets a second, 500 by default, with bursts of ten times as many, and apart from them the
-	// watches that are begun.
+	// SecretQPS bounds the reads of Secrets a second, 500 by default, with bursts of ten times as many. Starts of watches have a limit of
+	// their own, of the same size.
 	SecretQPS float64
-	// MinRetryDelay and MaxRetryDelay bound the pause before a failed reconcile is tried again; 250 ms and 1 min by default.
+	// MinRetryDelay and MaxRetryDelay bound the delay before a failed reconcile is retried; 250 ms and 1 min by default.
 	MinRetryDelay, MaxRetryDelay time.Duration
 	Log                          *slog.Logger
 	Registerer                   prometheus.Registerer
@@ -118,7 +121,7 @@ const (
 	defaultSecretQPS     = 500
 )
 
-// validate reports every fault and fills the defaults in.
+// validate sets the defaults and returns an error that joins all faults.
 func (o *Options) validate() error {
 	o.Workers = cmp.Or(o.Workers, defaultWorkers)
 	o.StatusWorkers = cmp.Or(o.StatusWorkers, defaultStatusWorkers)
@@ -158,8 +161,8 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// secretLimits are the budgets of reading Secrets and of beginning to watch them. A start reads all Secrets and is to take seconds, so
-// what it may read at once is ten times what may be read a second from then on; how many are asked for at a time is bounded as well.
+// secretLimits returns the limiters for reads of Secrets and for starts of watches. A start reads all Secrets and is to take seconds, so
+// the burst is ten times the rate. The number of concurrent reads is bounded as well.
 func (o *Options) secretLimits() (reads, watches *rate.Limiter) {
 	burst := max(1, int(10*o.SecretQPS))
 	return rate.NewLimiter(rate.Limit(o.SecretQPS), burst), rate.NewLimiter(rate.Limit(o.SecretQPS), burst)

@@ -32,17 +32,17 @@ const (
 // maxHeadersText bounds the YAML of the key headers before it is parsed, in bytes.
 const maxHeadersText = 20 << 10
 
-// The keys that are read of each of a Provider's Secrets; of the main one also those of the type.
+// The keys that are read of a Provider's Secrets. Those of the type are added to mainKeys.
 var (
 	mainKeys  = []string{addressKey, tokenKey, usernameKey, passwordKey, headersKey, proxyKey}
 	proxyKeys = []string{addressKey, usernameKey, passwordKey}
 	certKeys  = provider.TLSKeys[:]
 )
 
-// credentials are the Secrets of a Provider, each nil when the spec does not name it.
+// credentials has the Secrets of a Provider, each nil if the spec does not name it.
 type credentials struct{ main, proxy, cert *secret }
 
-// secretReference is one of a spec's references, and where its Secret goes.
+// secretReference is one reference of a spec, with the setter for its Secret.
 type secretReference struct {
 	field string
 	want  want
@@ -63,7 +63,7 @@ func secretReferences(p *v1beta3.Provider) []secretReference {
 	return refs
 }
 
-// checkProvider reports what is wrong with a spec before its Secrets are looked at.
+// checkProvider returns the fault of a spec, found without its Secrets, or nil.
 func checkProvider(p *v1beta3.Provider) *fault {
 	if kube.IsUndecodable(p) {
 		return undecodable()
@@ -82,7 +82,7 @@ func checkProvider(p *v1beta3.Provider) *fault {
 
 func isSupported(providerType string) bool { return slices.Contains(registry.Types(), providerType) }
 
-// wantsOf returns what is read of Secrets for the spec, and for each the reference.
+// wantsOf returns the Secrets to read for the spec, and the reference of each.
 func wantsOf(p *v1beta3.Provider) ([]want, []secretReference) {
 	refs := secretReferences(p)
 	wants := make([]want, len(refs))
@@ -92,7 +92,8 @@ func wantsOf(p *v1beta3.Provider) ([]want, []secretReference) {
 	return wants, refs
 }
 
-// readCredentials reads the Secrets that the spec names.
+// readCredentials reads the Secrets that the spec names. It returns a fault for a missing or unfit Secret, and an error for a failed
+// read.
 func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (credentials, *fault, error) {
 	var c credentials
 	wants, refs := wantsOf(p)
@@ -113,7 +114,7 @@ func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (cred
 	return c, nil, nil
 }
 
-// version changes with the spec and with each Secret. It tells nothing of what they hold.
+// version returns a string that changes with the spec and with each Secret. It reveals nothing of the Secrets' values.
 func (c credentials) version(p *v1beta3.Provider) string {
 	parts := []string{string(p.UID), strconv.FormatInt(p.Generation, 10)}
 	for _, s := range []*secret{c.main, c.proxy, c.cert} {
@@ -124,10 +125,11 @@ func (c credentials) version(p *v1beta3.Provider) string {
 	return strings.Join(parts, "/")
 }
 
-// maxTimeout is the longest that a send may take, whatever a Provider's spec says: it has a place among the Provider's sends meanwhile.
+// maxTimeout is the longest duration of a send, which a Provider's spec cannot exceed: the send counts against the Provider's concurrency
+// meanwhile.
 const maxTimeout = 5 * time.Minute
 
-// providerConfig puts spec and Secrets together. Its errors quote nothing of a Secret.
+// providerConfig returns the Config of a spec and its Secrets. Its errors quote nothing of a Secret.
 func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network) (provider.Config, error) {
 	cfg := provider.Config{
 		Type: p.Spec.Type, Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
@@ -166,7 +168,7 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 	return cfg, errors.Join(errs...)
 }
 
-// valuesOf returns what a Secret has under keys, without those that are empty.
+// valuesOf returns a Secret's values under keys, without empty ones.
 func valuesOf(s *secret, keys []string) map[string]string {
 	if len(keys) == 0 {
 		return nil
@@ -183,8 +185,8 @@ func valuesOf(s *secret, keys []string) map[string]string {
 // errHeaders does not quote the text, which is secret.
 var errHeaders = errors.New("the Secret's key headers is not a map of strings in YAML")
 
-// parseHeaders reads one flat mapping of scalars and nothing else of YAML. It reads the nodes as they are written: an alias is
-// refused, not resolved, since a few kilobytes of them stand for gigabytes.
+// parseHeaders reads YAML that is one flat mapping of scalars, and refuses all other YAML. It refuses aliases, since a few kilobytes of
+// them can expand to gigabytes.
 func parseHeaders(text []byte) (map[string]string, error) {
 	if len(text) > maxHeadersText {
 		return nil, fmt.Errorf("the Secret's key headers is longer than %d bytes", maxHeadersText)
@@ -217,7 +219,7 @@ func parseHeaders(text []byte) (map[string]string, error) {
 	return headers, nil
 }
 
-// compile builds the sender of a checked Provider with its credentials. named is what was made of its expression, nil for none.
+// compile builds the sender of a checked Provider with its credentials. named is its compiled expression, nil for none.
 func (c *providerController) compile(p *v1beta3.Provider, found credentials, named *statusProgram) (registry.Sender, *fault) {
 	if named != nil && named.fault != nil {
 		return nil, named.fault
@@ -246,7 +248,7 @@ func (c *providerController) compile(p *v1beta3.Provider, found credentials, nam
 	return sender, nil
 }
 
-// noAddress says where the address of a Provider that has none is looked for.
+// noAddress returns the text about a missing address, which names the searched places.
 func noAddress(p *v1beta3.Provider) string {
 	if p.Spec.SecretRef == nil {
 		return "spec.address is not set, and spec.secretRef names no Secret that has one"

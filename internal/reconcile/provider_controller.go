@@ -23,23 +23,24 @@ type providerController struct {
 	secrets      *secrets
 	destinations *alerts.Destinations
 	network      provider.Network
-	// alert finds an Alert as it is now.
+	// alert returns an Alert from the cache.
 	alert func(kube.Key) (*v1beta3.Alert, bool)
-	// compiling are the turns of namespaces whose expressions are compiled, programs what was made of them.
+	// compiling gives namespaces turns to compile expressions; programs has the compiled ones.
 	compiling *limit.CompileShare
 	programs  *remembered[*statusProgram]
 	// identities is nil in an installation without workload identity.
 	identities *Identities
-	// limits are those of Providers that name none.
+	// limits apply to Providers that set none.
 	limits   registry.Limits
 	verdicts *verdicts
-	// decided is called with the key of every verdict that is new.
+	// decided is called with the key of every changed verdict.
 	decided func(kube.Key)
-	// handled is the reconcile request that was last acted upon. Only reconcile uses it, one key at a time.
+	// handled has the last handled reconcile request. Only reconcile uses it, one key at a time.
 	handled *remembered[string]
 }
 
-// keys are what to compile when a Provider comes, goes or changes. During a start its Secrets are named, before any is read.
+// keys returns the keys to compile when a Provider is made, changed or deleted. It first announces the Provider's Secrets, so that a
+// start knows all of them before it reads any.
 func (c *providerController) keys(p *v1beta3.Provider) []kube.Key {
 	if checkProvider(p) == nil {
 		wants, _ := wantsOf(p)
@@ -83,7 +84,7 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 	return nil
 }
 
-// refresh has the Secrets read again when somebody asked for a reconcile.
+// refresh has the Secrets read again if the Provider has a new reconcile request.
 func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) error {
 	k, asked := kube.KeyOf(p), p.Annotations[v1.ReconcileRequestAnnotation]
 	before, known := c.handled.get(k)
@@ -94,7 +95,7 @@ func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) e
 	return c.secrets.Refresh(ctx, secretUser{v1beta3.ProviderKind, k})
 }
 
-// unread ends a reconcile whose Secrets could not be read. What was in use stays: the failure says nothing about the Secrets.
+// unread ends a reconcile whose Secrets could not be read. The destination in use stays: the failure is unrelated to the Secrets.
 func (c *providerController) unread(p *v1beta3.Provider, err error) error {
 	if kube.IsIsolated(err) {
 		f := unreadable()
@@ -119,7 +120,7 @@ func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, 
 	c.decide(p, v)
 }
 
-// ignoring says which headers of the Secret are not sent, nothing if all are.
+// ignoring returns the text about the Secret's headers that are not sent, or "".
 func ignoring(sender registry.Sender) string {
 	s, ok := sender.(interface{ Ignored() []string })
 	if !ok || len(s.Ignored()) == 0 {
@@ -128,13 +129,13 @@ func ignoring(sender registry.Sender) string {
 	return "; of the Secret's key headers these are ignored: " + strings.Join(s.Ignored(), ", ")
 }
 
-// refuse takes the Provider out of use. What is on its way to it waits.
+// refuse takes the Provider out of use. Deliveries to it wait.
 func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
 	c.put(p, &alerts.Destination{NotReady: f.message})
 	c.decide(p, refused(p, f))
 }
 
-// put completes a destination, replaces the one before and lets go of its connections.
+// put completes a destination, replaces the former one and closes its idle connections.
 func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	before := c.destinations.Get(p.Namespace, p.Name)
 	d.UID, d.Type, d.Suspended, d.Unsupported = string(p.UID), p.Spec.Type, p.Spec.Suspend, !isSupported(p.Spec.Type)
@@ -143,7 +144,7 @@ func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	closeSender(before)
 }
 
-// closeSender drops a destination's idle connections; sends under way are not disturbed.
+// closeSender closes a destination's idle connections. It does not disturb sends in progress.
 func closeSender(d *alerts.Destination) {
 	if d == nil {
 		return

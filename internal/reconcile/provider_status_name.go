@@ -17,7 +17,7 @@ import (
 
 const statusNameField = "spec.commitStatusExpr"
 
-// The variables of spec.commitStatusExpr, as Flux has them.
+// The variables of spec.commitStatusExpr, the same as Flux's.
 const (
 	varEvent    = "event"
 	varAlert    = "alert"
@@ -29,20 +29,20 @@ type statusNamer struct {
 	program *cel.Program
 	// provider is the Provider as an unstructured object, without its status.
 	provider map[string]any
-	// namespace is the Provider's, and that of its Alerts.
+	// namespace is the namespace of the Provider and its Alerts.
 	namespace string
 	alert     func(kube.Key) (*v1beta3.Alert, bool)
 }
 
-// statusProgram is what was made of one source. It is kept because a Provider is reconciled for every change of its Secrets and annotations.
+// statusProgram is a compiled expression. It is cached, since a Provider is reconciled for every change of its Secrets and annotations.
 type statusProgram struct {
 	source  string
 	program *cel.Program
-	fault   *fault // why there is no program
+	fault   *fault // the reason why there is no program
 }
 
-// statusProgram returns the program of a Provider's expression, compiled in its namespace's turn where the source is new, nil where the spec
-// has none. The error says that it could not be compiled now.
+// statusProgram returns the compiled expression of a Provider, nil if the spec has none. It compiles a new source in its namespace's
+// turn. It returns an error if that is not possible now.
 func (c *providerController) statusProgram(ctx context.Context, p *v1beta3.Provider) (*statusProgram, error) {
 	k, source := kube.KeyOf(p), p.Spec.CommitStatusExpr
 	if source == "" {
@@ -66,7 +66,7 @@ func (c *providerController) statusProgram(ctx context.Context, p *v1beta3.Provi
 	return made, nil
 }
 
-// statusName returns the function that names commit statuses by a program.
+// statusName returns the function that evaluates a program to the name of a commit status.
 func (c *providerController) statusName(p *v1beta3.Provider, program *cel.Program) (
 	func(context.Context, provider.Notification) (string, error), *fault,
 ) {
@@ -98,7 +98,7 @@ func (s *statusNamer) name(ctx context.Context, n provider.Notification) (string
 	return name, nil
 }
 
-// unnamed classifies a failed evaluation. Only one that was cut off can succeed the next time.
+// unnamed classifies a failed evaluation. Only an interrupted one is retried.
 func unnamed(err error) *event.Error {
 	class, reason := event.Permanent, statusNameField+" cannot be evaluated"
 	if failure, ok := errors.AsType[cel.Failure](err); ok {
@@ -120,7 +120,7 @@ func eventObject(e event.Event) (map[string]any, error) {
 	return object, json.Unmarshal(encoded, &object)
 }
 
-// alertObject returns the Alert of a name as it is now, without its status. One that is gone has its name and namespace alone.
+// alertObject returns the present Alert of that name, without its status. A deleted Alert has only its name and namespace.
 func (s *statusNamer) alertObject(name string) (map[string]any, error) {
 	found, ok := s.alert(kube.Key{Namespace: s.namespace, Name: name})
 	if !ok {

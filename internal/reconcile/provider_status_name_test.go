@@ -58,7 +58,7 @@ func named(t *testing.T, expr string, alerts ...*v1beta3.Alert) (string, error) 
 	})
 }
 
-// Fails when one of the three objects lacks what Flux gives an expression, or a function that Flux has is missing.
+// Fails when one of the three objects lacks a field that Flux passes to an expression, or when one of Flux's functions is missing.
 func TestACommitStatusIsNamedByTheProvidersExpression(t *testing.T) {
 	alert := newAlert("on-call", func(a *v1beta3.Alert) { a.Labels = map[string]string{"team": "web"} })
 	for expr, want := range map[string]string{
@@ -76,7 +76,7 @@ func TestACommitStatusIsNamedByTheProvidersExpression(t *testing.T) {
 	}
 }
 
-// Fails when the name of a deleted Alert's notification is not that of a living one's where it reads the Alert's name alone.
+// Fails when an expression that reads only the Alert's name has another result for a deleted Alert.
 func TestAnAlertThatIsGoneHasItsName(t *testing.T) {
 	if got, err := named(t, `alert.metadata.namespace + '/' + alert.metadata.name`); err != nil || got != "team-a/on-call" {
 		t.Errorf("got %q, %v", got, err)
@@ -86,7 +86,7 @@ func TestAnAlertThatIsGoneHasItsName(t *testing.T) {
 	}
 }
 
-// Fails when an expression that fails is tried for a day, or its failure quotes what it reads.
+// Fails when the notification of a failing expression is retried for a day, or when its error quotes the input.
 func TestAnExpressionThatFailsIsFinalAndSaysWhy(t *testing.T) {
 	for expr, want := range map[string]string{
 		`'x' + event.metadata.absent`: "spec.commitStatusExpr reads a key that is not there: test it with has()",
@@ -101,7 +101,7 @@ func TestAnExpressionThatFailsIsFinalAndSaysWhy(t *testing.T) {
 	}
 }
 
-// Fails when a Provider whose expression is not one is served under another name, or does not say which field is wrong.
+// Fails when a Provider with an invalid expression is served under another name, or when the condition does not name the field.
 func TestAnExpressionThatDoesNotCompileIsNamedOnTheProvider(t *testing.T) {
 	s := settings{objects: []runtime.Object{statusProvider("'x'")}}
 	s.secrets = append(s.secrets, newSecret("token", "token", "hush"))

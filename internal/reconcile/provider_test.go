@@ -121,8 +121,8 @@ func TestWhatBecomesOfAProvider(t *testing.T) {
 	}
 }
 
-// Fails when spec.rateLimit is dropped or does not win, when a burst that is left out admits nothing, or when the default does not reach
-// Slack, or reaches others.
+// Fails when spec.rateLimit is dropped or does not override the default, or when an omitted burst admits nothing. Fails when the default
+// does not limit Slack, or limits other types.
 func TestAProvidersLimitIsItsOwnOrSlacks(t *testing.T) {
 	of := func(name, providerType, address string, limit *v1beta3.ProviderRateLimit) *v1beta3.Provider {
 		return newProvider(name, func(p *v1beta3.Provider) {
@@ -266,8 +266,8 @@ func TestHeadersOfImmenseLengthAreNotParsed(t *testing.T) {
 	}
 }
 
-// A few kilobytes of aliases stand for gigabytes, and every Provider is compiled at start. Fails when the text is decoded by a
-// parser that resolves them.
+// A few kilobytes of aliases can expand to gigabytes, and every Provider is compiled at start. Fails when the text is decoded by a parser
+// that resolves them.
 func TestHeadersAreOneFlatMapping(t *testing.T) {
 	bomb := "a: &a \"" + strings.Repeat("<", 8000) + "\"\nb: [" + strings.Repeat("*a,", 3000) + "*a]"
 	for name, text := range map[string]string{

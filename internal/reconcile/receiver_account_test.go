@@ -16,8 +16,8 @@ func annotated(account string) func(*v1.Receiver) {
 	return func(r *v1.Receiver) { r.Annotations = map[string]string{v1.ServiceAccountAnnotation: account} }
 }
 
-// T2: the annotation is the field under another name. Fails when it is not read, when the default is taken for one that names nobody,
-// when it wins over the field, or when what was compiled before it changed is kept, since it has no generation.
+// T2: the annotation is another form of the field. Fails when it is not read, when the default replaces an empty one, or when it
+// overrides the field. Fails when the compiled spec stays after the annotation changed, since that does not change the generation.
 func TestT2TheServiceAccountMayBeNamedByAnnotation(t *testing.T) {
 	both := newReceiver("both", annotated("annotated"), func(r *v1.Receiver) { r.Spec.ServiceAccountName = "deployer" })
 	overridden := newReceiver("overridden", annotated("not/a name"), func(r *v1.Receiver) { r.Spec.ServiceAccountName = "deployer" })

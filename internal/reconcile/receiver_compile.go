@@ -15,35 +15,35 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Bounds on what one Receiver may ask for. Labels are bounded because they cross the bus with every trigger.
+// Bounds on one Receiver's spec. Labels are bounded because they cross the bus with every trigger.
 const (
-	maxResources = 512 // that are served, the first ones
+	maxResources = 512 // served, the first ones
 	maxLabels    = 32
 	maxDemands   = 16      // matchExpressions of one resource
 	maxLabelText = 8 << 10 // bytes of all labels and expressions of a Receiver
-	// maxCEL bounds the bytes of all filters, variables and validations of a Receiver: compiling the worst takes, for each 4 KiB,
-	// a few hundredths of a second.
+	// maxCEL bounds the bytes of all filters, variables and validations of a Receiver. Compiling the most expensive takes a few hundredths
+	// of a second for each 4 KiB.
 	maxCEL = 8 << 10
-	// maxProviderText bounds the bytes of all else in a Receiver's providers.
+	// maxProviderText bounds the bytes of all other texts in a Receiver's providers.
 	maxProviderText = 16 << 10
 	maxEvents       = 256
 )
 
-// receiverPlan is a Receiver's spec, checked. It has everything but the token.
+// receiverPlan is a Receiver's checked spec, without the token.
 type receiverPlan struct {
 	serviceAccount string
 	secretName     string
 	targets        []event.Target
-	// rules are the resources with their filters, nil when there are none.
+	// rules are the resources with their filters, nil if there are no filters.
 	rules  []plannedRule
 	events map[string]bool
 	// sources are those of a Receiver of type event.
 	sources []subscribe.EventSource
-	// lack is what of the spec is not served.
+	// lack describes the parts of the spec that are not served.
 	lack lack
 }
 
-// planReceiver checks a Receiver's spec. It is the second wall of invariant T1: what names another namespace is in no plan.
+// planReceiver checks a Receiver's spec. It is the second barrier of invariant T1: entries in another namespace are in no plan.
 func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *fault) {
 	if kube.IsUndecodable(r) {
 		return receiverPlan{}, undecodable()
@@ -62,7 +62,7 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 	return plan, nil
 }
 
-// servedResources are the first entries of spec.resources in the Receiver's own namespace, with their places in the spec.
+// servedResources yields the first entries of spec.resources in the Receiver's own namespace, with their indices in the spec.
 func servedResources(r *v1.Receiver) iter.Seq2[int, v1.ReceiverResource] {
 	return func(yield func(int, v1.ReceiverResource) bool) {
 		left := maxResources
@@ -81,7 +81,7 @@ func isOwn(r *v1.Receiver, ref v1.CrossNamespaceObjectReference) bool {
 	return ref.Namespace == "" || ref.Namespace == r.Namespace
 }
 
-// checkNamespaces notes what is in another namespace, which is not served. A Receiver with nothing else is refused.
+// checkNamespaces notes the entries in other namespaces, which are not served. It refuses a Receiver that has no others.
 func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
 	references := make([]v1.CrossNamespaceObjectReference, len(r.Spec.Resources))
 	for i, res := range r.Spec.Resources {
@@ -142,8 +142,8 @@ func checkSecretRef(r *v1.Receiver, plan *receiverPlan) *fault {
 	return nil
 }
 
-// accountOf is the service account that writes for a Receiver: the one in the field, else in the annotation, else the default. An
-// annotation that is there and empty names nobody, and is not the default: that one may be allowed more than its writer meant.
+// accountOf returns the service account that writes for a Receiver: that of the field, else of the annotation, else the default. An empty
+// annotation yields no account, instead of the default, which may be allowed more than the owner meant.
 func accountOf(r *v1.Receiver, defaultServiceAccount string) string {
 	if r.Spec.ServiceAccountName != "" {
 		return r.Spec.ServiceAccountName
@@ -154,7 +154,7 @@ func accountOf(r *v1.Receiver, defaultServiceAccount string) string {
 	return defaultServiceAccount
 }
 
-// checkServiceAccount holds invariant T2: who cannot be named is not impersonated.
+// checkServiceAccount enforces invariant T2: an invalid name is never impersonated.
 func checkServiceAccount(r *v1.Receiver, plan *receiverPlan) *fault {
 	if len(validation.IsDNS1123Subdomain(plan.serviceAccount)) == 0 {
 		return nil
@@ -189,7 +189,7 @@ func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 		for _, demand := range res.MatchExpressions {
 			labels += len(demand.Key)
 			for _, value := range demand.Values {
-				labels += len(value) + 1 // empty ones count as well
+				labels += len(value) + 1 // empty values count as well
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 	return nil
 }
 
-// filterText is how many bytes the filters of a Receiver have.
+// filterText returns the number of bytes of a Receiver's filters.
 func filterText(r *v1.Receiver) int {
 	n := len(r.Spec.ResourceFilter)
 	for _, res := range servedResources(r) {
@@ -209,7 +209,7 @@ func filterText(r *v1.Receiver) int {
 	return n
 }
 
-// claimText is how many bytes the expressions over a token's claims have.
+// claimText returns the number of bytes of a Receiver's expressions over a token's claims.
 func claimText(r *v1.Receiver) int {
 	n := 0
 	for _, p := range r.Spec.OIDCProviders {
@@ -223,7 +223,7 @@ func claimText(r *v1.Receiver) int {
 	return n
 }
 
-// checkTexts bounds what a Receiver's spec has compiled and kept, before anything of it is.
+// checkTexts bounds the compiled and stored texts of a Receiver's spec. It is called before any is compiled.
 func checkTexts(r *v1.Receiver, _ *receiverPlan) *fault {
 	text := 0
 	for _, p := range r.Spec.OIDCProviders {

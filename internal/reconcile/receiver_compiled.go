@@ -14,26 +14,26 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// compiled is what was made of one state of a Receiver's spec and of its Secret. It is kept because making it may take a good part
-// of a second, and a Receiver is reconciled for every change of its status and annotations, and at each interval.
+// compiled is the result of one state of a Receiver's spec and of its Secret. It is cached, since a compile may take a good part of a
+// second. A Receiver is reconciled for every change of its status and annotations, and at each interval.
 type compiled struct {
 	uid        types.UID
 	generation int64
-	// account is who writes. An annotation may name it, which no generation tells.
+	// account is the service account that writes. An annotation may name it, and a change of annotations does not change the generation.
 	account string
-	// plan is of the spec, or unplanned says why there is none.
+	// plan is the plan of the spec; unplanned is the reason why there is none.
 	plan      receiverPlan
 	unplanned *fault
 
-	// tried says that hooks or unfit, which says why there are none, are there: those of the plan with these keys of the Secret.
+	// tried reports that the plan was compiled with secret: hooks is the result, or unfit the reason why there are none.
 	tried  bool
 	secret map[string]string
 	hooks  []*receiver.Hook
 	unfit  *fault
 }
 
-// inTurn calls compile, which compiles so many bytes of expressions, when it is the namespace's turn. The error is kube.Later if its
-// turns are used up: what the Receiver served before is served until then.
+// inTurn calls compile in the namespace's turn, or at once if text, the number of bytes to compile, is zero. It returns kube.Later if the
+// namespace's turns are used up. Until then the former hooks are served.
 func (c *receiverController) inTurn(ctx context.Context, namespace string, text int, compile func()) error {
 	if text == 0 {
 		compile()
@@ -42,7 +42,7 @@ func (c *receiverController) inTurn(ctx context.Context, namespace string, text 
 	return compileInTurn(ctx, c.compiling, namespace, compile)
 }
 
-// compileInTurn calls compile when it is the namespace's turn. The error is kube.Later if its turns are used up.
+// compileInTurn calls compile in the namespace's turn. It returns kube.Later if the namespace's turns are used up.
 func compileInTurn(ctx context.Context, share *limit.CompileShare, namespace string, compile func()) error {
 	putOff, err := share.Compile(ctx, namespace, compile)
 	switch {
@@ -54,11 +54,11 @@ func compileInTurn(ctx context.Context, share *limit.CompileShare, namespace str
 	return nil
 }
 
-// plan returns what was made of the Receiver's spec, made now if it has changed. The error says that it could not be made now.
+// plan returns the compiled spec of a Receiver, from the cache unless it changed. It returns an error if the spec cannot be compiled now.
 func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compiled, error) {
 	k := kube.KeyOf(r)
 	before, ok := c.compiled.get(k)
-	readable := !kube.IsUndecodable(r) // one that is not may become so with no new generation
+	readable := !kube.IsUndecodable(r) // an undecodable one may become readable in the same generation
 	account := accountOf(r, c.account)
 	if ok && readable && before.uid == r.UID && before.generation == r.Generation && before.account == account {
 		return before, nil
@@ -67,7 +67,7 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	if err := c.inTurn(ctx, r.Namespace, filterText(r), func() {
 		made.plan, made.unplanned = planReceiver(r, c.account)
 	}); err != nil {
-		if ok && before.uid != r.UID { // what was served is not this Receiver's
+		if ok && before.uid != r.UID { // the served hooks are of a former Receiver
 			c.forget(k)
 		}
 		return nil, err
@@ -80,8 +80,8 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	return made, nil
 }
 
-// compile returns the hooks of a planned Receiver with these keys of its Secret, made now if the Secret has changed. The error says
-// that they could not be made now.
+// compile returns the hooks of a planned Receiver with these values of its Secret, from the cache unless the Secret changed. It returns a
+// fault for a Secret that does not fit, and an error if the hooks cannot be compiled now.
 func (c *receiverController) compile(
 	ctx context.Context, r *v1.Receiver, made *compiled, secret map[string]string,
 ) ([]*receiver.Hook, *fault, error) {

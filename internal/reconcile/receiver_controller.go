@@ -21,21 +21,21 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// HookTable is what the HTTP edge serves; receiver.Table is one.
+// HookTable is the table of webhooks that the HTTP server serves; receiver.Table is one.
 type HookTable interface {
 	Put(key string, hooks ...*receiver.Hook) error
 	Delete(key string)
 	Complete()
 }
 
-// The keys of every Receiver's Secret. The previous token is served as well, so that a sender can be given the new one without an
-// outage in between.
+// The keys of every Receiver's Secret. The previous token is served as well, so that a sender can change to the new one without an
+// outage.
 const (
 	tokenKey         = "token"
 	previousTokenKey = "tokenPrevious"
 )
 
-// minInterval bounds from below how often a Receiver's spec.interval has its Secret read.
+// minInterval is the least interval between two reads of a Receiver's Secret; a shorter spec.interval is raised to it.
 const minInterval = 30 * time.Second
 
 // receiverController compiles Receivers into hooks.
@@ -45,27 +45,28 @@ type receiverController struct {
 	hooks     HookTable
 	// subscriptions are the Receivers of type event.
 	subscriptions SubscriptionTable
-	// objects are what filters are given, and share what verifiers are as well.
+	// objects is the cache that filters read. share bounds the processor time of filters and verifiers.
 	objects cel.FilterObjects
 	share   *limit.Share
-	// compiling are the turns of those whose expressions are compiled.
+	// compiling gives namespaces turns to compile expressions.
 	compiling *limit.CompileShare
 	live      *Receivers
 	verdicts  *verdicts
-	// issuers have the keys of those who sign senders' tokens.
+	// issuers has the keys of the issuers of senders' tokens.
 	issuers *oidc.Issuers
 	// account is the service account of a Receiver that names none.
 	account string
 	queue   *kube.Controller[kube.Key]
-	// decided is called with the key of every verdict that is new.
+	// decided is called with the key of every changed verdict.
 	decided func(kube.Key)
-	// read remembers when a Receiver's Secret was last read for sure. Only reconcile uses it, one key at a time.
+	// read has the time of the last certain read of a Receiver's Secret. Only reconcile uses it, one key at a time.
 	read *remembered[time.Time]
-	// compiled are what was made of the Receivers' specs. Only reconcile uses it, one key at a time.
+	// compiled caches the compiled specs. Only reconcile uses it, one key at a time.
 	compiled *remembered[*compiled]
 }
 
-// keys are what to compile when a Receiver comes, goes or changes. During a start its Secret is named, before any is read.
+// keys returns the keys to compile when a Receiver is made, changed or deleted. It first announces the Receiver's Secret, so that a start
+// knows all Secrets before it reads any.
 func (c *receiverController) keys(r *v1.Receiver) []kube.Key {
 	var plan receiverPlan
 	if !kube.IsUndecodable(r) && checkSecretRef(r, &plan) == nil && plan.secretName != "" {
@@ -74,7 +75,7 @@ func (c *receiverController) keys(r *v1.Receiver) []kube.Key {
 	return kube.Self(r)
 }
 
-// wantOf is what is read of a Receiver's Secret.
+// wantOf returns the Secret and keys to read for a Receiver.
 func wantOf(r *v1.Receiver, name string) want {
 	return want{name: name, keys: append([]string{tokenKey, previousTokenKey}, verify.SecretKeys(r.Spec.Type)...)}
 }
@@ -125,8 +126,8 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	return nil
 }
 
-// secret returns the Secret that the Receiver reads, none without a name. It has the Secret
-// read again when the interval has passed or somebody asked for it; all other changes come by themselves.
+// secret returns the Receiver's Secret, an empty one without a name. It reads the Secret again when the interval has passed or the
+// Receiver has a new reconcile request. The watch reports all other changes.
 func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name string) (secret, error) {
 	k := kube.KeyOf(r)
 	user := secretUser{v1.ReceiverKind, k}
@@ -151,12 +152,12 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name st
 	if !known {
 		c.read.set(k, time.Now())
 	}
-	// Spread a little, so that Receivers that were made together are not read together for ever.
+	// The jitter keeps Receivers that were made together from being read together for ever.
 	c.queue.EnqueueAfter(k, interval+rand.N(interval/10))
 	return states[0], nil
 }
 
-// unread ends a reconcile whose Secret could not be read. What was served stays: the failure says nothing about the Secret.
+// unread ends a reconcile whose Secret could not be read. The served hooks stay: the failure is unrelated to the Secret.
 func (c *receiverController) unread(r *v1.Receiver, err error) error {
 	if kube.IsIsolated(err) {
 		c.decide(r, refused(r, unreadable()))
@@ -164,8 +165,8 @@ func (c *receiverController) unread(r *v1.Receiver, err error) error {
 	return err
 }
 
-// compileReceiver makes the hooks of a planned Receiver with its Secret: first that of the token, then that of the previous one if
-// there is one. A previous token that the type cannot use was never in use, and is left out.
+// compileReceiver returns the hooks of a planned Receiver with its Secret: that of the token, then that of the previous token if there is
+// one. A previous token that the type cannot use was never in use, and is left out.
 func compileReceiver(r *v1.Receiver, plan receiverPlan, creds verify.Credentials) ([]*receiver.Hook, *fault) {
 	hook, err := compileHook(r, plan, creds, tokenKey)
 	if err != nil {
@@ -182,7 +183,7 @@ func compileReceiver(r *v1.Receiver, plan receiverPlan, creds verify.Credentials
 	return []*receiver.Hook{hook, previous}, nil
 }
 
-// unusable is the fault of a planned Receiver whose Secret is missing, or is not for its use.
+// unusable returns the fault of a planned Receiver whose Secret is missing or unfit for the use, else nil.
 func unusable(plan receiverPlan, s secret) *fault {
 	if plan.secretName != "" && !s.found {
 		return missingFrom(plan, fmt.Sprintf("does not exist: make it, with a key %q, or correct the name", tokenKey))
@@ -190,7 +191,7 @@ func unusable(plan receiverPlan, s secret) *fault {
 	return s.unfit(plan.secretName, "secretRef")
 }
 
-// missingFrom is the fault of a Receiver whose Secret is not there or not complete.
+// missingFrom returns the fault of a Receiver whose Secret is missing or incomplete.
 func missingFrom(plan receiverPlan, what string) *fault {
 	return &fault{
 		reason: v1.TokenNotFoundReason, retried: true, event: failedEvent,
@@ -198,7 +199,7 @@ func missingFrom(plan receiverPlan, what string) *fault {
 	}
 }
 
-// unfit is the fault of a Receiver that no verifier could be made for.
+// unfit returns the fault of a Receiver whose verifier could not be made.
 func unfit(plan receiverPlan, err error) *fault {
 	if errors.Is(err, verify.ErrEmptyToken) {
 		return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty", tokenKey))
@@ -215,7 +216,7 @@ func unfit(plan receiverPlan, err error) *fault {
 	return &fault{reason: v1.ValidationFailedReason, message: err.Error(), event: validationEvent}
 }
 
-// compileHook makes the hook of the token under one key of the Secret.
+// compileHook returns the hook of the token under one key of the Secret.
 func compileHook(r *v1.Receiver, plan receiverPlan, creds verify.Credentials, key string) (*receiver.Hook, error) {
 	token := creds.Values[key]
 	creds.Token = token
@@ -232,7 +233,7 @@ func compileHook(r *v1.Receiver, plan receiverPlan, creds verify.Credentials, ke
 	return hook, nil
 }
 
-// rateLimitOf is the budget that a Receiver asks for, none without a limit.
+// rateLimitOf returns the budget of a Receiver's rate limit, the zero Budget for none.
 func rateLimitOf(l *v1.ReceiverRateLimit) limit.Budget {
 	switch {
 	case l == nil:
@@ -243,7 +244,7 @@ func rateLimitOf(l *v1.ReceiverRateLimit) limit.Budget {
 	return limit.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.Burst)}
 }
 
-// triggersOf are the triggers of a planned Receiver, complete but for Accepted.
+// triggersOf returns the triggers of a planned Receiver, complete except Accepted.
 func triggersOf(r *v1.Receiver, plan receiverPlan) []event.Trigger {
 	triggers := make([]event.Trigger, len(plan.targets))
 	for i, t := range plan.targets {
@@ -259,13 +260,12 @@ func triggerOf(r *v1.Receiver, plan receiverPlan, t event.Target) event.Trigger 
 	}
 }
 
-// serve puts the hooks in the place of whatever the Receiver served before, an earlier token's path included. They lack what is not
-// served of the spec.
+// serve replaces the Receiver's hooks, including the path of an earlier token. lack describes the parts of the spec that are not served.
 func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack lack) {
 	err := c.hooks.Put(kube.KeyOf(r).String(), hooks...)
 	switch {
 	case errors.Is(err, receiver.ErrPathFull):
-		// The claim stands: Moved is called when there is a place for this Receiver.
+		// The claim to the path stays: Moved is called when the path has a free place for this Receiver.
 		c.decide(r, refused(r, fault{reason: v1.PathConflictReason, message: err.Error(), retried: true, event: failedEvent}))
 		return
 	case err != nil:
@@ -293,7 +293,7 @@ func (c *receiverController) decide(r *v1.Receiver, v verdict) {
 	}
 }
 
-// forget drops all that was known of a Receiver.
+// forget removes all data of a Receiver.
 func (c *receiverController) forget(k kube.Key) {
 	c.hooks.Delete(k.String())
 	c.subscriptions.Delete(k.Namespace, k.Name)
@@ -317,7 +317,7 @@ func showReceiver(r *v1.Receiver, v verdict) {
 			ObservedGeneration: v.generation,
 		})
 	}
-	if r.Spec.Type != v1.EventReceiver { // nobody is left to take it back
+	if r.Spec.Type != v1.EventReceiver { // no reporter is left to end it
 		meta.RemoveStatusCondition(r.Conditions(), v1.LoopDetectedCondition)
 	}
 	if v.requestedAt != "" {

@@ -9,7 +9,7 @@ import (
 	v1 "notifier/api/v1"
 )
 
-// Fails when the Event is left out, is repeated although nothing changed, or when the reason is not that of what is to be mended first.
+// Fails when the Event is missing, is repeated without a change, or when its reason is not that of the most urgent denial.
 func TestADenialIsToldByAnEventOnceForEachChange(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		w.events.take()
@@ -19,7 +19,7 @@ func TestADenialIsToldByAnEventOnceForEachChange(t *testing.T) {
 		}
 		for _, step := range []struct {
 			denied []string
-			want   string // condition
+			want   string // of the condition
 			events []string
 		}{
 			{
@@ -45,7 +45,7 @@ func TestADenialIsToldByAnEventOnceForEachChange(t *testing.T) {
 			{nil, "False Succeeded: no write is being refused", nil},
 		} {
 			value := `{"uid":"uid-app","denied":[` + strings.Join(step.denied, ",") + `]}`
-			for i := range 2 { // the second time nothing is new of it, though the status is written
+			for i := range 2 { // the second report is unchanged, though the status is written
 				w.feed.put("Receiver/team-a/app", value)
 				w.settle()
 				r := w.live("Receiver", "app").DeepCopyObject().(*v1.Receiver)

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// Fails when spec.rateLimit is dropped, counted per second, or without a burst admits nothing.
+// Fails when spec.rateLimit is dropped or counted per second, or when a missing burst admits nothing.
 func TestASpecsRateLimitBecomesTheHooksBudget(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit *v1.ReceiverRateLimit

@@ -10,15 +10,15 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Receivers are the Receivers whose spec stands, as the appliers need them: they read here, at the time of the write, who writes
-// and whether the target may still be asked for (invariant T2). A Receiver stays live while its Secret is missing or it is
-// suspended, because a webhook that was accepted before keeps its promise (T4); it ends with a bad spec or its deletion.
+// Receivers are the live Receivers: those with a good spec. The appliers read them at the time of a write, for the service account and to
+// check that the Receiver still names the target (invariant T2). A Receiver stays live while its Secret is missing or it is suspended,
+// because a webhook accepted before is still due (T4). It ends with a bad spec or its deletion.
 //
-// It is complete when Reconciler.Complete is closed, and tells nothing before.
+// The set is complete when Reconciler.Complete is closed, and is not to be read before.
 type Receivers struct {
 	mu    sync.RWMutex
 	named map[string]map[string]*apply.Receiver // by namespace, then name
-	// changed is called with Receivers that come or change.
+	// changed is called with each new or changed Receiver.
 	changed func(namespace, name string)
 }
 
@@ -26,7 +26,7 @@ func newReceivers() *Receivers {
 	return &Receivers{named: map[string]map[string]*apply.Receiver{}, changed: func(string, string) {}}
 }
 
-// Live returns the live Receiver of that name.
+// Live returns the live Receiver of that name, and false if there is none.
 func (r *Receivers) Live(namespace, name string) (apply.Receiver, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -48,14 +48,14 @@ func (r *Receivers) InNamespace(namespace string) []apply.Receiver {
 	return all
 }
 
-// Namespaces returns those that have live Receivers.
+// Namespaces returns the namespaces that have live Receivers, in no order.
 func (r *Receivers) Namespaces() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return slices.Collect(maps.Keys(r.named))
 }
 
-// Follow has changed called with every Receiver that comes, or comes to ask for something else or as another account.
+// Follow sets the function that is called with every new Receiver, and with every one whose UID, generation or service account changed.
 func (r *Receivers) Follow(changed func(namespace, name string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// checkProviders tells what the verifier of type generic-oidc cannot: that another type has providers.
+// checkProviders refuses spec.oidcProviders of other types, which only the verifier of generic-oidc reads.
 func checkProviders(r *v1.Receiver, _ *receiverPlan) *fault {
 	if len(r.Spec.OIDCProviders) > 0 && r.Spec.Type != v1.GenericOIDCReceiver {
 		return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf(
@@ -16,7 +16,7 @@ func checkProviders(r *v1.Receiver, _ *receiverPlan) *fault {
 	return nil
 }
 
-// providersOf are a Receiver's providers as the edge has them.
+// providersOf returns a Receiver's providers in the form of package verify.
 func providersOf(r *v1.Receiver) []verify.OIDCProvider {
 	var providers []verify.OIDCProvider
 	for _, p := range r.Spec.OIDCProviders {

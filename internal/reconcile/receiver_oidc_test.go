@@ -11,7 +11,7 @@ import (
 	v1 "notifier/api/v1"
 )
 
-// oidcReceiver is one of type generic-oidc that is served.
+// oidcReceiver returns a Receiver of type generic-oidc that is served.
 func oidcReceiver(change ...func(*v1.Receiver)) *v1.Receiver {
 	return newReceiver("app", append([]func(*v1.Receiver){func(r *v1.Receiver) {
 		r.Spec.Type, r.Spec.SecretRef = v1.GenericOIDCReceiver, nil
@@ -23,8 +23,8 @@ func oidcReceiver(change ...func(*v1.Receiver)) *v1.Receiver {
 	}}, change...)...)
 }
 
-// Fails when a Secret is asked for, when the path is not Flux's of an empty token, and when a Receiver that had a Secret before
-// keeps it.
+// Fails when a Secret is read, when the path differs from Flux's for an empty token, and when a Receiver that had a Secret before keeps
+// it.
 func TestAReceiverOfTokensHasNoSecret(t *testing.T) {
 	play(t, settings{objects: []runtime.Object{oidcReceiver()}}, func(w *world) {
 		hook := w.hooks.get("team-a/app")
@@ -51,7 +51,7 @@ func TestAReceiverOfTokensHasNoSecret(t *testing.T) {
 	})
 }
 
-// Fails when a mistake in the spec is told under another reason than Flux's, or without saying where it is.
+// Fails when a mistake in the spec is reported under another reason than Flux's, or without its place.
 func TestWhatKeepsAReceiverOfTokensFromBeingServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*v1.Receiver)
@@ -125,8 +125,8 @@ func TestWhatKeepsAReceiverOfTokensFromBeingServed(t *testing.T) {
 	}
 }
 
-// Fails when a Receiver is compiled again though neither its spec nor its Secret has changed, which a tenant can have done as often
-// as it likes by an annotation, and when it is not though one of them has.
+// Fails when a Receiver is compiled again without a change of its spec and its Secret, which a tenant could cause at will by an
+// annotation. Fails when it is not compiled again after such a change.
 func TestAReceiverIsCompiledOncePerChange(t *testing.T) {
 	filtered := func(r *v1.Receiver) { r.Spec.ResourceFilter = `req.a == 1` }
 	for name, changed := range map[string]func(...func(*v1.Receiver)) *v1.Receiver{
@@ -163,7 +163,7 @@ func TestAReceiverIsCompiledOncePerChange(t *testing.T) {
 	}
 }
 
-// Fails when a key of the Secret that the type needs is not asked for, or is missed without saying which.
+// Fails when a key of the Secret that the type needs is not read, or when the condition does not name a missing key.
 func TestAReceiverOfGoogleNeedsItsKeys(t *testing.T) {
 	google := newReceiver("app", func(r *v1.Receiver) { r.Spec.Type = v1.GCRReceiver })
 	secret := newSecret("hook", "token", "t")

@@ -12,8 +12,8 @@ import (
 	"notifier/internal/event"
 )
 
-// T1: fails when a foreign entry becomes a target, when its filter is compiled or counted, when it takes the others along, when its owner is
-// not told, once, and when the condition stays after the entry is gone.
+// T1: fails when a foreign entry becomes a target, when its filter is compiled or counted, or when the other entries are not served.
+// Fails when its owner does not get one Event, and when the condition stays after the entry was removed.
 func TestAForeignEntryIsDeniedAndTheOthersAreServed(t *testing.T) {
 	grab := newReceiver("app", func(r *v1.Receiver) {
 		foreign := reference("", "GitRepository", "theirs")
@@ -53,7 +53,7 @@ func TestAForeignEntryIsDeniedAndTheOthersAreServed(t *testing.T) {
 	})
 }
 
-// E1: fails when a foreign source is subscribed to, or takes the others along.
+// E1: fails when a foreign source is subscribed to, or when the other sources are not served.
 func TestAForeignEventSourceIsDeniedAndTheOthersTrigger(t *testing.T) {
 	play(t, settings{}, func(w *world) {
 		w.apply("Receiver", newEventReceiver("app", func(r *v1.Receiver) {
@@ -75,7 +75,8 @@ func TestAForeignEventSourceIsDeniedAndTheOthersTrigger(t *testing.T) {
 	})
 }
 
-// Fails when the cap is one off, when another than the first is served, when what is beyond it takes the others along, or when nobody is told.
+// Fails when the limit is off by one, when others than the first are served, when entries beyond it remove the others, or when the owner
+// gets no condition.
 func TestOfTooManyResourcesTheFirst512AreServed(t *testing.T) {
 	s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}
 	play(t, s, func(w *world) {
@@ -85,7 +86,7 @@ func TestOfTooManyResourcesTheFirst512AreServed(t *testing.T) {
 				for i := range count {
 					r.Spec.Resources = append(r.Spec.Resources, reference("", "GitRepository", fmt.Sprintf("app-%d", i)))
 				}
-				foreign := reference("", "GitRepository", "theirs") // which takes nobody's place
+				foreign := reference("", "GitRepository", "theirs") // not counted against the limit
 				foreign.Namespace = "team-b"
 				r.Spec.Resources = append([]v1.ReceiverResource{foreign}, r.Spec.Resources...)
 			}))

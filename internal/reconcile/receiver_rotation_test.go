@@ -12,15 +12,15 @@ import (
 	"notifier/internal/receiver"
 )
 
-// takes reports whether a hook of type gitlab takes a token.
+// takes reports whether a hook of type gitlab accepts a token.
 func takes(t *testing.T, hook *receiver.Hook, token string) bool {
 	t.Helper()
 	_, err := hook.Verifier.Begin(context.Background(), http.Header{"X-Gitlab-Token": {token}})
 	return err == nil
 }
 
-// Fails when tokenPrevious is not read, when a path is verified with the other path's token, when the previous path is the one
-// shown, when what comes over it does not count as its own, and when a previous token that is no second one makes a second hook.
+// Fails when tokenPrevious is not read, when a path is verified with the other path's token, or when the previous path is shown. Fails
+// when the hook of the previous token is not marked as such, and when an unusable or equal previous token makes a second hook.
 func TestTwoTokensAreLiveDuringARotation(t *testing.T) {
 	gitlab := newReceiver("app", func(r *v1.Receiver) { r.Spec.Type = v1.GitLabReceiver })
 	s := settings{objects: []runtime.Object{gitlab}, secrets: []*corev1.Secret{newSecret("hook", "token", "old")}}
@@ -49,7 +49,7 @@ func TestTwoTokensAreLiveDuringARotation(t *testing.T) {
 			}
 		}
 		w.ready("Receiver", "app", "True Succeeded")
-		// The previous token alone is none.
+		// The previous token alone makes no hook.
 		w.applySecret(newSecret("hook", "tokenPrevious", "old"))
 		w.ready("Receiver", "app", "False TokenNotFound")
 		if hooks := w.hooks.all("team-a/app"); len(hooks) != 0 {

@@ -12,16 +12,16 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// SubscriptionTable is what events trigger; subscribe.Subscriptions is one.
+// SubscriptionTable is the table of Receivers that events trigger; subscribe.Subscriptions is one.
 type SubscriptionTable interface {
 	Put(s *subscribe.Subscription) error
 	Delete(namespace, name string)
 }
 
-// maxSources bounds what one event is compared with for one Receiver.
+// maxSources bounds the sources of one Receiver, each of which is compared with every event.
 const maxSources = 64
 
-// planSources turns the event sources of a Receiver of type event into what is matched.
+// planSources checks the event sources of a Receiver of type event and adds them to the plan.
 func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
 	invalid := func(format string, args ...any) *fault {
 		return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf(format, args...)}
@@ -59,7 +59,7 @@ func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
 	return nil
 }
 
-// checkUnfiltered refuses filters, which read what a webhook brings: ignored, they would let more trigger than the spec says.
+// checkUnfiltered refuses filters, which read the body of a webhook. Ignoring them would let more events trigger than the spec allows.
 func checkUnfiltered(r *v1.Receiver) *fault {
 	unsupported := func(name string) *fault {
 		return &fault{reason: v1.UnsupportedFieldReason, message: name + " is not supported for type event, so no event triggers"}
@@ -75,7 +75,7 @@ func checkUnfiltered(r *v1.Receiver) *fault {
 	return nil
 }
 
-// subscribe serves a Receiver of type event, in the place of the webhook that it may have been.
+// subscribe serves a Receiver of type event. It replaces the webhook of an earlier spec.
 func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	k := kube.KeyOf(r)
 	c.secrets.Release(secretUser{v1.ReceiverKind, k})
@@ -99,15 +99,15 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	c.decide(r, v)
 }
 
-// unsubscribe ends what events trigger. A Receiver of type event that is refused stays known, so that its status is still written
-// when a loop of its earlier spec is over.
+// unsubscribe ends the triggers by events. A refused Receiver of type event keeps an inert subscription, so that its status still shows
+// the end of a loop of its earlier spec.
 func (c *receiverController) unsubscribe(r *v1.Receiver) {
 	if r.Spec.Type != v1.EventReceiver || c.subscriptions.Put(inertSubscription(r)) != nil {
 		c.subscriptions.Delete(r.Namespace, r.Name)
 	}
 }
 
-// inertSubscription is that of a Receiver of type event that nothing triggers.
+// inertSubscription returns the subscription of a Receiver of type event that no event triggers.
 func inertSubscription(r *v1.Receiver) *subscribe.Subscription {
 	return &subscribe.Subscription{
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time, Generation: r.Generation,

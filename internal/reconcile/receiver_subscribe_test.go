@@ -14,7 +14,7 @@ import (
 	"notifier/internal/receiver/subscribe"
 )
 
-// newEventReceiver is a Receiver of type event that subscribes to one ImagePolicy.
+// newEventReceiver returns a Receiver of type event that subscribes to one ImagePolicy.
 func newEventReceiver(name string, change ...func(*v1.Receiver)) *v1.Receiver {
 	return newReceiver(name, append([]func(*v1.Receiver){func(r *v1.Receiver) {
 		r.Spec.Type, r.Spec.SecretRef, r.Spec.Events = v1.EventReceiver, nil, []string{"Succeeded"}
@@ -22,8 +22,8 @@ func newEventReceiver(name string, change ...func(*v1.Receiver)) *v1.Receiver {
 	}}, change...)...)
 }
 
-// It needs no Secret and has no webhook.
-// Fails when one of the subscription's fields is left out, or a webhook path is shown.
+// A Receiver of type event needs no Secret and has no webhook. Fails when one of the subscription's fields is omitted, or when a webhook
+// path is shown.
 func TestAReceiverOfTypeEventSubscribes(t *testing.T) {
 	labelled := func(r *v1.Receiver) {
 		r.Spec.EventSources = append(r.Spec.EventSources, v1.CrossNamespaceObjectReference{
@@ -65,7 +65,7 @@ func TestAReceiverOfTypeEventSubscribes(t *testing.T) {
 	})
 }
 
-// Fails when a check is left out, or when a Receiver that is refused is still triggered by its earlier sources.
+// Fails when a check is omitted, or when the earlier sources of a refused Receiver still trigger it.
 func TestWhatKeepsAReceiverFromBeingTriggeredByEvents(t *testing.T) {
 	source := func(s v1.CrossNamespaceObjectReference) func(*v1.Receiver) {
 		return func(r *v1.Receiver) { r.Spec.EventSources = append(r.Spec.EventSources, s) }
@@ -146,8 +146,7 @@ func TestWhatKeepsAReceiverFromBeingTriggeredByEvents(t *testing.T) {
 	}
 }
 
-// A Receiver can become one of type event and back.
-// Fails when subscribe leaves the webhook, or reconcile the subscription.
+// A Receiver can become one of type event and back. Fails when subscribe leaves the webhook, or when reconcile leaves the subscription.
 func TestAReceiverChangesItsType(t *testing.T) {
 	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}
 	play(t, s, func(w *world) {
@@ -166,8 +165,8 @@ func TestAReceiverChangesItsType(t *testing.T) {
 	})
 }
 
-// The two reports on a Receiver are shown side by side, and each is taken back by itself.
-// Fails when show looks at one of them, or when they share a key.
+// The two reports on a Receiver are shown side by side, and each ends separately. Fails when show reads only one of them, or when they
+// share a key.
 func TestALoopIsShownBesideARefusedWrite(t *testing.T) {
 	play(t, settings{objects: []runtime.Object{newEventReceiver("app")}}, func(w *world) {
 		want := func(loop, denied string) {

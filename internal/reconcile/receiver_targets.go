@@ -19,7 +19,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// defaultVersions are the API versions of the kinds that Flux lets a Receiver name without one.
+// defaultVersions are the API versions of the kinds that Flux lets a Receiver name without a version.
 var defaultVersions = map[string]string{
 	"Bucket":            "source.toolkit.fluxcd.io/v1",
 	"HelmChart":         "source.toolkit.fluxcd.io/v1",
@@ -30,8 +30,8 @@ var defaultVersions = map[string]string{
 	"ArtifactGenerator": "source.extensions.fluxcd.io/v1beta1",
 }
 
-// clusterScoped are kinds of Kubernetes itself that are in no namespace. Naming one is refused at once; for all others the applier
-// finds out, and can reach them as little, since every write of it names a namespace.
+// clusterScoped are Kubernetes' own kinds without a namespace. A Receiver that names one is refused at once. The applier refuses all
+// other such kinds; it cannot write them, since its every write names a namespace.
 var clusterScoped = map[schema.GroupKind]bool{
 	{Kind: "Namespace"}:        true,
 	{Kind: "Node"}:             true,
@@ -50,13 +50,13 @@ var clusterScoped = map[schema.GroupKind]bool{
 	{Group: "networking.k8s.io", Kind: "IngressClass"}:                                true,
 }
 
-// plannedRule is an entry of spec.resources with all filters that hold for it.
+// plannedRule is an entry of spec.resources with all its filters.
 type plannedRule struct {
 	target     event.Target
 	conditions []*cel.Condition
 }
 
-// planTargets turns the resources into targets, each once, and compiles their filters.
+// planTargets adds the resources to the plan as targets, each once, and compiles their filters.
 func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 	common, f := compileFilter(r, "spec.resourceFilter", r.Spec.ResourceFilter)
 	if f != nil {
@@ -88,7 +88,7 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 	return nil
 }
 
-// compileFilter compiles the filter in a field, none for an empty one.
+// compileFilter compiles the filter of a field. It returns nil for an empty one.
 func compileFilter(r *v1.Receiver, name, source string) ([]*cel.Condition, *fault) {
 	if source == "" {
 		return nil, nil
@@ -100,7 +100,7 @@ func compileFilter(r *v1.Receiver, name, source string) ([]*cel.Condition, *faul
 	return []*cel.Condition{c}, nil
 }
 
-// filter gives the hooks of a planned Receiver their filter, if it has one.
+// filter sets the filter of a planned Receiver's hooks, if the plan has one.
 func (c *receiverController) filter(r *v1.Receiver, plan receiverPlan, hooks []*receiver.Hook) {
 	if plan.rules == nil {
 		return
@@ -117,8 +117,8 @@ func (c *receiverController) filter(r *v1.Receiver, plan receiverPlan, hooks []*
 	}
 }
 
-// planTarget checks one entry of spec.resources. A kind without an API version is one of Flux's, or is left to the applier, which
-// knows what the cluster serves.
+// planTarget checks one entry of spec.resources. A kind without an API version gets that of defaultVersions, or is left to the applier,
+// which knows the kinds of the cluster.
 func planTarget(res v1.ReceiverResource) (event.Target, error) {
 	t := event.Target{APIVersion: res.APIVersion, Kind: res.Kind, Name: res.Name}
 	if t.APIVersion == "" {
@@ -144,13 +144,13 @@ func planTarget(res v1.ReceiverResource) (event.Target, error) {
 		return t, fmt.Errorf("name %q is not the name of an object", t.Name)
 	}
 	if len(res.MatchExpressions) > 0 {
-		// Labels beside a name select nothing, as with Flux. Nobody has manifests with these, so it is an error.
+		// Flux ignores labels beside a name. No manifest for Flux has matchExpressions, so these are an error.
 		return t, errors.New(`matchExpressions narrow down what the name "*" selects, and do nothing beside another name`)
 	}
 	return t, nil
 }
 
-// planSelector checks what the name "*" selects.
+// planSelector checks the labels and expressions that the name "*" selects by.
 func planSelector(res v1.ReceiverResource, t *event.Target) error {
 	switch {
 	case res.MatchLabels == nil && len(res.MatchExpressions) == 0:

@@ -15,8 +15,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when an API version that is left out is refused, or when Flux's defaults are left to discovery; and when expressions are
-// lost on their way to the target.
+// Fails when an omitted API version is refused, when Flux's defaults are left to discovery, and when expressions are missing in the
+// target.
 func TestWhatAResourceMeans(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resource v1.ReceiverResource
@@ -87,9 +87,9 @@ func (o oneRepository) Objects(string, event.Target) (objects iter.Seq2[string, 
 	}, true
 }
 
-// A filter is compiled with the spec, and knows triggers as whole as those of a Receiver without. Fails when a filter stands beside
-// the targets of its Receiver and not before them, when the hook of the previous token has none, or when a filter that was taken
-// out of the spec stays.
+// A filter is compiled with the spec, and its triggers are as complete as those of a Receiver without filters. Fails when the Receiver's
+// targets are triggered without their filter, when the hook of the previous token has none, or when a filter that was removed from the
+// spec stays.
 func TestTheFiltersOfAReceiverAreServed(t *testing.T) {
 	filtered := newReceiver("app", func(r *v1.Receiver) {
 		r.Spec.ServiceAccountName = "deployer"

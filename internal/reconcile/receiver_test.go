@@ -45,7 +45,7 @@ func TestAReceiverIsServedAndItsOwnerTold(t *testing.T) {
 		if status.WebhookPath != hook.Path || status.ObservedGeneration != 1 {
 			t.Errorf("status: %+v", status)
 		}
-		// E7: the path is in no Event. Fails when the condition's message is recorded as it is.
+		// E7: the path is in no Event. Fails when the condition's message becomes the Event's.
 		if diff := cmp.Diff([]string{"Receiver team-a/app uid-app Normal Succeeded: Receiver initialized"}, w.events.take()); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
@@ -56,7 +56,7 @@ func TestAReceiverIsServedAndItsOwnerTold(t *testing.T) {
 	})
 }
 
-// demands are so many expressions over the label "tier".
+// demands returns n expressions over the label "tier".
 func demands(n int, operator metav1.LabelSelectorOperator, values ...string) []metav1.LabelSelectorRequirement {
 	all := make([]metav1.LabelSelectorRequirement, n)
 	for i := range all {
@@ -65,7 +65,7 @@ func demands(n int, operator metav1.LabelSelectorOperator, values ...string) []m
 	return all
 }
 
-// selecting makes the first resource all objects that meet the expressions.
+// selecting changes the first resource to select all objects that satisfy the expressions.
 func selecting(all []metav1.LabelSelectorRequirement) func(*v1.Receiver) {
 	return func(r *v1.Receiver) {
 		r.Spec.Resources[0].Name, r.Spec.Resources[0].MatchExpressions = "*", all
@@ -185,7 +185,7 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			secrets := []*corev1.Secret{newSecret("hook", "token", "t1"), newSecret("tokenless", "other", "x"), newSecret("empty", "token", "")}
-			// It was served before the edit: a bad one takes that away.
+			// It was served before the edit: a bad edit ends that.
 			play(t, settings{objects: []runtime.Object{newReceiver("app")}, secrets: secrets}, func(w *world) {
 				w.ready("Receiver", "app", "True Succeeded")
 				w.events.take()
@@ -224,7 +224,7 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 	}
 }
 
-// T2: fails when the name of the spec is not taken, or the default is taken although a name is given.
+// T2: fails when the name of the spec is not used, or when the default replaces a given name.
 func TestTheLiveReceiverSaysWhoWrites(t *testing.T) {
 	named := newReceiver("named", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "deployer" })
 	s := settings{objects: []runtime.Object{newReceiver("app"), named}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
@@ -251,8 +251,8 @@ func TestTheLiveReceiverSaysWhoWrites(t *testing.T) {
 	})
 }
 
-// Rotation: the old path is gone and the new one served within seconds; while the Secret is empty nothing is, and the owner is
-// told. Fails when the watch of the Secret is left out.
+// Rotation: within seconds the old path ends and the new one is served. While the Secret is empty no path is served, and the condition
+// says so. Fails when the Secret is not watched.
 func TestASecretIsRotated(t *testing.T) {
 	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "old")}}
 	play(t, s, func(w *world) {
@@ -297,7 +297,7 @@ func TestAReconcileOnRequestIsAcknowledged(t *testing.T) {
 	})
 }
 
-// gets returns the Secrets that were read.
+// gets returns the names of the Secrets that were read.
 func gets(w *world) []string {
 	var names []string
 	for _, a := range w.core.Actions() {
@@ -308,7 +308,7 @@ func gets(w *world) []string {
 	return names
 }
 
-// Fails when spec.interval is not looked at, or has no lower bound.
+// Fails when spec.interval is ignored, or has no lower bound.
 func TestTheSecretIsReadAgainAtTheInterval(t *testing.T) {
 	for name, tc := range map[string]struct {
 		interval time.Duration

@@ -10,7 +10,7 @@ import (
 	v1 "notifier/api/v1"
 )
 
-// owe has the namespace use up its time of compiling, so that what it asks for next is put off for half a minute.
+// owe uses up the namespace's time of compiling, so that its next compile is delayed for half a minute.
 func (w *world) owe(namespace string) {
 	w.t.Helper()
 	for putOff := time.Duration(0); putOff < 30*time.Second; {
@@ -35,8 +35,8 @@ func secretsOf(namespaces ...string) []*corev1.Secret {
 	return secrets
 }
 
-// T6: fails when a namespace that has used up its time has its Receivers compiled all the same, when what was served of them is taken
-// away meanwhile, and when one without expressions, or of another namespace, waits with them.
+// T6: fails when the Receivers of a namespace that has used up its time are compiled anyway, or when their former hooks are removed
+// meanwhile. Fails when a Receiver without expressions, or of another namespace, waits with them.
 func TestT6WhoHasMuchCompiledIsServedAsBeforeUntilItsTurn(t *testing.T) {
 	s := settings{
 		objects: []runtime.Object{filtered("team-a", "app", "req.a == 1"), newReceiver("plain")}, secrets: secretsOf("team-a", "team-b"),

@@ -20,7 +20,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Reconciler keeps the tables as the three kinds say, and tells the objects' owners.
+// Reconciler fills the tables from the three kinds, and reports to the objects' owners.
 type Reconciler struct {
 	options Options
 	log     *slog.Logger
@@ -28,9 +28,9 @@ type Reconciler struct {
 	secrets *secrets
 	live    *Receivers
 	health  *healthTable
-	// deliveries is what came in for Receivers.
+	// deliveries sums up the reports about Receivers' deliveries.
 	deliveries *deliveries
-	// compiling are the turns of namespaces whose Receivers' expressions are compiled.
+	// compiling gives namespaces turns to compile their Receivers' expressions.
 	compiling *limit.CompileShare
 	leading   atomic.Bool
 	complete  chan struct{}
@@ -209,7 +209,7 @@ func (r *Reconciler) wireProviders() error {
 	return kind.watch(c.keys)
 }
 
-// providerDecided has a Provider's status written, and that of the Alerts that name it.
+// providerDecided enqueues the status of a Provider and of the Alerts that name it.
 func (r *Reconciler) providerDecided(k kube.Key) {
 	r.providers.status.queue.Enqueue(k)
 	for _, a := range r.alerts.objects.By(providerIndex, k.String()) {
@@ -217,7 +217,7 @@ func (r *Reconciler) providerDecided(k kube.Key) {
 	}
 }
 
-// secretChanged has the user of a Secret compiled again.
+// secretChanged enqueues the user of a Secret for compiling.
 func (r *Reconciler) secretChanged(u secretUser) {
 	if u.kind == v1.ReceiverKind {
 		r.receivers.compile.Enqueue(u.key)
@@ -226,8 +226,8 @@ func (r *Reconciler) secretChanged(u secretUser) {
 	}
 }
 
-// Moved tells that a place on a webhook path was given to the Receiver with a key ("namespace/name"), or taken from it, by a change of
-// another Receiver: it is what a receiver.Table's moved calls. It does not block and does not call the table.
+// Moved reports that a change of another Receiver gave the Receiver with a key ("namespace/name") a place on a webhook path, or took it
+// away. It is the callback for a receiver.Table's moved. It does not block and does not call the table.
 func (r *Reconciler) Moved(receiver string) {
 	namespace, name, _ := strings.Cut(receiver, "/")
 	r.receivers.compile.Enqueue(kube.Key{Namespace: namespace, Name: name})
@@ -236,15 +236,15 @@ func (r *Reconciler) Moved(receiver string) {
 // Receivers returns the live Receivers, for the appliers.
 func (r *Reconciler) Receivers() *Receivers { return r.live }
 
-// Complete closes when every Receiver, Alert and Provider that was present at start is compiled and the tables know.
+// Complete returns a channel that closes when every Receiver, Alert and Provider that was present at start is in the tables.
 func (r *Reconciler) Complete() <-chan struct{} { return r.complete }
 
-// Objects counts the objects of the three kinds that there are.
+// Objects returns the number of objects of each kind.
 func (r *Reconciler) Objects() (receivers, alerts, providers int) {
 	return len(r.receivers.objects.All()), len(r.alerts.objects.All()), len(r.providers.objects.All())
 }
 
-// Waiting names the kinds that are not compiled yet, for a readiness answer.
+// Waiting returns the kinds that are not compiled yet, for a readiness answer.
 func (r *Reconciler) Waiting() []string {
 	var waiting []string
 	for _, k := range []struct {
@@ -264,11 +264,11 @@ func (r *Reconciler) Waiting() []string {
 	return waiting
 }
 
-// Run compiles until ctx ends, and joins all it started.
+// Run compiles until ctx ends, and joins every goroutine that it started.
 func (r *Reconciler) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.secrets.Run(ctx) })
-	// Nothing is compiled, and no Secret read, before all who name Secrets are known.
+	// All objects that name Secrets are known before the first compile and the first read of a Secret.
 	named := []cache.DoneChecker{r.providers.named, r.receivers.named}
 	r.providers.run(ctx, group, named)
 	r.receivers.run(ctx, group, named)
@@ -278,7 +278,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			return nil
 		}
 		close(r.complete)
-		// Statuses come last, so that a start shows no state between.
+		// Statuses are written last, so that a start shows no intermediate state.
 		for _, run := range []func(context.Context, *errgroup.Group){r.providers.runStatus, r.alerts.runStatus, r.receivers.runStatus} {
 			run(ctx, group)
 		}
@@ -289,7 +289,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// waitCompiled waits for each kind and tells its table. It reports whether all were compiled before ctx ended.
+// waitCompiled waits for each kind and marks its table as complete. It reports whether all kinds were compiled before ctx ended.
 func (r *Reconciler) waitCompiled(ctx context.Context) bool {
 	for _, k := range []struct {
 		synced <-chan struct{}
@@ -309,10 +309,10 @@ func (r *Reconciler) waitCompiled(ctx context.Context) bool {
 	return true
 }
 
-// feedPause is the pause before a broken health feed is followed again.
+// feedPause is the delay before a broken health feed is followed again.
 const feedPause = 2 * time.Second
 
-// Lead writes status, and removes what Flux left, until ctx ends. It is called beside Run while this replica is the worker.
+// Lead writes status, and removes Flux's finalizers, until ctx ends. It is called beside Run while this replica is the worker.
 func (r *Reconciler) Lead(ctx context.Context) error {
 	select {
 	case <-r.complete:
@@ -322,9 +322,9 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	r.receivers.status.begin()
 	r.alerts.status.begin()
 	r.providers.status.begin()
-	r.forgetFeed() // before anything is shown, since another replica led meanwhile
+	r.forgetFeed() // before any status is written, since another replica led meanwhile
 	r.leading.Store(true)
-	// Not when all that runs has ended: another replica may lead by then.
+	// leading ends with ctx, and does not wait for the goroutines below: another replica may lead by then.
 	over := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(over)
@@ -359,7 +359,8 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	}
 }
 
-// forgetFeed drops what the feed sent: it is about to be followed from its beginning, which sends no key that was deleted.
+// forgetFeed forgets the feed's reports. It is called before the feed is followed from its beginning, since a deleted key is not sent
+// again.
 func (r *Reconciler) forgetFeed() {
 	r.deliveries.begin(time.Now())
 	r.health.begin()

@@ -16,11 +16,11 @@ import (
 	"notifier/internal/event"
 )
 
-// component is the source that Events name: Flux's, since people filter by it.
+// component is the source of Events. It is Flux's name, since people filter by it.
 const component = "notification-controller"
 
-// recalled is of how many objects it is known which Events they had, to fold equal ones and to bound what each has. client-go's own 4,096
-// cost 6 MB once as many had any, as after the installation in a large cluster.
+// recalled is the number of objects whose past Events are kept in memory, to coalesce equal ones and to limit each object's rate.
+// client-go's default of 4,096 took 6 MB once that many objects had Events, as after the installation in a large cluster.
 const recalled = 1024
 
 // The API server's limits for an Event's message and reason.
@@ -29,18 +29,18 @@ const (
 	maxEventReason  = 128
 )
 
-// apiVersions are those of the kinds that Events may be about.
+// apiVersions has the kinds that Events may be about, with their API versions.
 var apiVersions = map[string]string{
 	v1.ReceiverKind:      v1.GroupVersion.String(),
 	v1beta3.AlertKind:    v1beta3.GroupVersion.String(),
 	v1beta3.ProviderKind: v1beta3.GroupVersion.String(),
 }
 
-// Recorder writes Kubernetes Events about the three kinds. It is the same on every replica: who owns a fact records it.
+// Recorder writes Kubernetes Events about the three kinds. It exists on every replica: the replica that finds a fact records it.
 //
-// It never blocks: Events wait in a bounded buffer and are dropped when it is full or when Run does not run. client-go folds equal
-// ones and lets each object have 25 and then one every five minutes. Messages are shown to whoever may read Events in the
-// namespace, so callers pass nothing that is secret.
+// It never blocks: Events wait in a bounded buffer, and are dropped when it is full or when Run is not running. client-go coalesces equal
+// Events and limits each object to 25, then one every five minutes. All readers of Events in the namespace see the messages, so callers
+// pass no secrets.
 type Recorder struct {
 	events  typedcorev1.EventsGetter
 	log     *slog.Logger
@@ -52,7 +52,7 @@ func NewRecorder(events typedcorev1.EventsGetter, log *slog.Logger) *Recorder {
 	return &Recorder{events: events, log: log}
 }
 
-// Run writes Events until ctx ends.
+// Run writes Events until ctx ends. It returns nil.
 func (r *Recorder) Run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: recalled}))
 	defer broadcaster.Shutdown()
@@ -64,8 +64,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return nil
 }
 
-// Event records that something happened to the object. eventType is corev1.EventTypeNormal or corev1.EventTypeWarning. An Event
-// about any other than the three kinds is not recorded: the process has nothing to say about those, nor the right.
+// Event records an Event about an object. eventType is corev1.EventTypeNormal or corev1.EventTypeWarning. It drops an Event about any
+// other kind than the three, which the process has no right to write.
 //
 //nolint:revive // its arguments are plain strings, so that packages that know no Kubernetes types can name an object
 func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message string) {
@@ -79,5 +79,5 @@ func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message 
 	(*recorder).Event(object, eventType, cut(reason, maxEventReason), cut(message, maxEventMessage))
 }
 
-// cut is a text as it is shown in at most so many bytes.
+// cut returns s truncated to limit bytes, with an ellipsis if it is longer.
 func cut(s string, limit int) string { return event.Truncate(s, limit, "…") }

@@ -6,7 +6,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// remembered is something about each object of a kind, until it is removed.
+// remembered has one value for each object of a kind, until it is removed.
 type remembered[T any] struct {
 	mu sync.Mutex
 	m  map[kube.Key]T

@@ -21,18 +21,18 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// SecretSource reads single Secrets. It cannot list, on purpose.
+// SecretSource reads single Secrets. It has no method to list them, on purpose.
 type SecretSource interface {
-	// Get reads a Secret: the newest state, or for the resource version "0" one that the API server has in memory.
+	// Get reads a Secret: the newest state, or for the resource version "0" a state that the API server has in memory.
 	Get(ctx context.Context, key kube.Key, resourceVersion string) (*corev1.Secret, error)
-	// Watch follows one Secret from after a resource version, or for "0" from a recent state, sent as an addition if it exists.
-	// It ends by itself after a time, and when ctx ends.
+	// Watch follows one Secret from after a resource version. For "0" it begins with a recent state, sent as an addition if the Secret
+	// exists. The watch ends after lasting, and when ctx ends.
 	Watch(ctx context.Context, key kube.Key, resourceVersion string, lasting time.Duration) (SecretWatch, error)
 }
 
-// SecretWatch tells what happens to one Secret.
+// SecretWatch reads the changes of one Secret.
 type SecretWatch interface {
-	// Next waits for what happens next. It returns io.EOF when the watch is over.
+	// Next waits for the next change. It returns io.EOF when the watch is over.
 	Next() (watch.Event, error)
 	// Stop ends the watch, and a Next that waits.
 	Stop()
@@ -43,14 +43,14 @@ type secretClient struct {
 	secrets rest.Interface
 }
 
-// errNoSecret stands for the error of a decoder, which may quote what it read.
+// errNoSecret replaces the error of a decoder, which may quote its input.
 var errNoSecret = errors.New("the API server's answer is no secret")
 
-// newSecretClient returns the Secrets of the API server that config names, without a rate limit: Options.SecretQPS is it.
+// newSecretClient returns the Secrets of the API server that config names, without a rate limit: Options.SecretQPS limits them.
 func newSecretClient(config *rest.Config) (secretClient, error) {
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS, unlimited.RateLimiter = -1, nil
-	// JSON has a decoder that needs no memory between two events.
+	// The decoder of JSON needs no memory between two events.
 	unlimited.ContentType, unlimited.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	core, err := kubernetes.NewForConfig(unlimited)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c secretClient) Get(ctx context.Context, key kube.Key, resourceVersion str
 	return object, nil
 }
 
-// Watch needs the verb watch alone: the selector by name makes it a request about one object.
+// Watch needs only the verb watch: the selector by name makes it a request about one object.
 func (c secretClient) Watch(ctx context.Context, key kube.Key, resourceVersion string, lasting time.Duration) (SecretWatch, error) {
 	life := int64(lasting / time.Second)
 	body, err := c.secrets.Get().Namespace(key.Namespace).Resource("secrets").VersionedParams(&metav1.ListOptions{
@@ -81,25 +81,25 @@ func (c secretClient) Watch(ctx context.Context, key kube.Key, resourceVersion s
 		AllowWatchBookmarks: true,
 		TimeoutSeconds:      &life,
 		Watch:               true,
-	}, scheme.ParameterCodec).MaxRetries(0).Stream(ctx) // secrets.away tries again
+	}, scheme.ParameterCodec).MaxRetries(0).Stream(ctx) // secrets.away retries
 	if err != nil {
 		return nil, err
 	}
 	return &secretStream{body: body}, nil
 }
 
-// secretStream is a watch of one Secret. There are thousands, which rest for minutes: so nothing is read ahead, no goroutine runs for
-// it, and between two events it has no buffer. client-go's watch costs 20 KiB more.
+// secretStream is a watch of one Secret. There are thousands of them, and each is idle for minutes. So it reads nothing ahead, needs no
+// goroutine, and has no buffer between two events. client-go's watch costs 20 KiB more.
 type secretStream struct {
 	body io.ReadCloser
-	// rest was read with the event before.
+	// rest has the bytes that were read beyond the last event.
 	rest []byte
 }
 
 // Next reads one event.
 func (s *secretStream) Next() (watch.Event, error) {
 	if len(s.rest) == 0 {
-		var first [1]byte // a buffer is made when there is something to read
+		var first [1]byte // allocates no buffer before an event arrives
 		if _, err := io.ReadFull(s.body, first[:]); err != nil {
 			return watch.Event{}, err
 		}

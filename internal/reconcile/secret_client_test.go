@@ -19,7 +19,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// secretServer answers as an API server that has one Secret; a watch gets the texts of told, one by one.
+// secretServer answers as an API server that has one Secret. A watch gets the texts of told, one by one.
 func secretServer(t *testing.T, asked func(*http.Request), told <-chan string) secretClient {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,7 @@ func secretJSON(name, token, version string) string {
 		name, version, base64.StdEncoding.EncodeToString([]byte(token)))
 }
 
-// Fails when a request reads more than the one Secret, or when the watch has no selector.
+// Fails when a request reads other Secrets than the named one, or when the watch has no selector.
 func TestSecretsAreAskedForByNameAndNeverListed(t *testing.T) {
 	var asked []string
 	told := make(chan string)
@@ -79,7 +79,8 @@ func TestSecretsAreAskedForByNameAndNeverListed(t *testing.T) {
 	}
 }
 
-// Fails when what came with the event before is lost, when an event has to come in one piece, or when what cannot be read is quoted.
+// Fails when bytes that were read with the event before are lost, when an event must arrive in one piece, or when an unreadable answer is
+// quoted.
 func TestAWatchOfASecretTellsEveryEventHoweverItIsCut(t *testing.T) {
 	event := func(kind, object string) string { return fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object) + "\n" }
 	added, modified := event("ADDED", secretJSON("hook", "one", "7")), event("MODIFIED", secretJSON("hook", "two", "8"))
@@ -120,7 +121,7 @@ func TestAWatchOfASecretTellsEveryEventHoweverItIsCut(t *testing.T) {
 	}
 }
 
-// Fails when Stop leaves a Next waiting.
+// Fails when a Next still waits after Stop.
 func TestStoppingAWatchOfASecretEndsIt(t *testing.T) {
 	told := make(chan string)
 	c := secretServer(t, func(*http.Request) {}, told)
@@ -140,7 +141,8 @@ func TestStoppingAWatchOfASecretEndsIt(t *testing.T) {
 	}
 }
 
-// Fails when a watch that the API server cannot begin yet waits by itself, up to half a minute, and not with all others for its return.
+// Fails when client-go delays a watch that the API server cannot begin yet, by up to half a minute, instead of returning it to wait with
+// all others.
 func TestAWatchOfASecretThatIsRefusedForNowEndsAtOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "30")

@@ -12,28 +12,28 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Bounds on what is kept of one key of a Secret, in bytes. Authorities may be a system's whole bundle.
+// Bounds on the kept value of one key of a Secret, in bytes. Certificate authorities may be a system's whole bundle.
 const (
 	maxSecretValue      = 32 << 10
 	maxAuthoritiesValue = 256 << 10
 )
 
-// want is a Secret that a user refers to, and the keys of it that are read.
+// want is a Secret that a user refers to, with the keys to read.
 type want struct {
 	name string
 	keys []string
-	// tls says that it may be a Secret of type kubernetes.io/tls: its keys are used for TLS alone, which sends neither of them.
+	// tls allows a Secret of type kubernetes.io/tls: the keys are used for TLS alone, which sends none of them.
 	tls bool
 }
 
-// secret is what a user gets of a Secret: the keys that it wants.
+// secret is one user's part of a Secret: the keys that it wants.
 type secret struct {
-	// found is whether the Secret exists.
+	// found reports whether the Secret exists.
 	found bool
-	// denied says, for its owner, why nothing of a Secret that exists may be used; tooLong that a key is over its bound.
+	// denied is the reason, for the owner, why an existing Secret may not be used. tooLong names a key over its bound.
 	denied, tooLong string
 	data            map[string]string
-	// version is the resource version at which this was read.
+	// version is the resource version of this state.
 	version string
 }
 
@@ -46,7 +46,7 @@ func (s secret) GoString() string { return s.String() }
 // LogValue is String.
 func (s secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// value returns what is stored under a key, empty when there is nothing. It is not a copy.
+// value returns the value of a key, "" if there is none.
 func (s secret) value(key string) string { return s.data[key] }
 
 // unfit returns the fault of an object whose spec names the Secret in a field, nil if the Secret can be used.
@@ -63,35 +63,35 @@ func (s secret) unfit(name, field string) *fault {
 	return nil
 }
 
-// secretContent is what is kept of a Secret, for all its users together.
+// secretContent is the kept part of a Secret, shared by all its users.
 type secretContent struct {
 	found bool
 	use   use
 	data  map[string]string
-	// long has the wanted keys whose values are over their bound, which are not kept.
+	// long has the wanted keys whose values exceed their bound. Those values are not kept.
 	long map[string]bool
 }
 
-// use says what a Secret may be used for.
+// use is the permitted use of a Secret.
 type use int
 
 const (
-	// useAny: the Secret is its owner's own.
+	// useAny: the Secret is its owner's own, for any use.
 	useAny use = iota
-	// useTLS: its keys are a certificate and what belongs to it.
+	// useTLS: its keys are a certificate with its key and authorities, for TLS only.
 	useTLS
-	// useReserved: it belongs to the cluster or to a program, not to those who make Providers.
+	// useReserved: it belongs to the cluster or to a program, not to the authors of Providers.
 	useReserved
-	// useUnlabelled: this installation wants a label, which it does not have.
+	// useUnlabelled: it lacks the label that this installation requires.
 	useUnlabelled
 )
 
-// reservedDomains are those of the types that Kubernetes, the projects around it and Helm give their own Secrets: tokens of service
-// accounts and of nodes that join, registry logins, kubeconfigs, the values of releases. The right to make a Provider in a namespace is
-// not the right to read these, so a Provider does not carry them out of the cluster, and a Receiver does not sign with them.
+// reservedDomains are those of the Secret types of Kubernetes, the projects around it and Helm: tokens of service accounts and of joining
+// nodes, registry logins, kubeconfigs, the values of releases. The right to make a Provider in a namespace does not include the right to
+// read these. So no Provider sends them out of the cluster, and no Receiver signs with them.
 var reservedDomains = []string{"kubernetes.io", "k8s.io", "x-k8s.io", "helm.sh"}
 
-// useOf decides what a Secret may be used for, from its type, which cannot be changed, and its label.
+// useOf returns the permitted use of a Secret, from its type, which is immutable, and its label.
 func useOf(object *corev1.Secret, labelled bool) use {
 	if labelled && object.Labels[v1.SecretLabel] != v1.SecretLabelValue {
 		return useUnlabelled
@@ -111,7 +111,7 @@ func useOf(object *corev1.Secret, labelled bool) use {
 	return useAny
 }
 
-// contentOf takes the wanted keys out of a Secret, and none if the Secret may not be used. What it returns does not keep object alive.
+// contentOf returns the wanted keys of a Secret, and none if the Secret may not be used. The result does not keep object alive.
 func contentOf(object *corev1.Secret, keys map[string]bool, labelled bool) secretContent {
 	c := secretContent{found: true, use: useOf(object, labelled)}
 	if c.use == useReserved || c.use == useUnlabelled {
@@ -147,7 +147,7 @@ func isTLSKey(key string) bool {
 	return key == "ca.crt" || key == corev1.TLSCertKey || key == corev1.TLSPrivateKeyKey
 }
 
-// same reports whether two contents agree in all but the values of keys that are not known.
+// same reports whether two contents agree, except in the values of keys that known has as false.
 func (c secretContent) same(other secretContent, known map[string]bool) bool {
 	if c.found != other.found || c.use != other.use {
 		return false
@@ -162,7 +162,7 @@ func (c secretContent) same(other secretContent, known map[string]bool) bool {
 	return true
 }
 
-// pick returns what one user gets.
+// pick returns one user's part of the content.
 func (c secretContent) pick(w want) secret {
 	s := secret{found: c.found}
 	switch {

@@ -29,7 +29,7 @@ func secretOf(t corev1.SecretType, name string, data ...string) *corev1.Secret {
 	return s
 }
 
-// selfSigned is a number of certificates, as long as they fit into a number of bytes, one at least, and the key of all in PEM.
+// selfSigned returns a key and certificates in PEM: as many as fit into a number of bytes, and at least one.
 func selfSigned(t *testing.T, fit int) (certs, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -56,8 +56,8 @@ func selfSigned(t *testing.T, fit int) (certs, key string) {
 	}
 }
 
-// E7: fails when a Provider or a Receiver gets the value of a Secret that belongs to the cluster: its maker need not be one who may
-// read it.
+// E7: fails when a Provider or a Receiver gets the value of a Secret that belongs to the cluster: its author may lack the right to read
+// it.
 func TestE7ASecretThatBelongsToTheClusterIsNotUsed(t *testing.T) {
 	for kind, denied := range map[corev1.SecretType]bool{
 		corev1.SecretTypeServiceAccountToken: true, corev1.SecretTypeDockerConfigJson: true, corev1.SecretTypeBasicAuth: true,
@@ -90,7 +90,7 @@ func TestE7ASecretThatBelongsToTheClusterIsNotUsed(t *testing.T) {
 						t.Error("its values are kept")
 					}
 				}
-				if denied { // the way out is to replace it
+				if denied { // the owner's remedy is to replace it
 					w.removeSecret("s")
 					w.applySecret(newSecret("s", "token", "mine", "address", "https://example.com"))
 					w.ready("Provider", "chat", "True Succeeded")
@@ -101,8 +101,8 @@ func TestE7ASecretThatBelongsToTheClusterIsNotUsed(t *testing.T) {
 	}
 }
 
-// A Secret of type kubernetes.io/tls is what Flux's documentation makes for certSecretRef. Fails when it is refused there, or when
-// more of it is used than the certificate, its key and the authority.
+// Flux's documentation makes a Secret of type kubernetes.io/tls for certSecretRef. Fails when it is refused there, or when other keys
+// than the certificate, its key and the authority are used.
 func TestASecretOfTypeTLSIsForTLSAlone(t *testing.T) {
 	cert, key := selfSigned(t, 0)
 	tls := secretOf(corev1.SecretTypeTLS, "tls", "ca.crt", cert, "tls.crt", cert, "tls.key", key, "token", "hush")
@@ -128,7 +128,7 @@ func TestASecretOfTypeTLSIsForTLSAlone(t *testing.T) {
 	})
 }
 
-// Fails when a Secret without the label is used where the installation requires it, or when adding and removing the label is not
+// Fails when a Secret without the label is used in an installation that requires it, or when adding and removing the label is not
 // noticed.
 func TestOnlyLabelledSecretsAreUsedWhereThatIsRequired(t *testing.T) {
 	labelled := func(token string) *corev1.Secret {
@@ -160,7 +160,7 @@ func TestOnlyLabelledSecretsAreUsedWhereThatIsRequired(t *testing.T) {
 	})
 }
 
-// Fails when a value over its bound is used or kept, or its owner is not told.
+// Fails when a value over its bound is used or kept, or when the condition does not report it.
 func TestAValueOverItsBoundIsRefused(t *testing.T) {
 	long := strings.Repeat("hush", maxSecretValue/4) + "!"
 	s := settings{
@@ -183,7 +183,7 @@ func TestAValueOverItsBoundIsRefused(t *testing.T) {
 	})
 }
 
-// T6: fails when each of the objects that name one large Secret has a copy of it.
+// T6: fails when each object that names a large Secret has a copy of it.
 func TestT6ALargeSecretIsKeptOnceForAllWhoNameIt(t *testing.T) {
 	const n = 300
 	certs, _ := selfSigned(t, maxAuthoritiesValue)
@@ -216,10 +216,10 @@ func TestT6ALargeSecretIsKeptOnceForAllWhoNameIt(t *testing.T) {
 	})
 }
 
-// Fails when the first user of a Secret that was missing is not told that another's read, for other keys, found it.
+// Fails when changed is not called for the first user of a missing Secret, after another's read, for other keys, found it.
 func TestAUserOfAMissingSecretIsToldWhenAnothersReadFindsIt(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
-		k.watches = rate.NewLimiter(0, 0) // no watch is there to tell
+		k.watches = rate.NewLimiter(0, 0) // so that no watch reports the change
 		k.holds(t, chatUser, want{name: "hook", keys: []string{"address"}}, false, nil)
 		k.vault.put(hookKey, map[string]string{"token": "one", "address": "x"})
 		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
@@ -229,7 +229,7 @@ func TestAUserOfAMissingSecretIsToldWhenAnothersReadFindsIt(t *testing.T) {
 	})
 }
 
-// Fails when a user is told of a change because another one wants more keys.
+// Fails when changed is called for a user because another one wants more keys.
 func TestThatAnotherWantsMoreKeysIsNoChange(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		k.vault.put(hookKey, map[string]string{"token": "one", "address": "x"})

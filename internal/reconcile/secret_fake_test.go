@@ -17,25 +17,25 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// vault is a SecretSource with the API server's semantics: one growing resource version, watches that start after a version and
-// replay what came since, and versions that are compacted away.
+// vault is a SecretSource with the API server's semantics: one growing resource version, watches that start after a version and replay
+// the later changes, and versions that are compacted away.
 type vault struct {
 	mu       sync.Mutex
 	version  int
 	secrets  map[kube.Key]*corev1.Secret
 	history  []watch.Event
-	oldest   int // versions before it are gone
+	oldest   int // versions before it are compacted away
 	watchers map[*watch.RaceFreeFakeWatcher]kube.Key
 	gets     []kube.Key
 	watches  int
-	// fail, if set, is what Get returns.
+	// fail, if set, returns the error of Get.
 	fail func(kube.Key) error
-	// away makes every Watch fail as it does while nobody listens; tried counts those.
+	// away makes every Watch fail as with no server at the address; tried counts those.
 	away  bool
 	tried int
-	// behind says that what is read from memory is from before all Secrets.
+	// behind makes a read from memory return no Secret.
 	behind bool
-	// hold, if set, is received from before Get returns what it read.
+	// hold, if set, delays the return of Get until a receive from it succeeds.
 	hold chan struct{}
 }
 
@@ -162,8 +162,7 @@ func (v *vault) tell(kind watch.EventType, s *corev1.Secret) {
 	}
 }
 
-// goAway ends all watches and answers no more; comeBack undoes that, as an API server that was started again: it knows nothing of what
-// was before.
+// goAway ends all watches and refuses new ones. comeBack undoes that, as for a restarted API server: it lacks all earlier changes.
 func (v *vault) goAway() {
 	v.cut(true)
 	v.mu.Lock()
@@ -178,7 +177,7 @@ func (v *vault) comeBack() {
 	v.away, v.tried, v.watches = false, 0, 0
 }
 
-// cut ends all watches, and forgets what was before now if compact.
+// cut ends all watches, and forgets all earlier changes if compact.
 func (v *vault) cut(compact bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -192,7 +191,7 @@ func (v *vault) cut(compact bool) {
 	}
 }
 
-// open counts the watches that nobody stopped.
+// open returns the number of watches that are not stopped.
 func (v *vault) open() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -211,7 +210,7 @@ func (v *vault) reads() int {
 	return len(v.gets)
 }
 
-// contentOfEvent says what a watch told.
+// contentOfEvent describes an event of a watch.
 func contentOfEvent(e watch.Event) string {
 	s, ok := e.Object.(*corev1.Secret)
 	if !ok {

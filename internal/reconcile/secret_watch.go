@@ -15,23 +15,25 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// The pause before a Secret whose watch ended is watched again grows from minWatchPause to maxWatchPause while its watches do not last.
+// Bounds on the delay before an ended watch is begun again. The delay grows from minWatchPause to maxWatchPause while the watches are
+// short.
 const (
 	minWatchPause = 500 * time.Millisecond
 	maxWatchPause = 30 * time.Second
 )
 
-// A watch is asked to end by itself after a time from this span, at random so that thousands do not end together.
+// A watch is requested for a random time from this span, so that thousands do not end together.
 const minWatchLife, maxWatchLife = 20 * time.Minute, 40 * time.Minute
 
-// watchBeginners is how many watches are begun at once. When the API server comes back, thousands of Secrets want theirs: this many
-// at a time ask for it, by namespaces in turns, so that neither it nor one namespace of many Secrets keeps the others waiting.
+// watchBeginners is the number of watches that are begun at once. When the API server returns after an outage, thousands of Secrets need
+// a watch. Namespaces take turns, so that a namespace of many Secrets does not delay the others, and the API server gets few requests at
+// a time.
 const watchBeginners = 16
 
-// startGrace is how long beginning to watch waits for a start, which needs the API server for itself.
+// startGrace is the longest delay of the first watches, so that a start has the API server for itself.
 const startGrace = 30 * time.Second
 
-// Run follows the Secrets that are held until ctx ends. Where there is a start to wait for, it first does.
+// Run watches the referenced Secrets until ctx ends. It begins when quiet closes, or after startGrace.
 func (s *secrets) Run(ctx context.Context) error {
 	if !kube.Await(ctx, s.quiet, startGrace) {
 		return nil
@@ -40,7 +42,7 @@ func (s *secrets) Run(ctx context.Context) error {
 	return untilDone(ctx, s.watching.Run(ctx))
 }
 
-// follow has an entry watched, once.
+// follow enqueues an entry to be watched, once.
 func (s *secrets) follow(e *secretEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +53,7 @@ func (s *secrets) follow(e *secretEntry) {
 	s.watching.Enqueue(e)
 }
 
-// beginWatch begins the watch of an entry. What fails is tried again when the entry is enqueued again, so that it returns no error.
+// beginWatch begins the watch of an entry. It always returns nil: after a failure it enqueues the entry again itself.
 func (s *secrets) beginWatch(ctx context.Context, e *secretEntry) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	if !s.owned(e, stop) {
@@ -82,8 +84,8 @@ func (s *secrets) beginWatch(ctx context.Context, e *secretEntry) error {
 	return nil
 }
 
-// notBegun has an entry wait whose watch could not begin: for the API server, as all others then do, or, if the answer was about this
-// Secret, for itself.
+// notBegun enqueues an entry whose watch failed to begin. If the API server is away, the entry waits for it together with all others. If
+// the answer was about this Secret, only this entry waits.
 func (s *secrets) notBegun(e *secretEntry, err error) {
 	s.log.Debug("watch of a secret did not begin, trying again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
 	if kube.IsAway(err) {
@@ -94,8 +96,8 @@ func (s *secrets) notBegun(e *secretEntry, err error) {
 	s.rewatch(e, err, 0)
 }
 
-// ended has an entry watched again whose watch is over. One that ended before its time broke, with the API server perhaps, which then
-// does not know what came before: so the next begins with the present state.
+// ended enqueues an entry whose watch is over. A watch that ended before its time was broken, perhaps by a restart of the API server,
+// which then lacks earlier changes. So the next one begins with the present state.
 func (s *secrets) ended(e *secretEntry, lasted, life time.Duration, err error) {
 	if lasted < life-time.Second {
 		s.resumeFrom(e, "")
@@ -106,11 +108,11 @@ func (s *secrets) ended(e *secretEntry, lasted, life time.Duration, err error) {
 	s.rewatch(e, err, lasted)
 }
 
-// rewatch enqueues an entry after its pause, which grows while its watches do not last.
+// rewatch enqueues an entry after its delay, which grows while its watches are short.
 func (s *secrets) rewatch(e *secretEntry, err error, lasted time.Duration) {
 	s.mu.Lock()
 	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
-		e.resume = "" // what happened since then is not to be had any more, so begin with the present state
+		e.resume = "" // later changes are no longer available, so begin with the present state
 	}
 	if lasted > maxWatchPause {
 		e.pause = 0
@@ -121,7 +123,7 @@ func (s *secrets) rewatch(e *secretEntry, err error, lasted time.Duration) {
 	s.watching.EnqueueAfter(e, pause/2+rand.N(pause))
 }
 
-// owned gives the entry what ends its watch, unless it was released.
+// owned stores the function that ends an entry's watch. It returns false if the entry was released.
 func (s *secrets) owned(e *secretEntry, stop context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,11 +134,11 @@ func (s *secrets) owned(e *secretEntry, stop context.CancelFunc) bool {
 	return true
 }
 
-// presentWithin is how soon a watch that begins with the present state tells it. A Secret that it tells nothing of for that long
-// does not exist any more, or not yet.
+// presentWithin is the time within which a watch that begins with the present state sends it. A Secret that is not sent by then probably
+// does not exist, so confirm reads it.
 const presentWithin = 5 * time.Second
 
-// consume keeps an entry up to date through one watch.
+// consume updates an entry from one watch until the watch is over.
 func (s *secrets) consume(ctx context.Context, e *secretEntry, w SecretWatch, missable bool) error {
 	defer w.Stop()
 	s.metrics.secretWatches.Inc()
@@ -162,8 +164,8 @@ func (s *secrets) consume(ctx context.Context, e *secretEntry, w SecretWatch, mi
 	}
 }
 
-// confirm reads an entry's Secret unless its watch sends it in time: a deletion before the watch began shows by nothing but the
-// silence. The watch ends when that fails. The caller calls answered when the watch sent something, and when it is over.
+// confirm reads an entry's Secret unless its watch sends it within presentWithin: a deletion before the watch began is not sent. If the
+// read fails, confirm stops the watch. The caller calls answered when the watch sent something, and when it is over.
 func (s *secrets) confirm(ctx context.Context, e *secretEntry, w SecretWatch) (answered func()) {
 	done := make(chan struct{})
 	timer := time.AfterFunc(presentWithin, func() {
@@ -180,7 +182,7 @@ func (s *secrets) confirm(ctx context.Context, e *secretEntry, w SecretWatch) (a
 	})
 }
 
-// resumption returns from where to watch, and whether a deletion before that could be missed.
+// resumption returns the version to watch from, and reports whether the watch could miss an earlier deletion.
 func (s *secrets) resumption(e *secretEntry) (from string, missable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +198,7 @@ func (s *secrets) resumeFrom(e *secretEntry, version string) {
 	e.resume = version
 }
 
-// take brings one event of the watch into the entry.
+// take stores one event of the watch in the entry.
 func (s *secrets) take(e *secretEntry, sent watch.Event) error {
 	if sent.Type == watch.Error {
 		return apierrors.FromObject(sent.Object)
@@ -210,7 +212,7 @@ func (s *secrets) take(e *secretEntry, sent watch.Event) error {
 		return nil
 	}
 	if object.Namespace != e.key.Namespace || object.Name != e.key.Name {
-		return nil // a server that does not know the selector; nothing of it is kept
+		return nil // from a server that ignores the selector; it is dropped
 	}
 	if sent.Type == watch.Deleted {
 		s.deleted(e, object.ResourceVersion)
@@ -221,14 +223,14 @@ func (s *secrets) take(e *secretEntry, sent watch.Event) error {
 	return nil
 }
 
-// count counts that the watch sent a change, so that a read that began before does not undo it.
+// count counts a change sent by the watch, so that a read that began before does not overwrite it.
 func (s *secrets) count(e *secretEntry) {
 	s.mu.Lock()
 	e.changes++
 	s.mu.Unlock()
 }
 
-// deleted takes in that the Secret went away at a version.
+// deleted records that the Secret was deleted at a version.
 func (s *secrets) deleted(e *secretEntry, version string) {
 	s.mu.Lock()
 	if e.released || kube.Older(version, e.version) {

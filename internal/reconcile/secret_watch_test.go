@@ -14,7 +14,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// holdMany has a number of Secrets held by as many Receivers, ten to a namespace, and watched.
+// holdMany makes n Secrets, ten to a namespace, each referenced by one Receiver, and watched.
 func (k *keeper) holdMany(t *testing.T, n int) (keys []kube.Key) {
 	t.Helper()
 	for i := range n {
@@ -27,12 +27,12 @@ func (k *keeper) holdMany(t *testing.T, n int) (keys []kube.Key) {
 	return keys
 }
 
-// Fails when each of thousands of watches finds out for itself that the API server is away, when one begins anew more than once after
-// its return, or when a Secret that was rotated meanwhile is not served within ten seconds.
+// Fails when each of thousands of watches separately detects that the API server is away, or when one begins more than once after its
+// return. Fails when a Secret that was rotated meanwhile is not served within ten seconds.
 func TestAfterAnOutageEverySecretIsWatchedAgainOnce(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		const n = 5000
-		k.watches = rate.NewLimiter(500, 5000) // as Options.secretLimits makes it
+		k.watches = rate.NewLimiter(500, 5000) // as in Options.secretLimits
 		keys := k.holdMany(t, n)
 		k.vault.goAway()
 		k.vault.mu.Lock()
@@ -59,7 +59,7 @@ func TestAfterAnOutageEverySecretIsWatchedAgainOnce(t *testing.T) {
 	})
 }
 
-// T6: fails when a namespace of many Secrets has another wait for all of its watches.
+// T6: fails when a namespace waits for all watches of another namespace with many Secrets.
 func TestT6NamespacesTakeTurnsInBeingWatched(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		k.watches = rate.NewLimiter(10, 1)
@@ -75,7 +75,7 @@ func TestT6NamespacesTakeTurnsInBeingWatched(t *testing.T) {
 	})
 }
 
-// Fails when watches are begun while a start still needs the API server, or never because it takes for ever.
+// Fails when watches begin while a start still needs the API server, or never begin because the start does not end.
 func TestNoSecretIsWatchedBeforeTheStartIsOver(t *testing.T) {
 	for name, ends := range map[string]bool{"a start that ends": true, "a start that does not": false} {
 		t.Run(name, func(t *testing.T) {

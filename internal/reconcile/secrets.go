@@ -20,7 +20,7 @@ import (
 // readTimeout bounds one read of a Secret.
 const readTimeout = 10 * time.Second
 
-// secretUser is an object that refers to Secrets. They are of its own namespace by construction.
+// secretUser is an object that refers to Secrets. They are in its own namespace by construction.
 type secretUser struct {
 	kind string
 	key  kube.Key
@@ -29,20 +29,20 @@ type secretUser struct {
 // secretsOptions configure secrets; all are required.
 type secretsOptions struct {
 	source SecretSource
-	// reads and watches are the budgets of Get and of Watch requests. Two of them, because a start reads all Secrets in a hurry
-	// and has time to begin watching.
+	// reads and watches limit the Get and the Watch requests. They are separate, because a start reads all Secrets in a hurry and has time
+	// to begin watching.
 	reads, watches *rate.Limiter
 	// changed is called with each user of a Secret whose values changed after they were read.
 	changed func(secretUser)
-	// labelled says that only Secrets with the label v1.SecretLabel are used.
+	// labelled restricts the used Secrets to those with the label v1.SecretLabel.
 	labelled bool
-	// started closes when the start is over, and quiet when the reads that follow it and are more urgent than watches are over.
+	// started closes when the start is over. quiet closes when the reads that follow it, which are more urgent than watches, are over.
 	started, quiet <-chan struct{}
 	metrics        *metrics
 	log            *slog.Logger
 }
 
-// secrets holds the Secrets that are referred to, and follows each until nobody refers to it any more.
+// secrets keeps the referenced Secrets, and watches each until its last reference ends.
 type secrets struct {
 	secretsOptions
 	// away is set while the API server does not answer.
@@ -51,34 +51,34 @@ type secrets struct {
 	mu      sync.Mutex
 	entries map[kube.Key]*secretEntry
 	held    map[secretUser][]kube.Key
-	// watching begins the watches of entries, and streams are those that were begun.
+	// watching begins the watches of entries. streams counts the running ones.
 	watching *kube.Controller[*secretEntry]
 	streams  sync.WaitGroup
 }
 
-// secretEntry is one Secret. secrets.mu guards its fields but reads.
+// secretEntry is one Secret. secrets.mu protects its fields except reads.
 type secretEntry struct {
 	key kube.Key
-	// reads has users that come together read the Secret once.
+	// reads coalesces concurrent reads of the Secret.
 	reads singleflight.Group
 
 	users map[secretUser]struct{}
-	// keys are those that users want, each with whether the content tells its state, and loaded is whether it does so for all.
+	// keys are those that users want, each true if the content has its state. loaded reports that all are true.
 	keys   map[string]bool
 	loaded bool
-	// known is whether the content was ever read or watched.
+	// known reports whether the content was ever read or watched.
 	known bool
 	secretContent
-	// version is the newest resource version of the Secret that was seen, empty when none was.
+	// version is the newest seen resource version of the Secret, empty for none.
 	version string
-	// resume is from where a watch may go on: the last version that a watch sent. The version that a read gave will not do: it is
-	// the Secret's own, which is as old as the Secret, and the API server goes back minutes only.
+	// resume is the version to resume a watch from: the last version that a watch sent. The version of a read is unsuitable: it is the
+	// Secret's own, which is as old as the Secret, and the API server keeps changes for minutes only.
 	resume string
-	// changes counts what the watch sent, to see that a read was overtaken.
+	// changes counts the changes sent by the watch, to detect one during a read.
 	changes  uint64
 	queued   bool
 	released bool
-	// pause is how long the next watch waits.
+	// pause is the delay of the next watch.
 	pause time.Duration
 	stop  context.CancelFunc
 }
@@ -97,8 +97,8 @@ func newSecrets(o secretsOptions) *secrets {
 	return s
 }
 
-// Hold makes wants all that the user refers to, and returns their present state in the same order. A Secret that is not known yet
-// is read; its absence is a state and no error.
+// Hold makes wants the complete set of the user's references, and returns their present state in the same order. It reads a Secret that
+// is not known yet. A missing Secret is a state and no error.
 func (s *secrets) Hold(ctx context.Context, user secretUser, wants ...want) ([]secret, error) {
 	entries := s.refer(user, wants)
 	for _, e := range entries {
@@ -116,8 +116,8 @@ func (s *secrets) Hold(ctx context.Context, user secretUser, wants ...want) ([]s
 	return states, nil
 }
 
-// Expect says during a start what the user is going to hold, so that a Secret which several name for different keys is read once, for
-// all of them. Whoever calls it sees to it that Hold or Release follows.
+// Expect announces during a start the references that the user will Hold, so that a Secret that several users name for different keys is
+// read once. After the start it does nothing. The caller must call Hold or Release later.
 func (s *secrets) Expect(user secretUser, wants ...want) {
 	select {
 	case <-s.started:
@@ -126,10 +126,10 @@ func (s *secrets) Expect(user secretUser, wants ...want) {
 	}
 }
 
-// Release ends all that the user refers to.
+// Release ends all references of the user.
 func (s *secrets) Release(user secretUser) { s.refer(user, nil) }
 
-// Refresh reads again what the user refers to, for the case that a watch misses something. Changes are followed as always.
+// Refresh reads the user's Secrets again, in case a watch missed a change. Changes are reported as always.
 func (s *secrets) Refresh(ctx context.Context, user secretUser) error {
 	s.mu.Lock()
 	var entries []*secretEntry
@@ -145,7 +145,7 @@ func (s *secrets) Refresh(ctx context.Context, user secretUser) error {
 	return nil
 }
 
-// refer sets what the user refers to and returns the entries of wants.
+// refer sets the user's references and returns the entries of wants.
 func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,9 +203,9 @@ func (s *secrets) drop(e *secretEntry, user secretUser) {
 	}
 }
 
-// load reads an entry unless all is known that its users want of it.
+// load reads an entry unless the state of all wanted keys is known.
 func (s *secrets) load(ctx context.Context, e *secretEntry) error {
-	// A read that was under way already may not have what this user wants: then one more does.
+	// A read already in progress may lack this user's keys: then a second read gets them.
 	for range 2 {
 		s.mu.Lock()
 		loaded := e.loaded
@@ -220,7 +220,7 @@ func (s *secrets) load(ctx context.Context, e *secretEntry) error {
 	return nil
 }
 
-// read asks the API server for an entry's Secret. Once that worked, the entry is followed.
+// read reads an entry's Secret from the API server. After a success it enqueues the watch.
 func (s *secrets) read(ctx context.Context, e *secretEntry) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -230,20 +230,20 @@ func (s *secrets) read(ctx context.Context, e *secretEntry) error {
 	s.mu.Lock()
 	changes, version := e.changes, ""
 	if !e.known {
-		// The first read asks no etcd, as informers do: the watch that follows brings a newer state. A later read asks for the newest,
-		// because a watch tells nothing twice.
+		// The first read is served from the API server's memory, as for informers: the watch that follows sends a newer state. A later read
+		// asks for the newest state, because a watch sends nothing twice.
 		version = "0"
 	}
 	s.mu.Unlock()
 	object, err := s.source.Get(ctx, e.key, version)
 	if apierrors.IsNotFound(err) && version != "" {
-		object, err = s.source.Get(ctx, e.key, "") // the API server's memory may not have it yet
+		object, err = s.source.Get(ctx, e.key, "") // the API server's memory may lack a new Secret
 	}
 	switch {
 	case apierrors.IsNotFound(err):
 		s.missing(e, changes)
 	case apierrors.IsForbidden(err) || apierrors.IsInternalError(err):
-		// An answer about this Secret: the others need not wait for it to become another.
+		// The answer is about this Secret, so the others need not wait for a better one.
 		return kube.Isolated(fmt.Errorf("read secret %s: %w", e.key, err))
 	case err != nil:
 		return fmt.Errorf("read secret %s: %w", e.key, err)
@@ -254,7 +254,7 @@ func (s *secrets) read(ctx context.Context, e *secretEntry) error {
 	return nil
 }
 
-// set takes in a Secret's state as read or as sent by the watch, unless a newer one is known.
+// set stores a Secret's state from a read or the watch, unless a newer one is known.
 func (s *secrets) set(e *secretEntry, object *corev1.Secret) {
 	s.mu.Lock()
 	if e.released || kube.Older(object.ResourceVersion, e.version) {
@@ -266,7 +266,7 @@ func (s *secrets) set(e *secretEntry, object *corev1.Secret) {
 	s.tell(users)
 }
 
-// missing takes in that a read, begun when the watch had sent so many changes, found no Secret.
+// missing records that a read found no Secret, unless the watch has sent more than changes since.
 func (s *secrets) missing(e *secretEntry, changes uint64) {
 	s.mu.Lock()
 	if e.released || e.changes != changes {
@@ -278,8 +278,8 @@ func (s *secrets) missing(e *secretEntry, changes uint64) {
 	s.tell(users)
 }
 
-// put changes the content and returns the users to tell, if it differs in what was known before. That users want more keys than
-// were known is no difference.
+// put replaces the content and returns the users to inform, nil if the known content is unchanged. Keys that were not known before make
+// no difference.
 func (e *secretEntry) put(now secretContent, version string) []secretUser {
 	differs := e.known && !e.same(now, e.keys)
 	e.secretContent, e.version, e.known, e.loaded = now, version, true, true

@@ -20,13 +20,13 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// pass lets time pass in a synctest bubble, until all that it set off has settled.
+// pass advances the time of a synctest bubble, then waits until all goroutines are blocked.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// over is a start that is over.
+// over returns a closed channel, for a start that is over.
 func over() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -81,7 +81,7 @@ var (
 	token    = want{name: "hook", keys: []string{"token"}}
 )
 
-// holds says what Hold gives for one want.
+// holds checks the result of Hold for one want.
 func (k *keeper) holds(t *testing.T, u secretUser, w want, found bool, data map[string]string) {
 	t.Helper()
 	states, err := k.Hold(t.Context(), u, w)
@@ -130,7 +130,7 @@ func TestASecretIsReadOnceAndItsChangesAreTold(t *testing.T) {
 	})
 }
 
-// Fails when a Secret that is missing is not followed, or is followed from a version instead of from its present state.
+// Fails when a missing Secret is not watched, or is watched from a version instead of from its present state.
 func TestASecretThatIsMadeLaterIsNoticed(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		k.holds(t, appUser, token, false, nil)
@@ -143,14 +143,14 @@ func TestASecretThatIsMadeLaterIsNoticed(t *testing.T) {
 	})
 }
 
-// Fails when the watch is not begun again, when it goes on from the version of a read instead of one that a watch told, or when the
-// present state is not told again after a version was too old.
+// Fails when the watch is not begun again, or when it resumes from the version of a read instead of a watch. Fails when the present state
+// is not sent again after a version was too old.
 func TestABrokenWatchMissesNothing(t *testing.T) {
 	for name, compact := range map[string]bool{"that goes on from its version": false, "whose version is gone": true} {
 		t.Run(name, func(t *testing.T) {
 			withSecrets(t, func(t *testing.T, k *keeper) {
 				k.vault.put(hookKey, map[string]string{"token": "one"})
-				k.vault.cut(compact) // the Secret is older than what can be watched from
+				k.vault.cut(compact) // now the Secret is older than the oldest version to watch from
 				k.holds(t, appUser, token, true, map[string]string{"token": "one"})
 				pass(time.Second)
 				k.vault.cut(false)
@@ -180,7 +180,7 @@ func TestABrokenWatchMissesNothing(t *testing.T) {
 	}
 }
 
-// Fails when a watch that ends at once is begun again without a growing pause.
+// Fails when a watch that ends at once is begun again without a growing delay.
 func TestAWatchThatKeepsBreakingIsPacedOut(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		k.vault.put(hookKey, map[string]string{"token": "one"})
@@ -195,7 +195,7 @@ func TestAWatchThatKeepsBreakingIsPacedOut(t *testing.T) {
 	})
 }
 
-// Fails when a reference is not counted per user, or the watch of a Secret without users goes on.
+// Fails when references are not counted per user, or when the watch of a Secret without users continues.
 func TestASecretIsLetGoWithItsLastUser(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		k.vault.put(hookKey, map[string]string{"token": "one"})
@@ -207,7 +207,7 @@ func TestASecretIsLetGoWithItsLastUser(t *testing.T) {
 		if n := k.vault.open(); n != 1 {
 			t.Errorf("watches with one user left: got %d, want 1", n)
 		}
-		k.holds(t, webUser, want{name: "another", keys: []string{"token"}}, false, nil) // its reference moved on
+		k.holds(t, webUser, want{name: "another", keys: []string{"token"}}, false, nil) // its reference has changed
 		pass(time.Second)
 		if _, kept := k.entries[hookKey]; kept || k.vault.open() != 1 || len(k.entries) != 1 {
 			t.Errorf("after the last user: kept %t, %d watches, %d entries", kept, k.vault.open(), len(k.entries))
@@ -237,7 +237,7 @@ func TestASecondUserWithOtherKeysHasItReadAgain(t *testing.T) {
 	})
 }
 
-// Fails when a read that took long undoes what the watch told meanwhile: the old token would be served until somebody looks again.
+// Fails when a slow read overwrites a change that the watch sent meanwhile: the old token would be served until the next read.
 func TestAReadThatWasOvertakenChangesNothing(t *testing.T) {
 	for name, state := range map[string]struct {
 		before, after map[string]string
@@ -294,7 +294,8 @@ func TestAnAnswerAboutOneSecretIsIsolated(t *testing.T) {
 	}
 }
 
-// The budget of reads, not that of status writes, decides how long a start takes: 2,000 Secrets at 500 a second and a burst of 1,000.
+// The rate limit of reads, not that of status writes, decides the duration of a start: 2,000 Secrets at 500 a second and a burst of
+// 1,000.
 func TestTwoThousandSecretsAreReadInSeconds(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		const n = 2000
@@ -325,8 +326,8 @@ func TestTwoThousandSecretsAreReadInSeconds(t *testing.T) {
 	})
 }
 
-// Fails when the first read believes the memory of an API server that is behind that there is no Secret: webhooks would be answered 404. And
-// when a Secret is read from that memory once a watch has told of it: nothing would tell of it again.
+// Fails when the first read trusts an API server whose memory is behind that there is no Secret: webhooks would be answered 404. Fails
+// when a Secret is read from that memory after a watch has sent it: nothing would correct it later.
 func TestAnAPIServerThatIsBehindTakesNoSecretAway(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		k.vault.put(hookKey, map[string]string{"token": "one"})
@@ -339,7 +340,7 @@ func TestAnAPIServerThatIsBehindTakesNoSecretAway(t *testing.T) {
 	})
 }
 
-// E7: fails when a value shows in a log line or an error made with %v.
+// E7: fails when a log line, or an error made with %v, has a value.
 func TestASecretDoesNotPrintItsValues(t *testing.T) {
 	s := secret{found: true, data: map[string]string{"token": "hush"}}
 	for _, printed := range []string{fmt.Sprint(s), fmt.Sprintf("%+v", s), fmt.Sprintf("%#v", s), s.LogValue().String()} {

@@ -15,15 +15,15 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Ledger is what the alert plane knows of Alerts and Providers at work, while this replica is the worker; alerts.Ledger is one.
+// Ledger has the health of Alerts and Providers at work, while this replica is the worker; alerts.Ledger is one.
 type Ledger interface {
-	// Get returns what was last told of an object.
+	// Get returns the last report on an object.
 	Get(kind, namespace, name string) alerts.Standing
-	// Follow calls changed for each object that has news, and all when there may be news of any, until ctx ends.
+	// Follow calls changed for each object with a new report, and all when any may have one, until ctx ends.
 	Follow(ctx context.Context, changed func(kind, namespace, name string), all func())
 }
 
-// follow has the statuses of Alerts and Providers written that have news, until ctx ends.
+// follow enqueues the statuses of Alerts and Providers with a new report, until ctx ends.
 func (r *Reconciler) follow(ctx context.Context) {
 	r.options.Ledger.Follow(ctx, func(kind, namespace, name string) {
 		k := kube.Key{Namespace: namespace, Name: name}
@@ -38,7 +38,7 @@ func (r *Reconciler) follow(ctx context.Context) {
 	})
 }
 
-// standing returns what is known of an object at work, empty but for the counts if it is known of an earlier object of the name.
+// standing returns the report on an object. Of a report on an earlier object of the same name it returns only the counts.
 func (r *Reconciler) standing(kind string, o metav1.Object) alerts.Standing {
 	s := r.options.Ledger.Get(kind, o.GetNamespace(), o.GetName())
 	if s.UID != string(o.GetUID()) {
@@ -47,7 +47,7 @@ func (r *Reconciler) standing(kind string, o metav1.Object) alerts.Standing {
 	return s
 }
 
-// standingReports are the conditions that come from an object's standing.
+// standingReports returns the conditions of an object's standing.
 func standingReports(kind string, s alerts.Standing) (reports []report) {
 	if s.Health.State != "" {
 		reports = append(reports, alertReport(kind, s.UID, s.Health))
@@ -58,8 +58,8 @@ func standingReports(kind string, s alerts.Standing) (reports []report) {
 	return reports
 }
 
-// showDeliveries puts what became of an object's deliveries into its status. What is not known changes nothing: of what other workers did
-// the status itself is the record.
+// showDeliveries merges the outcome of an object's deliveries into its status. Unknown values leave the status unchanged: it is the only
+// record of other workers' deliveries.
 func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
 	if s.Counted {
 		shown.Pending, shown.Dead = int64(s.Pending), int64(s.Dead)
@@ -94,12 +94,12 @@ func outcomeShown(o alerts.Outcome, failure string) *v1beta3.DeliveryOutcome {
 	}
 }
 
-// deliveriesShown reports whether a status has anything of that.
+// deliveriesShown reports whether any field of d is set.
 func deliveriesShown(d *v1beta3.DeliveryStatus) bool {
 	return !equality.Semantic.DeepEqual(*d, v1beta3.DeliveryStatus{})
 }
 
-// detailProvider writes what only a Provider shows. It comes after what tells whether it is delivered to.
+// detailProvider writes the fields that only a Provider has. It reads the condition Delivering, so it runs after that is written.
 func detailProvider(p *v1beta3.Provider, s alerts.Standing) {
 	if s.Counted {
 		p.Status.Waiting = 0
@@ -111,14 +111,14 @@ func detailProvider(p *v1beta3.Provider, s alerts.Standing) {
 	p.Status.Problem = problemOf(p)
 }
 
-// detailAlert writes what only an Alert shows.
+// detailAlert writes the fields that only an Alert has.
 func detailAlert(a *v1beta3.Alert, s alerts.Standing) {
 	inSteps(&a.Status.LastMatched, s.Matched)
 	a.Status.LastSent = lastOf(a.Status.LastSent, s)
 	a.Status.Problem = problemOf(a)
 }
 
-// lastOf is when the last delivery was accepted, that of other workers included.
+// lastOf returns the time of the last accepted delivery, the later of shown and this worker's.
 func lastOf(shown *metav1.Time, s alerts.Standing) *metav1.Time {
 	if s.LastDelivery.Time.IsZero() {
 		return shown
@@ -127,13 +127,13 @@ func lastOf(shown *metav1.Time, s alerts.Standing) *metav1.Time {
 	return latest(shown, &at)
 }
 
-// lossesShown is how long after the last of them losses are shown that another worker told.
+// lossesShown is how long another worker's losses stay in the status, from the last loss.
 const lossesShown = time.Hour
 
-// lookForLosses is the least pause before it is looked at again whether they are to be taken back.
+// lookForLosses is the least delay before the status is checked again for ended losses.
 const lookForLosses = time.Minute
 
-// endLosses takes back that deliveries were given up, if another worker showed that and an hour has passed. This worker ends what it shows.
+// endLosses ends the condition DeliveriesLost of another worker after lossesShown. This worker's own is ended by its report.
 func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s alerts.Standing) {
 	if s.Loss.At.IsZero() && meta.IsStatusConditionTrue(*conditions, DeliveriesLostCondition) && lossesEnd(conditions, d) <= 0 {
 		c := lossReport("", alerts.Loss{}).condition
@@ -142,7 +142,7 @@ func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s aler
 	}
 }
 
-// lossesEnd is how soon losses are to be taken back, lossesShown if none are shown.
+// lossesEnd returns the time until the condition DeliveriesLost is to end, lossesShown if it is not shown.
 func lossesEnd(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus) time.Duration {
 	c := meta.FindStatusCondition(*conditions, DeliveriesLostCondition)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -155,8 +155,8 @@ func lossesEnd(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus) time.D
 	return time.Until(last.Add(lossesShown))
 }
 
-// feedKinds are the kinds under which the feed has reports, and of which kind the objects are that they are about. Reports on Alerts and
-// Providers at work, which earlier releases put there as well, are removed.
+// feedKinds maps the kinds of the feed's keys to the kinds of their objects. Other keys, such as earlier releases' reports on Alerts and
+// Providers at work, are removed.
 var feedKinds = map[string]string{
 	v1.ReceiverKind: v1.ReceiverKind, loopKind: v1.ReceiverKind,
 	alertAsked: v1beta3.AlertKind, providerAsked: v1beta3.ProviderKind,

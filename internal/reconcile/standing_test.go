@@ -16,19 +16,19 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// shown returns what a live Provider shows of its deliveries.
+// shown returns the delivery status of a live Provider.
 func (w *world) shown() v1beta3.DeliveryStatus {
 	w.t.Helper()
 	return w.live("Provider", "chat").(*v1beta3.Provider).Status.DeliveryStatus
 }
 
-// since has the worker count from a time.
+// since sets the time from which the worker counts.
 func since(at time.Time) func(*alerts.Standing) { return func(s *alerts.Standing) { s.Since = at } }
 
 func dead(n int) func(*alerts.Standing) { return func(s *alerts.Standing) { s.Dead = n } }
 
-// Fails when a count or an outcome is not shown, when the oldest outcome is shown first, or when more than ten are; and when an object
-// without news is written again.
+// Fails when a count or an outcome is not shown, when the oldest outcome is shown first, or when more than ten are shown. Fails when an
+// unchanged object is written again.
 func TestAStatusShowsWhatBecameOfItsDeliveries(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		began := time.Now().Truncate(time.Second)
@@ -71,8 +71,8 @@ func TestAStatusShowsWhatBecameOfItsDeliveries(t *testing.T) {
 	})
 }
 
-// Fails when a new worker takes away what it knows nothing of, counts on from what another worker counted, or leaves counts that it
-// knows to be others.
+// Fails when a new worker removes values that it does not know, continues another worker's counts, or leaves counts that it knows to be
+// wrong.
 func TestAStatusIsRightAfterATakeover(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		first := time.Now().Truncate(time.Second)
@@ -82,7 +82,7 @@ func TestAStatusIsRightAfterATakeover(t *testing.T) {
 		}
 		w.tell("Provider", "chat", old)
 		before := w.shown()
-		w.tell("Provider", "chat", alerts.Standing{}) // of a new worker that knows nothing yet
+		w.tell("Provider", "chat", alerts.Standing{}) // of a new worker without data
 		if diff := cmp.Diff(before, w.shown()); diff != "" {
 			t.Errorf("changed by one that knows nothing: %s", diff)
 		}
@@ -103,7 +103,7 @@ func TestAStatusIsRightAfterATakeover(t *testing.T) {
 	})
 }
 
-// slowClient takes its time to write a status.
+// slowClient delays each write of a status.
 type slowClient struct {
 	kube.Client[*v1beta3.Provider, *v1beta3.ProviderList]
 	takes time.Duration
@@ -114,7 +114,7 @@ func (c slowClient) UpdateStatus(ctx context.Context, p *v1beta3.Provider, o met
 	return c.Client.UpdateStatus(ctx, p, o)
 }
 
-// A namespace has news of very many objects, and each write takes its time. Fails when the namespaces do not take turns.
+// A namespace has reports on very many objects, and each write takes its time. Fails when the namespaces do not take turns.
 func TestT6AFloodOfOutcomesDoesNotHoldUpOthersStatuses(t *testing.T) {
 	const flood, write = 1000, 50 * time.Millisecond
 	s := oneOfEach()
@@ -128,7 +128,7 @@ func TestT6AFloodOfOutcomesDoesNotHoldUpOthersStatuses(t *testing.T) {
 		}
 	}
 	play(t, s, func(w *world) {
-		pass(time.Minute) // the statuses of the start
+		pass(time.Minute) // until the statuses of the start are written
 		for i := range flood {
 			name := fmt.Sprint("p", i)
 			w.ledger.set("Provider", "flood", name, alerts.Standing{UID: "uid-" + name, Counted: true, Pending: 1})
@@ -145,8 +145,8 @@ func TestT6AFloodOfOutcomesDoesNotHoldUpOthersStatuses(t *testing.T) {
 	})
 }
 
-// On the definitions of an earlier release, which lack what became of deliveries. Fails when each look is a write that changes nothing,
-// or when the fields that they have are not written.
+// On the definitions of an earlier release, which lack the delivery status. Fails when each reconcile is a write that changes nothing, or
+// when the fields that they have are not written.
 func TestWhatTheDefinitionsLackDoesNotKeepTheRestFromBeingWritten(t *testing.T) {
 	s := oneOfEach()
 	s.prepare = func(w *world) {
@@ -174,7 +174,7 @@ func TestWhatTheDefinitionsLackDoesNotKeepTheRestFromBeingWritten(t *testing.T) 
 	})
 }
 
-// Fails when losses that another worker showed stay for ever, or end before an hour is over.
+// Fails when losses that another worker showed stay for ever, or end within an hour.
 func TestLossesThatAnotherWorkerShowedEndAfterAnHour(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		at := time.Now().Truncate(time.Second)

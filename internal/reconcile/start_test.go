@@ -16,12 +16,12 @@ import (
 	"notifier/api/v1beta3"
 )
 
-// No 404 window: fails when the table is complete before the last Receiver is in it.
+// Fails when the table is complete before the last Receiver is in it: unknown paths would be answered 404 too early.
 func TestTheTableIsCompleteOnlyWithEveryReceiverInIt(t *testing.T) {
 	const n = 500
 	s := settings{}
 	for i := range n {
-		namespace := fmt.Sprintf("team-%d", i%10) // client-go's fake tells a watch of all Secrets of the namespace, at most 100
+		namespace := fmt.Sprintf("team-%d", i%10) // client-go's fake sends a watch all Secrets of the namespace, at most 100
 		s.objects = append(s.objects, newReceiver(fmt.Sprintf("r%d", i), func(r *v1.Receiver) {
 			r.Namespace, r.Spec.SecretRef.Name = namespace, fmt.Sprintf("s%d", i)
 		}))
@@ -84,7 +84,7 @@ func TestOneBrokenSecretDoesNotKeepTheProcessFromStarting(t *testing.T) {
 	})
 }
 
-// Fails when a read that failed takes away what is served: the API server being away says nothing about the Secret.
+// Fails when a failed read removes the served hooks: an outage of the API server is unrelated to the Secret.
 func TestWhatIsServedStaysWhileTheAPIServerIsAway(t *testing.T) {
 	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 	play(t, s, func(w *world) {

@@ -30,7 +30,7 @@ type subject interface {
 	Problem() *string
 }
 
-// statusOptions configure a statusController; those of the kind itself may be nil.
+// statusOptions configure a statusController. The functions that differ between kinds may be nil.
 type statusOptions[T subject, L runtime.Object] struct {
 	kind     string
 	resource kube.Resource[T, L]
@@ -39,40 +39,40 @@ type statusOptions[T subject, L runtime.Object] struct {
 	health   *healthTable
 	leading  *atomic.Bool
 	events   EventRecorder
-	// outcome is the condition that a verdict becomes: Ready or, for a kind whose Ready only says that an object was accepted, Serving.
+	// outcome is the condition of the verdict: Ready, or Serving for a kind whose Ready only reports that an object was accepted.
 	outcome string
-	// refine adds to a verdict what only the moment of writing knows.
+	// refine completes a verdict with facts that are read at the time of writing.
 	refine func(T, verdict) verdict
 	// show writes the parts of the status that only this kind has.
 	show func(T, verdict)
-	// again, unless nil, is how soon an object is to be looked at again.
+	// again returns the delay until an object is enqueued again; nil for never.
 	again func(T) time.Duration
-	// details are the parts of the status that another definition of the kind may lack, Flux's own or that of an earlier release.
+	// details are the parts of the status that another definition of the kind may lack, such as Flux's own or an earlier release's.
 	details []detail[T]
 	// wrote is called with each object whose status was written.
 	wrote func(T)
 }
 
-// statusDelay lets the cache catch up with our own last write, which would end in a conflict otherwise.
+// statusDelay gives the cache time to receive our own last write. Without it the next write would end in a conflict.
 const statusDelay = 100 * time.Millisecond
 
-// statusController tells the owners of one kind's objects how they fare, while this replica leads.
+// statusController writes the status of one kind's objects and records Events about them, while this replica leads.
 type statusController[T subject, L runtime.Object] struct {
 	statusOptions[T, L]
 	writer *kube.StatusWriter[T, L]
 	queue  *kube.Controller[kube.Key]
-	// pruned says, for each of the details, that the kind's definition lacks it.
+	// pruned reports for each of the details whether the kind's definition lacks it.
 	pruned []pruned
 
 	mu sync.Mutex
-	// recorded holds the hashes of the verdicts that were recorded by an Event in this leadership, so that none is recorded twice: neither
-	// when the cache is behind our own write, nor when the kind has no status to compare with. It has no more entries than there are objects.
+	// recorded has the hashes of the verdicts that an Event recorded in this term, so that none is recorded twice. That could happen when
+	// the cache is behind our own write, or when the kind has no status to compare with. It has at most one entry for each object.
 	recorded map[kube.Key]uint64
 	seed     maphash.Seed
-	// conditions are those of this leadership, where the kind has no status to compare with.
+	// conditions are those of this term, used if the kind has no status to compare with.
 	conditions map[kube.Key][]metav1.Condition
-	// found are the objects that were there when this leadership began and were not looked at since. That all is well with one is no
-	// news, though its status does not say so yet: thousands would get an Event when the program is installed.
+	// found are the objects that existed when this term began and have not been reconciled since. A first good verdict on one causes no
+	// Event: else an installation would cause thousands.
 	found map[kube.Key]struct{}
 }
 
@@ -89,10 +89,10 @@ func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], que
 	return s
 }
 
-// reconcile brings the status of one object up to date.
+// reconcile writes the status of one object if it changed, or removes Flux's finalizer from an object that is being deleted.
 func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) error {
 	if !s.leading.Load() {
-		return nil // whoever leads next enqueues all
+		return nil // the next leader enqueues all
 	}
 	object, ok := s.objects.Get(k)
 	if !ok {
@@ -104,7 +104,7 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	}
 	v, ok := s.verdicts.get(k)
 	if !ok || v.uid != object.GetUID() || v.generation != object.GetGeneration() {
-		return nil // compiling comes first and enqueues again
+		return nil // the object is compiled first, which enqueues it again
 	}
 	if s.refine != nil {
 		v = s.refine(object, v)
@@ -119,7 +119,7 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	}
 	if s.again != nil {
 		after := s.again(written)
-		s.queue.EnqueueAfter(k, after+rand.N(after/10)) // spread a little, for those that were made together
+		s.queue.EnqueueAfter(k, after+rand.N(after/10)) // the jitter separates objects that were made together
 	}
 	now := *written.Conditions()
 	switch {
@@ -135,13 +135,13 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	return nil
 }
 
-// take reports whether an object was found by this leadership and is looked at for the first time.
+// take reports whether an object existed when this term began and is reconciled for the first time.
 func (s *statusController[T, L]) take(k kube.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, found := s.found[k]
 	if delete(s.found, k); len(s.found) == 0 {
-		s.found = nil // a map keeps the room of all that was in it
+		s.found = nil // a map keeps the memory of its deleted entries
 	}
 	return found
 }
@@ -165,8 +165,8 @@ func (s *statusController[T, L]) apply(o T, v verdict) {
 	}
 }
 
-// applyReady writes the conditions of a kind whose Ready tells the verdict, with what kstatus, and with it Flux's health checks,
-// need to tell "not yet" from "never".
+// applyReady writes the conditions of a kind whose Ready is the verdict. Reconciling and Stalled let kstatus, and with it Flux's health
+// checks, distinguish "not yet" from "never".
 func applyReady(conditions *[]metav1.Condition, v verdict) {
 	meta.SetStatusCondition(conditions, v.condition(v1.ReadyCondition, v.ready))
 	switch {
@@ -184,7 +184,7 @@ func applyReady(conditions *[]metav1.Condition, v verdict) {
 	}
 }
 
-// applyAccepted writes those of a kind that Flux takes for ready whatever it says: nothing but Serving tells what is wrong.
+// applyAccepted writes the conditions of a kind that Flux always regards as ready: only Serving reports faults.
 func applyAccepted(conditions *[]metav1.Condition, v verdict) {
 	meta.SetStatusCondition(conditions, v.condition(v1.ServingCondition, v.serving()))
 	accepted := v
@@ -196,7 +196,7 @@ func applyAccepted(conditions *[]metav1.Condition, v verdict) {
 	meta.RemoveStatusCondition(conditions, v1.StalledCondition)
 }
 
-// kept compares what status was sent to the API server and what it kept of it.
+// kept compares the sent status with the status that the API server kept.
 func (s *statusController[T, L]) kept(sent, kept T) {
 	for i, d := range s.details {
 		if d.shown(sent) && !d.shown(kept) {
@@ -208,7 +208,8 @@ func (s *statusController[T, L]) kept(sent, kept T) {
 	}
 }
 
-// isNews reports whether a verdict says anything else than the status that the object, found by this leadership or not, had before.
+// isNews reports whether a verdict differs from the object's former status. If there is none, a bad verdict always differs, and a good
+// one unless the object was found by this term.
 func (s *statusController[T, L]) isNews(before T, v verdict, found bool) bool {
 	shown := meta.FindStatusCondition(*before.Conditions(), s.outcome)
 	if shown == nil {
@@ -219,8 +220,8 @@ func (s *statusController[T, L]) isNews(before T, v verdict, found bool) bool {
 	return is != *shown
 }
 
-// record records an Event about a verdict. Of a kind without status it does not record that all is well from the start: every leadership
-// would tell it again about every object.
+// record records an Event about a verdict, unless it is the same as the last. Of a kind without status it does not record a first good
+// verdict: every term would repeat it for every object.
 func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	k := kube.KeyOf(o)
 	s.mu.Lock()
@@ -241,7 +242,7 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.eventMessage)
 }
 
-// unwritten keeps the conditions of an object that has no status to keep them, and returns those before.
+// unwritten stores the conditions of an object whose kind has no status, and returns the former ones.
 func (s *statusController[T, L]) unwritten(k kube.Key, now []metav1.Condition) (before []metav1.Condition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +250,7 @@ func (s *statusController[T, L]) unwritten(k kube.Key, now []metav1.Condition) (
 	return before
 }
 
-// warn tells what went wrong with an object at work by Events, once a change. It had conditions before and has others now.
+// warn records an Event for each problem that is new in the conditions now, compared with before.
 func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
 	for _, t := range troubles {
 		is := meta.FindStatusCondition(now, t.condition)
@@ -257,7 +258,7 @@ func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
 			continue
 		}
 		if t.condition == DeliveringCondition && meta.IsStatusConditionFalse(now, v1.ServingCondition) {
-			continue // it follows from what the verdict's Event says
+			continue // the verdict's Event explains it already
 		}
 		was := meta.FindStatusCondition(before, t.condition)
 		if was == nil || was.Status != is.Status || was.Message != is.Message && !recounted(was, is) {
@@ -266,7 +267,7 @@ func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
 	}
 }
 
-// recounted reports whether nothing but the number of objects that match has changed, which is no news.
+// recounted reports whether only the number of matching objects changed, which causes no Event.
 func recounted(was, is *metav1.Condition) bool {
 	return is.Type == MatchingCondition && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration
 }
@@ -279,8 +280,8 @@ func (s *statusController[T, L]) forget(k kube.Key) {
 	delete(s.found, k)
 }
 
-// begin begins a leadership, before anything is written. Another replica may have recorded Events since this one led, and the objects
-// that are there now were found.
+// begin begins a term, before any write. It forgets the recorded Events, since another replica may have recorded others since, and notes
+// the present objects as found.
 func (s *statusController[T, L]) begin() {
 	objects := s.objects.All()
 	s.mu.Lock()
@@ -293,14 +294,14 @@ func (s *statusController[T, L]) begin() {
 	}
 }
 
-// enqueueAll has all objects looked at, once this replica leads.
+// enqueueAll enqueues all objects. It is called when this replica begins to lead.
 func (s *statusController[T, L]) enqueueAll() {
 	for _, o := range s.objects.All() {
 		s.queue.Enqueue(kube.KeyOf(o))
 	}
 }
 
-// run works the queue until ctx ends.
+// run processes the queue until ctx ends.
 func (s *statusController[T, L]) run(ctx context.Context) error {
 	if err := s.queue.Run(ctx); err != nil {
 		return fmt.Errorf("status: %w", err)

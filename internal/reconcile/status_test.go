@@ -20,7 +20,7 @@ import (
 	"notifier/internal/alerts"
 )
 
-// writes counts the requests that change something, by verb and kind.
+// writes returns the number of requests that change something, by verb and kind.
 func (w *world) writes() map[string]int {
 	n := map[string]int{}
 	for _, a := range w.cluster.Actions() {
@@ -38,7 +38,7 @@ func oneOfEach() settings {
 	}
 }
 
-// Fails when a follower writes, or when a new leader does not look at the objects that are compiled already.
+// Fails when a follower writes, or when a new leader does not reconcile the objects that are compiled already.
 func TestOnlyTheLeaderWrites(t *testing.T) {
 	s := oneOfEach()
 	s.follower = true
@@ -70,7 +70,7 @@ func TestOnlyTheLeaderWrites(t *testing.T) {
 	})
 }
 
-// Fails when the write of a status sets off the next, or when a status is written before all is compiled and known.
+// Fails when the write of a status causes another, or when a status is written before all objects are compiled.
 func TestEachStatusIsWrittenOnce(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		pass(time.Hour)
@@ -97,8 +97,8 @@ func TestAConflictIsWrittenAgain(t *testing.T) {
 	play(t, s, func(w *world) { w.ready("Alert", "alert", "True Succeeded") })
 }
 
-// On Flux's own CRDs. Fails when the missing subresource is an error, when faults are told by no Event either, or when every start
-// tells that all is well.
+// On Flux's own CRDs. Fails when the missing subresource is an error, when faults cause no Event, or when every start records an Event
+// for each good object.
 func TestAKindWithoutStatusIsToldByEvents(t *testing.T) {
 	s := oneOfEach()
 	s.objects = append(s.objects, newProvider("bad", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
@@ -127,7 +127,7 @@ func TestAKindWithoutStatusIsToldByEvents(t *testing.T) {
 	})
 }
 
-// Fails when the finalizer is left, when another's is removed, or when an object without deletion is touched.
+// Fails when the finalizer stays, when another finalizer is removed, or when an object without deletion is changed.
 func TestAFinalizerThatFluxLeftBlocksNoDeletion(t *testing.T) {
 	now := metav1.Now()
 	leaving := newReceiver("leaving", func(r *v1.Receiver) {
@@ -173,13 +173,13 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 		return alerts.Loss{Count: count, At: at, Object: "kustomization/app.team-a", Reason: reason}
 	}
 	for name, tc := range map[string]struct {
-		// key and value are of the feed, standing is what is known of an Alert or a Provider.
+		// key and value are of the feed; standing is that of an Alert or a Provider.
 		key, value      string
 		standing        alerts.Standing
 		kind, object    string
 		condition, want string
 		says            string
-		// warns is the reason of the Warning that tells it.
+		// warns is the reason of the expected Warning.
 		warns string
 	}{
 		"a Provider that delivers": {
@@ -277,7 +277,7 @@ func TestWriteDeniedIsTakenBack(t *testing.T) {
 	})
 }
 
-// Fails when a new leader takes conditions away that it has not been told about yet.
+// Fails when a new leader removes conditions of which it has no report yet.
 func TestANewLeaderKeepsTheHealthThatIsShown(t *testing.T) {
 	s := oneOfEach()
 	s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) {
@@ -291,7 +291,7 @@ func TestANewLeaderKeepsTheHealthThatIsShown(t *testing.T) {
 	})
 }
 
-// Fails when a replica that leads again shows what the feed said when it led before: another led meanwhile.
+// Fails when a replica that leads again shows the feed's reports of its former term: another replica led meanwhile.
 func TestAFormerLeaderForgetsTheHealthThatItKnew(t *testing.T) {
 	s := oneOfEach()
 	s.follower = true
@@ -334,7 +334,7 @@ func TestAFormerLeaderForgetsTheHealthThatItKnew(t *testing.T) {
 	})
 }
 
-// Fails when what was deleted while the feed was not followed is kept.
+// Fails when keys that were deleted while the feed was broken are kept.
 func TestAFeedThatBrokeIsFollowedFromItsBeginning(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		w.feed.put("Loop/team-a/app", `{"uid":"uid-app"}`)
@@ -357,8 +357,8 @@ func TestAFeedThatBrokeIsFollowedFromItsBeginning(t *testing.T) {
 	})
 }
 
-// Fails when a start tells by an Event that all is well with an object that was there before, or when it does not tell a fault, or
-// what comes after.
+// Fails when a start records an Event for a good object that existed before. Fails when it records none for a fault, or for a later
+// change.
 func TestAStartTellsOnlyFaultsOfWhatItFinds(t *testing.T) {
 	s := settings{
 		objects: []runtime.Object{newReceiver("app"), newProvider("chat"), newAlert("all"), newReceiver("bad", func(r *v1.Receiver) {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// sweepEvery is how often reports are looked for that nobody will replace any more.
+	// sweepEvery is the interval between two searches for reports that are never replaced.
 	sweepEvery = 30 * time.Second
-	// maxSwept bounds how many of each sort one look removes.
+	// maxSwept bounds the removed reports of each sort in one search.
 	maxSwept = 300
 )
 
-// sweep removes from the feed, until ctx ends, the reports of replicas and about objects that are no more.
+// sweep removes from the feed, until ctx ends, the reports of ended replicas and about deleted objects.
 func (r *Reconciler) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -38,7 +38,7 @@ func (r *Reconciler) sweep(ctx context.Context) {
 	}
 }
 
-// exists reports whether there is the object that a report of a kind is about.
+// exists reports whether the object of a report exists.
 func (r *Reconciler) exists(kind string, k kube.Key) (ok bool) {
 	switch feedKinds[kind] {
 	case v1.ReceiverKind:
@@ -51,9 +51,8 @@ func (r *Reconciler) exists(kind string, k kube.Key) (ok bool) {
 	return ok
 }
 
-// stale returns the keys of reports on objects that do not exist, and did not when it was last called: this replica may learn of an
-// object later than of a report on it. Who reported hears of an object with its next webhook or event, and one that is deleted gets
-// none.
+// stale returns the keys of reports on objects that do not exist, and did not at the last call: this replica may see a report before its
+// object. Nothing replaces such a report, since a deleted object has no further webhooks or events.
 func (t *healthTable) stale(exists func(kind string, k kube.Key) bool) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

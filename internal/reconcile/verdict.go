@@ -12,19 +12,20 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// fault is why an object cannot be served. Reason is a condition's, message is for the owner: it may quote the spec, never a Secret.
+// fault is the reason why an object cannot be served. reason is a condition's. message is for the owner: it may quote the spec, never a
+// Secret.
 type fault struct {
 	reason, message string
-	// retried says that something outside the object is missing and is looked for without its change.
+	// retried reports that something outside the object is missing. The object is reconciled again without a change of its own.
 	retried bool
-	// event is the reason of the Kubernetes Event, where Flux's differs from the condition's.
+	// event is the reason of the Kubernetes Event, if Flux's differs from the condition's.
 	event string
 }
 
-// lack is what of a spec is not served while the rest is. Its reason is that of a condition, empty for nothing.
+// lack describes the parts of a spec that are not served while the rest is. reason is that of a condition, empty for none.
 type lack struct{ reason, message string }
 
-// add notes more that is not served, under the first reason.
+// add adds a part that is not served. The first reason stays.
 func (l *lack) add(reason, message string) {
 	if l.reason == "" {
 		l.reason, l.message = reason, message
@@ -33,36 +34,36 @@ func (l *lack) add(reason, message string) {
 	l.message = cut(l.message+"; "+message, maxEventMessage)
 }
 
-// verdict is what compiling an object came to. It is kept until the object is gone, for the status to be written from.
+// verdict is the result of compiling an object. It is kept until the object is deleted, for writing the status.
 type verdict struct {
 	uid        types.UID
 	generation int64
 	ruling
 }
 
-// ruling is what a verdict says. Most objects of a kind have the same.
+// ruling is the part of a verdict that most objects of a kind have in common.
 type ruling struct {
-	// ready is whether the object can be served; one that its owner suspended can.
+	// ready reports whether the object can be served, which includes a suspended one.
 	ready bool
-	// reason and message are those of the condition that tells it.
+	// reason and message are those of the verdict's condition.
 	reason, message string
 	retried         bool
 	// event and eventMessage are the reason and message of the Kubernetes Event, which unlike the condition must not show a webhook path.
 	event, eventMessage string
-	// path is a Receiver's webhook path, requestedAt the reconcile request that was handled.
+	// path is a Receiver's webhook path, requestedAt the handled reconcile request.
 	path, requestedAt string
-	// lack is what a Receiver that is served does not serve of its spec.
+	// lack describes the parts of a served Receiver's spec that are not served.
 	lack lack
 }
 
-// served is the verdict on an object that is in use.
+// served returns the verdict on an object that is in use.
 func served(o metav1.Object, reason, message string) verdict {
 	return verdict{o.GetUID(), o.GetGeneration(), ruling{
 		ready: true, reason: reason, message: message, event: reason, eventMessage: message,
 	}}
 }
 
-// refused is the verdict on an object that is not.
+// refused returns the verdict on an object that is not in use because of f.
 func refused(o metav1.Object, f fault) verdict {
 	if f.event == "" {
 		f.event = f.reason
@@ -73,7 +74,7 @@ func refused(o metav1.Object, f fault) verdict {
 	}}
 }
 
-// condition is one of a type that tells the verdict.
+// condition returns the verdict as a condition of a type, True if holds.
 func (v verdict) condition(conditionType string, holds bool) metav1.Condition {
 	c := metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message, ObservedGeneration: v.generation,
@@ -84,16 +85,16 @@ func (v verdict) condition(conditionType string, holds bool) metav1.Condition {
 	return c
 }
 
-// serving reports whether all that the object asks for is in use.
+// serving reports whether the object is in use and not suspended.
 func (v verdict) serving() bool { return v.ready && v.reason != v1.SuspendedReason }
 
-// undecodable is the fault of an object that the API server keeps and its Go type cannot hold.
+// undecodable returns the fault of an object that its Go type cannot represent.
 func undecodable() *fault {
 	return &fault{reason: v1.ValidationFailedReason, message: "the object cannot be read: a value is outside what its field can hold, " +
 		"a duration that overflows for instance"}
 }
 
-// unreadable is the fault of an object whose Secret the API server does not give.
+// unreadable returns the fault of an object whose Secret the API server fails to return.
 func unreadable() fault {
 	return fault{
 		reason: v1.ProgressingWithRetryReason, retried: true, event: failedEvent,
@@ -107,13 +108,13 @@ const (
 	validationEvent = "ValidationFailed"
 )
 
-// verdicts holds those of one kind's objects.
+// verdicts has the verdicts on one kind's objects.
 type verdicts struct {
 	mu sync.RWMutex
 	m  map[kube.Key]keptVerdict
 }
 
-// keptVerdict is a verdict whose ruling is kept once for all objects that have the same.
+// keptVerdict is a verdict whose ruling is stored once for all objects that have the same.
 type keptVerdict struct {
 	uid        types.UID
 	generation int64
@@ -132,7 +133,7 @@ func (s *verdicts) get(k kube.Key) (verdict, bool) {
 	return verdict{kept.uid, kept.generation, kept.ruling.Value()}, true
 }
 
-// put keeps a verdict and reports whether it differs from the one before.
+// put stores a verdict and reports whether it differs from the former one.
 func (s *verdicts) put(k kube.Key, v verdict) bool {
 	kept := keptVerdict{v.uid, v.generation, unique.Make(v.ruling)}
 	s.mu.Lock()
@@ -149,5 +150,5 @@ func (s *verdicts) remove(k kube.Key) {
 	delete(s.m, k)
 }
 
-// oneLine joins the lines of errors.Join.
+// oneLine returns an error's text with "; " for line breaks, such as those of errors.Join.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -8,7 +8,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Fails when every object keeps its own copy of what is said of all of them, or a verdict is not given back as it was put.
+// Fails when every object has its own copy of an equal ruling, or when get returns another verdict than was put.
 func TestEqualVerdictsAreKeptOnce(t *testing.T) {
 	kept := newVerdicts()
 	a, b := newAlert("a"), newAlert("b")

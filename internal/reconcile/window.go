@@ -13,7 +13,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Namespaces are those that have Providers, Alerts or Receivers, in order.
+// Namespaces returns the namespaces that have Providers, Alerts or Receivers, in order.
 func (r *Reconciler) Namespaces() []string {
 	var all []string
 	for _, o := range r.providers.objects.All() {
@@ -29,8 +29,8 @@ func (r *Reconciler) Namespaces() []string {
 	return slices.Compact(all)
 }
 
-// Health is how the Providers, Alerts and Receivers of a namespace fare, by kind and name: as their statuses say or, where the cluster's
-// definitions keep none, as this replica found them. It never has a webhook path.
+// Health returns the health of the Providers, Alerts and Receivers of a namespace, sorted by kind and name. Ready is this replica's
+// verdict on the present spec, else that of the status. Problem is that of the status, else the verdict's. It never has a webhook path.
 func (r *Reconciler) Health(namespace string) []view.Health {
 	all := slices.Concat(
 		healthIn(r.providers, namespace, v1beta3.ProviderKind), healthIn(r.alerts, namespace, v1beta3.AlertKind),

@@ -11,8 +11,8 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Fails when an object is taken for ready that is not, when its owner is not told what to mend, when a replica that writes no status does not
-// know, or when a Receiver's webhook path, which may be a credential, is told.
+// Fails when an object that is not ready is reported as ready, when the problem to correct is missing, or when a replica that writes no
+// status does not know it. Fails when a Receiver's webhook path, which may be a credential, is shown.
 func TestTheHealthOfANamespaceSaysWhatToMend(t *testing.T) {
 	for _, follower := range []bool{false, true} {
 		s := oneOfEach()

@@ -42,7 +42,7 @@ type world struct {
 	cancel        context.CancelFunc
 }
 
-// settings change what play starts with.
+// settings are the inputs of play.
 type settings struct {
 	objects  []runtime.Object
 	secrets  []*corev1.Secret
@@ -165,7 +165,7 @@ func values[T any](items []*T) []T {
 	return out
 }
 
-// settle lets everything that can happen by itself within a few seconds happen.
+// settle waits until all that happens by itself within a few seconds has happened.
 func (w *world) settle() { pass(3 * time.Second) }
 
 var resources = map[string]schema.GroupVersionResource{
@@ -173,7 +173,7 @@ var resources = map[string]schema.GroupVersionResource{
 	v1beta3.ProviderKind: v1beta3.Resource("providers"),
 }
 
-// apply creates or replaces an object as a user would: the generation counts up and the status stays.
+// apply creates or replaces an object like a user: the generation increases and the status stays.
 func (w *world) apply(kind string, o subject) {
 	w.t.Helper()
 	r := resources[kind]
@@ -226,7 +226,7 @@ func (w *world) removeSecret(name string) {
 	w.settle()
 }
 
-// live returns an object as it stands in the cluster.
+// live returns an object of the cluster.
 func (w *world) live(kind, name string) subject {
 	w.t.Helper()
 	o, err := w.cluster.Tracker.Get(resources[kind], "team-a", name)
@@ -246,8 +246,8 @@ func (w *world) condition(kind, name, conditionType string) (short, message stri
 	return string(c.Status) + " " + c.Reason, c.Message
 }
 
-// ready checks the condition that tells the verdict on an object, Ready of a Receiver and Serving of the others, and returns its message.
-// It checks as well that what Flux takes for ready at once says nothing less to health checks.
+// ready checks the condition of an object's verdict, Ready of a Receiver and Serving of the others, and returns its message. For kinds
+// that Flux always regards as ready it also checks that the other conditions agree with that.
 func (w *world) ready(kind, name, want string) string {
 	w.t.Helper()
 	outcome := v1.ReadyCondition
@@ -279,7 +279,7 @@ func newSecret(name string, data ...string) *corev1.Secret {
 	return s
 }
 
-// newReceiver is a Receiver of type github for a GitRepository, with a Secret of the name "hook".
+// newReceiver returns a Receiver of type github for a GitRepository, with a Secret of the name "hook".
 func newReceiver(name string, change ...func(*v1.Receiver)) *v1.Receiver {
 	r := &v1.Receiver{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.ReceiverKind},

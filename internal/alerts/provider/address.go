@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// maxAddress is the longest address a Provider may have, in bytes; so the API says.
+// maxAddress is the longest address that a Provider may have, in bytes. The API's documentation states it.
 const maxAddress = 2048
 
 // ErrNoAddress means that a destination has no address.
 var ErrNoAddress = errors.New("address is empty")
 
-// parseAddress reads a destination's or a proxy's URL and refuses what can be refused without resolving its host. The errors
+// parseAddress parses the URL of a destination or a proxy and refuses every fault that shows before its host is resolved. The errors
 // never quote the address.
 func (n Network) parseAddress(address string, schemes ...string) (*url.URL, error) {
 	address = strings.TrimSpace(address)
@@ -44,8 +44,8 @@ func (n Network) parseAddress(address string, schemes ...string) (*url.URL, erro
 	return u, nil
 }
 
-// checkLiteral refuses a host that is an address which may not be reached, and one that some resolvers, proxies or libraries
-// would take for an address while others take it for a name.
+// checkLiteral refuses a host that is a forbidden IP address. It also refuses a host that some resolvers, proxies or libraries read as
+// an address and others as a name.
 func (n Network) checkLiteral(host string) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return n.check(addr)
@@ -60,15 +60,15 @@ func (n Network) checkLiteral(host string) error {
 	if slices.Contains(labels, "") || len(host) > 253 {
 		return errors.New("address has an invalid host")
 	}
-	// 127.1, 0x7f.1, 2130706433 and 127.0.0.1. with a final dot all mean the loopback to some readers. The URL standard
-	// calls a host numeric by its last label, and no top-level domain looks like a number.
+	// 127.1, 0x7f.1, 2130706433 and 127.0.0.1. with a final dot all mean the loopback to some readers. The URL standard calls a host
+	// numeric by its last label, and no top-level domain looks like a number.
 	if last := strings.ToLower(labels[len(labels)-1]); numeric(last) {
 		return errors.New("address has a host that is neither a name nor an IP address in its usual form")
 	}
 	return nil
 }
 
-// numeric reports whether a label is decimal, octal or hexadecimal digits as C's inet_aton reads them.
+// numeric reports whether a label consists of decimal, octal or hexadecimal digits as C's inet_aton reads them.
 func numeric(label string) bool {
 	digits := "0123456789"
 	if rest, ok := strings.CutPrefix(label, "0x"); ok {

@@ -14,7 +14,7 @@ func Marshal(v any) ([]byte, error) {
 	return body, unencoded(err)
 }
 
-// EncodeJSON is Marshal without the escapes for HTML, which make a message longer and are of no use to a destination.
+// EncodeJSON is Marshal without the escapes for HTML: they make a message longer and are of no use to a destination.
 func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -30,8 +30,8 @@ func unencoded(err error) error {
 	return event.NewError(event.Permanent, LabelPayload, "message could not be encoded", err)
 }
 
-// DecodeJSON decodes an answer into out, unless that is nil. Its error names whose answer it is not, such as "GitHub's API", and is an
-// *event.Error.
+// DecodeJSON decodes an answer into out, unless out is nil. Its error is an *event.Error. The error names the expected author of the
+// answer, which whose gives, such as "GitHub's API".
 func DecodeJSON(answer []byte, out any, whose string) error {
 	if out == nil {
 		return nil
@@ -42,14 +42,15 @@ func DecodeJSON(answer []byte, out any, whose string) error {
 	return nil
 }
 
-// Seconds returns a wait that a destination asks for as a number, from 0 to MaxRetryAfter whatever it is.
+// Seconds returns the wait that a destination asks for as a number of seconds. The result is between 0 and MaxRetryAfter for every
+// number.
 func Seconds(s float64) time.Duration {
 	switch {
 	case s >= MaxRetryAfter.Seconds():
 		return MaxRetryAfter
 	case s > 0:
 		return time.Duration(s * float64(time.Second))
-	default: // no number as well
+	default: // also NaN
 		return 0
 	}
 }

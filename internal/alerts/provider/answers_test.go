@@ -31,7 +31,7 @@ func TestJSONIsEncodedAsItIsRead(t *testing.T) {
 	}
 }
 
-// Fails when a text that is not known is shown, or one that stands elsewhere.
+// Fails when an unknown text is shown, or a known text at another path.
 func TestAWordIsReadAtItsPlace(t *testing.T) {
 	word := WordAt([]string{"known"}, "error", "status")
 	for answer, want := range map[string]string{

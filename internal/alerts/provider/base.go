@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 )
 
-// base makes requests by net/http, with connections of its own. What that takes, more than a kilobyte, is made for the first request: of
-// a cluster's thousands of Providers most rest.
+// base makes requests by net/http, on connections of its own. It makes its transport, which takes more than a kilobyte, for the first
+// request: most of a cluster's thousands of Providers never send.
 type base struct {
 	network *Network
 	proxy   func(*http.Request) (*url.URL, error)
-	// tls is nil for defaultTLS, which is made with the transport.
+	// tls is nil for defaultTLS, which is then made with the transport.
 	tls   *tls.Config
 	conns conns
 
@@ -46,15 +46,15 @@ func (b *base) make() {
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    idleConns,
 		MaxResponseHeaderBytes: maxHeaders,
-		// An answer is never inflated: it would only defeat the cap on its length.
+		// An answer is never inflated: inflating would defeat the bound on its length.
 		DisableCompression: true,
 		Protocols:          protocols,
-		// Without pings a dead HTTP/2 connection is picked again and again until the kernel gives it up.
+		// Without pings a dead HTTP/2 connection is used again and again until the kernel closes it.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval},
 	})
 }
 
-// close drops idle connections, and those of sends under way when they end.
+// close closes idle connections at once, and those of sends under way when the sends end.
 func (b *base) close() {
 	if made := b.made.Load(); made != nil {
 		made.CloseIdleConnections()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Fails when a client keeps what it needs to connect before it sends: thousands of Providers that rest would.
+// Fails when a client allocates its transport before it sends: thousands of idle Providers would do so.
 func TestAClientHasNoTransportBeforeItsFirstRequest(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()

@@ -13,7 +13,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Classify says what a failed request means. Its reasons are fixed texts, since the causes quote addresses and answers.
+// Classify returns the class, label and reason of a failed request. The reasons are fixed texts, since the causes quote addresses and
+// answers.
 func Classify(err error) *event.Error {
 	if proxied(err) {
 		return proxyError(err)
@@ -32,7 +33,7 @@ func classify(err error) *event.Error {
 	return event.NewError(event.Retry, label, reason, err)
 }
 
-// proxied reports whether the error arose on the way to or at a proxy, as far as net/http tells.
+// proxied reports whether the error arose on the way to a proxy or at it, as far as net/http reports that.
 func proxied(err error) bool {
 	for {
 		op, ok := errors.AsType[*net.OpError](err)
@@ -46,7 +47,7 @@ func proxied(err error) bool {
 	}
 }
 
-// proxyError keeps the class of a refused address, which is permanent wherever it stands, and retries all else.
+// proxyError classifies an error at a proxy. A refused address stays permanent; every other error is retried.
 func proxyError(err error) *event.Error {
 	inner := classify(err)
 	switch inner.Label {
@@ -58,7 +59,7 @@ func proxyError(err error) *event.Error {
 	return event.NewError(event.Retry, LabelProxy, "proxy: "+inner.Reason, err)
 }
 
-// describe names what happened to a request that got no answer. The order matters: a TLS or DNS failure also looks like a
+// describe returns the label and the reason of a request that got no answer. The order matters: a TLS or DNS failure also looks like a
 // network error, and an ended context may surface as any of them.
 func describe(err error) (label, reason string) {
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -109,7 +110,7 @@ func describeDNS(err *net.DNSError) string {
 	}
 }
 
-// describeTLS returns an empty string for what is no TLS failure.
+// describeTLS returns the reason of a TLS failure, or an empty string for any other error.
 func describeTLS(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return "certificate is signed by an unknown authority"
@@ -133,7 +134,7 @@ func describeTLS(err error) string {
 		return "TLS handshake refused"
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
-		// What crypto/tls calls an alert from the other side, such as its refusal of our certificate.
+		// crypto/tls reports an alert of the other side so, such as a refusal of our certificate.
 		return "TLS handshake refused"
 	}
 	return ""

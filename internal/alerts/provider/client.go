@@ -16,28 +16,29 @@ import (
 const (
 	dialTimeout = 10 * time.Second
 	idleTimeout = 90 * time.Second
-	// idleConns are as many as one Provider sends at a time, so that a busy one need not dial anew.
+	// idleConns is the number of sends of one Provider at a time, so that a busy Provider need not dial anew.
 	idleConns    = 8
 	pingInterval = 15 * time.Second
 	maxHeaders   = 64 << 10 // bytes of an answer's header
 )
 
-// ClientOptions is what a destination type adds to its Config.
+// ClientOptions are the options that a destination type adds to its Config.
 type ClientOptions struct {
-	// Header is sent with every request to the host of the address; it is for credentials that never change.
+	// Header is sent with every request to the host of the address. It is for credentials that never change.
 	Header http.Header
-	// MaxReply is the length of the answer that the type reads, in bytes. Zero: the type does not read answers, and a
-	// 2xx is a success however its body ends.
+	// MaxReply is the longest answer that the type reads, in bytes. Zero means that the type reads no answers: a 2xx is then a success
+	// however its body ends.
 	MaxReply int
-	// Word returns what may be shown of the answer that a refusal comes with, of a closed list that the type knows, or nothing. It is
-	// given answers of at most MaxRefusal bytes, and nothing else of them is kept.
+	// Word returns the word that is shown of a refusal's answer, from a closed list that the type knows, or an empty string. It is
+	// given answers of at most MaxRefusal bytes. Nothing else of an answer is kept.
 	Word func(answer []byte) string
-	// Wait reads, of a refusal of at most MaxRefusal bytes, a limit that the vendor expresses in a way of its own. Limited makes the refusal
-	// one to retry, whatever its status; wait is how long the vendor asks to wait, zero where it does not say. A Retry-After is read without it.
+	// Wait reads a limit that the vendor expresses in its own way, from a refusal of at most MaxRefusal bytes. limited means that the
+	// refusal is retried under every status; wait is the time that the vendor asks for, zero if it names none. Retry-After headers are
+	// read without it.
 	Wait func(status int, header http.Header, answer []byte) (wait time.Duration, limited bool)
 }
 
-// Client is one destination's HTTP client, with connections of its own.
+// Client is the HTTP client of one destination, with connections of its own.
 type Client struct {
 	http    *http.Client
 	base    *base
@@ -45,8 +46,8 @@ type Client struct {
 	timeout time.Duration
 }
 
-// NewClient builds the client for cfg.Address. It does not connect. The error lists all that is wrong with the Config's
-// address, proxy, TLS material and timeout, quoting none of it.
+// NewClient returns a client for cfg.Address. It does not connect. The error lists every fault of the address, the proxy, the TLS
+// material and the timeout, and quotes none of them.
 func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	address, addressErr := cfg.Network.parseAddress(cfg.Address, "https", "http")
 	timeout, timeoutErr := cfg.timeout()
@@ -68,16 +69,16 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	return &Client{
 		http: &http.Client{
 			Transport: t,
-			// The transport has turned a redirect into an error before this is asked; it stands should that ever change.
+			// The transport turns a redirect into an error before this is called. It is here in case that ever changes.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		base: own, address: address, timeout: timeout,
 	}, nil
 }
 
-// Call lets send make one request, through a vendor's library perhaps, within the send's timeout and classifies the outcome.
-// The http.Client it is given returns an error for every answer that is not 2xx, and shows every 2xx as 200 with the whole
-// body at hand, so that a library's own ideas of redirects, statuses and unbounded bodies never come to bear.
+// Call calls send, which makes one request, perhaps through a vendor's library. It bounds send by the send's timeout and classifies
+// the outcome. The http.Client passed to send returns an error for every answer that is not 2xx. It returns every 2xx as 200 with the
+// whole body already read, so a library's own treatment of redirects, statuses and unbounded bodies has no effect.
 func (c *Client) Call(ctx context.Context, send func(ctx context.Context, h *http.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -89,20 +90,20 @@ func (c *Client) Call(ctx context.Context, send func(ctx context.Context, h *htt
 	return nil
 }
 
-// Address returns the URL to send to, for libraries that want it. It is a secret.
+// Address returns the URL to send to, for libraries that need it. It is a secret.
 func (c *Client) Address() string { return c.address.String() }
 
 // Host returns the address's host name without its port.
 func (c *Client) Host() string { return c.address.Hostname() }
 
-// Close drops idle connections, and those of sends under way when they end. The client stays usable; from then on a connection
-// serves no longer than the sends that overlap on it.
+// Close closes idle connections at once, and those of sends under way when the sends end. The client stays usable: from then on a
+// connection is kept only while sends overlap on it.
 func (c *Client) Close() error {
 	c.base.close()
 	return nil
 }
 
-// proxy returns the choice of the environment's proxy, nil for none.
+// proxy returns the function that chooses the environment's proxy, nil for no proxy.
 func (n Network) proxy() func(*http.Request) (*url.URL, error) {
 	if !n.EnvironmentProxy {
 		return nil
@@ -111,7 +112,7 @@ func (n Network) proxy() func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }
 }
 
-// proxy returns the transport's choice of a proxy, nil for none.
+// proxy returns the function that chooses the transport's proxy, nil for no proxy.
 func (c Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	if c.Proxy.Address == "" {
 		return c.Network.proxy(), nil
@@ -140,7 +141,7 @@ func (t TLS) none() bool { return len(t.CA)+len(t.Cert)+len(t.Key) == 0 }
 
 func defaultTLS() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }
 
-// Config returns the TLS of a client. Its errors quote nothing.
+// Config returns the TLS configuration of a client. Its errors quote nothing.
 func (t TLS) Config() (*tls.Config, error) {
 	cfg := defaultTLS()
 	var errs []error
@@ -153,7 +154,7 @@ func (t TLS) Config() (*tls.Config, error) {
 	case len(t.Cert) > 0 && len(t.Key) > 0:
 		pair, err := tls.X509KeyPair(t.Cert, t.Key)
 		if err != nil {
-			// The cause may quote the type of a PEM block that was found, so it stays out.
+			// The cause may quote the type of a PEM block, so it is left out.
 			errs = append(errs, errors.New("client certificate and key are not a valid pair"))
 		}
 		if key, ok := pair.PrivateKey.(*rsa.PrivateKey); ok && key.N.BitLen() > maxRSABits {

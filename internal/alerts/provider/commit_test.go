@@ -33,7 +33,8 @@ func TestACommitIsReadFromEveryFormOfARevision(t *testing.T) {
 	}
 }
 
-// Fails when an artifact's revision counts more than the commit that it was made of, or when a commit that is no hash is passed over.
+// Fails when an artifact's revision takes precedence over the commit that it was made of, or when a commit that is no hash is skipped
+// for a later key.
 func TestTheCommitCountsBeforeTheOriginBeforeTheRevision(t *testing.T) {
 	a, b, c := strings.Repeat("a", 40), strings.Repeat("b", 40), strings.Repeat("c", 40)
 	for _, row := range []struct {

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// conns are one client's connections. net/http closes on request what it has filed as idle, but an HTTP/2 connection is filed a
-// moment after its last answer was read, and would then stay for the whole idle timeout; so they are also closed by count: when
-// the client was closed and no send is under way.
+// conns are the connections of one client. net/http closes on request only the connections that it has filed as idle. It files an
+// HTTP/2 connection a moment after its last answer was read, and the connection would then stay for the whole idle timeout. So
+// connections are also closed by count: once the client is closed and no send is under way.
 type conns struct {
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
@@ -16,7 +16,7 @@ type conns struct {
 	closed bool
 }
 
-// dialer returns dial with its connections kept count of.
+// dialer returns dial with its connections counted.
 func (c *conns) dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -56,7 +56,8 @@ func (c *conns) close() {
 	c.sweep()
 }
 
-// sweep closes what nobody needs any more. It is called with the lock held and releases it, since closing takes it again.
+// sweep closes the connections of a closed client that has no send under way. The caller has locked mu, and sweep unlocks it, since
+// Close takes it again.
 func (c *conns) sweep() {
 	var unused []net.Conn
 	if c.closed && c.sends == 0 {

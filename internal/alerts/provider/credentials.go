@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// CheckKey checks a token that stands in the Secret under key. Its errors, and all of this file, name the key and the remedy and quote
-// nothing.
+// CheckKey checks a token from the given key of the Secret. The errors of this file name the key and the remedy and quote no value.
 func CheckKey(key, value string) error {
 	switch {
 	case value == "":
@@ -20,7 +19,7 @@ func CheckKey(key, value string) error {
 	return nil
 }
 
-// Credential returns the header that carries a token of the Secret behind a prefix, such as "Bearer ".
+// Credential returns the header that carries a token of the Secret after a prefix, such as "Bearer ".
 func Credential(header, prefix, key, value string) (http.Header, error) {
 	if err := CheckKey(key, value); err != nil {
 		return nil, err
@@ -41,7 +40,7 @@ func Basic(user, password string) (http.Header, error) {
 	return http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}}, nil
 }
 
-// Bearer returns the header that sends the token, nil without one.
+// Bearer returns the header that sends the token, nil if there is no token.
 func (c Config) Bearer() (http.Header, error) {
 	if c.Token == "" {
 		return nil, nil
@@ -49,7 +48,8 @@ func (c Config) Bearer() (http.Header, error) {
 	return Credential("Authorization", "Bearer ", "token", c.Token)
 }
 
-// Login returns the header that sends the token or, where there is none, logs in with username and password. It is nil without either.
+// Login returns the header that sends the token. Without a token the header logs in with username and password. It is nil if there are
+// none of these.
 func (c Config) Login() (http.Header, error) {
 	if c.Token == "" && c.Username != "" && c.Password != "" {
 		return Basic(c.Username, c.Password)
@@ -57,7 +57,7 @@ func (c Config) Login() (http.Header, error) {
 	return c.Bearer()
 }
 
-// RequireLogin is Login for types that do nothing without.
+// RequireLogin is Login for types that need credentials: it returns an error if there are none.
 func (c Config) RequireLogin() (http.Header, error) {
 	h, err := c.Login()
 	if h == nil && err == nil {
@@ -66,7 +66,7 @@ func (c Config) RequireLogin() (http.Header, error) {
 	return h, err
 }
 
-// TokenOrPassword returns the token or, where there is none, the password, after the key that it stands under.
+// TokenOrPassword returns the token or, without one, the password, and the Secret's key of the value returned.
 func (c Config) TokenOrPassword() (key, value string) {
 	if c.Token == "" && c.Password != "" {
 		return "password", c.Password

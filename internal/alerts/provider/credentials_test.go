@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Fails when what no header may hold is let through, a colon moves from a user's name into the password, or an error quotes a credential.
+// Fails when a value that no header may have is accepted, a colon moves from a user's name into the password, or an error quotes a
+// credential.
 func TestFaultyCredentialsAreRefusedWithoutQuotingThem(t *testing.T) {
 	refused := func(name string, h http.Header, err error, says string) {
 		t.Helper()

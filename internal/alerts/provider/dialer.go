@@ -19,20 +19,21 @@ import (
 	"notifier/internal/event"
 )
 
-// Dialer connects to a destination that does not speak HTTP, as Client does to one that does: every address is checked when it is
-// dialled, the way is the Provider's proxy, and TLS is the Provider's.
+// Dialer connects to a destination that does not speak HTTP, under the same rules as Client. It checks every address when it dials it,
+// uses the Provider's proxy and applies the Provider's TLS material.
 type Dialer struct {
 	network Network
 	direct  *net.Dialer
-	// proxy chooses the proxy for a host and port, nil for none. own says that it is the Provider's, whose owner decides what it resolves.
+	// proxy returns the proxy for a host and port, nil for none. own says that it is the Provider's own, whose owner decides which
+	// names it resolves.
 	proxy   func(hostPort string) (*url.URL, error)
 	own     bool
 	tls     *tls.Config
 	timeout time.Duration
 }
 
-// NewDialer builds the Dialer for cfg. It does not connect. The error lists all that is wrong with the Config's proxy, TLS material and
-// timeout, quoting none of it.
+// NewDialer returns the Dialer for cfg. It does not connect. The error lists every fault of the proxy, the TLS material and the
+// timeout, and quotes none of them.
 func NewDialer(cfg Config) (*Dialer, error) {
 	timeout, timeoutErr := cfg.timeout()
 	chosen, proxyErr := cfg.dialProxy()
@@ -46,7 +47,8 @@ func NewDialer(cfg Config) (*Dialer, error) {
 	}, nil
 }
 
-// dialProxy returns the choice of a proxy. The environment's is the one for https: a connection that is handed through as it is.
+// dialProxy returns the function that chooses the proxy. From the environment it takes the proxy for https, which passes a connection
+// through unchanged.
 func (c Config) dialProxy() (func(string) (*url.URL, error), error) {
 	if c.Proxy.Address != "" {
 		u, err := c.proxyURL()
@@ -59,22 +61,23 @@ func (c Config) dialProxy() (func(string) (*url.URL, error), error) {
 	return func(hostPort string) (*url.URL, error) { return choose(&url.URL{Scheme: "https", Host: hostPort}) }, nil
 }
 
-// Timeout bounds one send.
+// Timeout returns the bound on one send.
 func (d *Dialer) Timeout() time.Duration { return d.timeout }
 
-// TLS returns a copy of the Provider's TLS for a host.
+// TLS returns a copy of the Provider's TLS configuration for a host.
 func (d *Dialer) TLS(host string) *tls.Config {
 	c := d.tls.Clone()
 	c.ServerName = host
 	return c
 }
 
-// ParseAddress reads a destination's URL and refuses what can be refused without resolving its host. The errors never quote it.
+// ParseAddress parses a destination's URL and refuses every fault that shows before its host is resolved. The errors never quote the
+// URL.
 func (n Network) ParseAddress(address string, schemes ...string) (*url.URL, error) {
 	return n.parseAddress(address, schemes...)
 }
 
-// DialContext connects to a host and port, by the proxy if there is one. Its errors are for Classify.
+// DialContext connects to a host and port, through the proxy if there is one. Its errors are for Classify.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -154,7 +157,7 @@ func (d *Dialer) connect(ctx context.Context, via *url.URL, address string) (net
 	return through, nil
 }
 
-// askConnect has the proxy at the other end of conn connect it to the address.
+// askConnect asks the proxy at the other end of conn to connect to the address.
 func askConnect(ctx context.Context, conn net.Conn, user *url.Userinfo, address string) error {
 	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
 	if user != nil {
@@ -177,7 +180,8 @@ func askConnect(ctx context.Context, conn net.Conn, user *url.Userinfo, address 
 	return connectResult(ctx, nil, nil, resp)
 }
 
-// readHead reads up to the end of an answer's header and nothing of what follows, which is the destination's: it may speak first.
+// readHead reads up to the end of an answer's header and not a byte further: the bytes after it are the destination's, which may speak
+// first.
 func readHead(r io.Reader) ([]byte, error) {
 	var head []byte
 	for next := make([]byte, 1); len(head) < maxHeaders; {
@@ -191,7 +195,7 @@ func readHead(r io.Reader) ([]byte, error) {
 	return nil, event.NewError(event.Retry, LabelProxy, "proxy's answer is too long", nil)
 }
 
-// withPort returns a URL's host with its port, or with the one of its scheme.
+// withPort returns a URL's host with its port, or with the given port if the URL has none.
 func withPort(u *url.URL, port string) string {
 	if own := u.Port(); own != "" {
 		port = own

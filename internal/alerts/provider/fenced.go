@@ -9,11 +9,11 @@ import (
 	"notifier/internal/event"
 )
 
-// errReplaced says that another replica owns the delivery that a request is for.
+// errReplaced means that another replica owns the delivery of a request.
 var errReplaced = errors.New("another replica sends it")
 
-// CheckOwned returns an error once this replica does not own the work any more that ctx was given for. Types that do not speak HTTP ask
-// it right before they write a message.
+// CheckOwned returns an error once this replica no longer owns the work of ctx. Types that do not speak HTTP call it right before they
+// write a message.
 func CheckOwned(ctx context.Context) error {
 	if !event.Owned(ctx) {
 		return errReplaced
@@ -21,9 +21,9 @@ func CheckOwned(ctx context.Context) error {
 	return nil
 }
 
-// fenced has the body of req end in an error once this replica does not own the work any more that req's context was given for. The
-// body is read right before it is written, after a connection was found or made: a process that was stopped anywhere before that writes
-// no whole request when it goes on.
+// fenced returns req with a body whose Read fails once this replica no longer owns the work of req's context. The body is read right
+// before it is written, after a connection was found or made. So a process that was stopped at any point before the body writes no
+// whole request when it resumes.
 func fenced(req *http.Request) *http.Request {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req

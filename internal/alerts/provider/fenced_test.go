@@ -14,8 +14,8 @@ import (
 	"notifier/internal/event"
 )
 
-// E3: a process that is stopped while it connects to a destination goes on with a request that the next owner has made meanwhile.
-// Fails when only the beginning of a send asks the fence.
+// E3: a process that is stopped while it connects to a destination resumes a request that the next owner has made meanwhile. Fails
+// when the fence is checked only at the beginning of a send.
 func TestE3NoWholeRequestIsWrittenOnceAnotherReplicaOwnsTheDelivery(t *testing.T) {
 	var replaced atomic.Bool
 	var requests atomic.Int32

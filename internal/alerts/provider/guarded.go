@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Client returns a client for addresses that tenants chose and that are no destinations, such as the issuers of tokens. It reaches
-// what a destination may have, by the same proxy; the bounds on time and size are its user's. It keeps no connection open.
+// Client returns a client for addresses that tenants chose and that are no destinations, such as the issuers of tokens. It reaches the
+// addresses that a destination may have, by the same proxy. Its user bounds time and size. It keeps no connection open.
 func (n Network) Client() *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Resolver: n.Resolver, Control: n.control}
 	proxy := n.proxy()
@@ -17,7 +17,7 @@ func (n Network) Client() *http.Client {
 	return &http.Client{Transport: guarded{t}}
 }
 
-// guarded checks the address and hands on whatever the answer is.
+// guarded checks the address and returns the answer unchanged.
 type guarded struct{ *transport }
 
 func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Fails when the client is not guarded as destinations are.
+// Fails when the client skips the checks that destinations have.
 func TestTheClientReachesWhatADestinationMay(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()

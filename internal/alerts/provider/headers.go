@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// MaxHeaders is how many headers a Secret may have.
+	// MaxHeaders is the number of headers that a Secret may have.
 	MaxHeaders     = 32
 	maxHeaderBytes = 16 << 10 // their names and values together
 )
 
-// reserved are the headers that a Secret does not set: those of it are left out, as an HTTP client would.
+// reserved are the headers that a Secret cannot set. They are left out, as an HTTP client would do.
 var reserved = []string{
 	"Connection", "Content-Encoding", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authenticate",
 	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via",
 }
 
-// Headers checks the headers of a Secret and leaves out those of the connection and those that are the type's own, which it returns by
-// name. The type's own are given in their canonical form; one that ends in "-*" stands for all that begin so. Its errors name none: a
-// name may be part of a value that was badly quoted.
+// Headers checks the headers of a Secret. It leaves out those of the connection and the type's own, and returns the names of those
+// left out. The type's own are given in their canonical form; a name that ends in "-*" means every name with that prefix. The errors
+// quote no name, since a name may be part of a badly quoted value.
 func Headers(values map[string]string, own ...string) (h http.Header, ignored []string, err error) {
 	if len(values) > MaxHeaders {
 		return nil, nil, errors.New("headers has too many entries")
@@ -56,7 +56,7 @@ func Headers(values map[string]string, own ...string) (h http.Header, ignored []
 	return h, slices.Compact(ignored), nil
 }
 
-// covers reports whether a header is one of the type's own.
+// covers reports whether own, a name or a prefix with "*", matches a header.
 func covers(own, name string) bool {
 	if prefix, all := strings.CutSuffix(own, "*"); all {
 		return strings.HasPrefix(name, prefix)

@@ -7,19 +7,19 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limit is how many messages a second a destination takes, and in what bursts. A Rate of 0 is no limit.
+// Limit is the rate of messages per second that a destination accepts, and the burst. A Rate of 0 means no limit.
 type Limit struct {
 	Rate  rate.Limit
 	Burst int
 }
 
-// Limited is a Sender whose vendor publishes a limit, which holds where the Provider names none.
+// Limited is a Sender whose vendor publishes a limit. That limit applies where the Provider names none.
 type Limited interface {
-	// Limit returns what the vendor's own hosts take, and no limit for any other host.
+	// Limit returns the limit of the vendor's own hosts, and no limit for any other host.
 	Limit() Limit
 }
 
-// On reports whether the address's host is one of a vendor's domains, or below one.
+// On reports whether the address's host is one of a vendor's domains or below one.
 func (c *Client) On(domains ...string) bool {
 	host := "." + strings.ToLower(strings.TrimSuffix(c.Host(), "."))
 	return slices.ContainsFunc(domains, func(domain string) bool { return strings.HasSuffix(host, "."+domain) })

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Fails when a vendor's host is told by a part of a label, by its case or with its final dot.
+// Fails when a vendor's host is recognized by a part of a label, or is missed because of its case or its final dot.
 func TestAVendorsHostsAreItsDomainsAndThoseBelow(t *testing.T) {
 	want := Limit{Rate: rate.Limit(1), Burst: 2}
 	for host, on := range map[string]bool{

@@ -6,16 +6,17 @@ import (
 	"errors"
 )
 
-// maxListed is how many elements a list in an answer may have: more than any page has, and the comments of the busiest pull request.
+// maxListed is the number of elements that a list in an answer may have. Every page and the comments of the busiest pull request have
+// fewer.
 const maxListed = 5000
 
 var errListed = errors.New("list has too many elements")
 
-// List is a list in an answer. An element takes two bytes there and a hundred in memory, so that what bounds an answer's length does not
-// bound what is made of it.
+// List is a list in an answer, with at most maxListed elements. An element takes two bytes in the answer and a hundred in memory, so
+// the bound on the answer's length does not bound the memory.
 type List[T any] []T
 
-// UnmarshalJSON decodes the elements one after the other, and none beyond the bound.
+// UnmarshalJSON decodes the elements one after the other and fails at the first one beyond the bound.
 func (l *List[T]) UnmarshalJSON(raw []byte) error {
 	*l = nil
 	if bytes.Equal(raw, []byte("null")) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Fails when a short answer becomes a hundred times its length in memory.
+// Fails when a short answer takes a hundred times its length in memory.
 func TestT6AListOfNothingsIsNotKept(t *testing.T) {
 	for name, answer := range map[string]string{
 		"objects": "[" + strings.Repeat("{},", 1<<20) + "{}]", "nulls": "[" + strings.Repeat("null,", 1<<20) + "null]",

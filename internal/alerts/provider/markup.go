@@ -7,22 +7,22 @@ import (
 	"unicode/utf16"
 )
 
-// Fit returns as much of s as has at most limit by size once it is escaped, with the mark of Truncate if anything was cut. It is cut
-// before it is escaped, so that no escape is halved. Size counts as the destination does: utf8.RuneCountInString, UTF16Len, or bytes. A
-// limit below ten is too short for every mark.
+// Fit returns the longest start of s whose escaped form has at most limit by size, with the mark of Truncate if anything was cut. It
+// cuts before it escapes, so that no escape is halved. Size counts as the destination does: utf8.RuneCountInString, UTF16Len, or
+// Bytes. A limit below ten may be too short for the mark.
 func Fit(s string, limit int, size func(string) int, escape func(string) string) string {
 	s = Truncate(s, limit)
 	if whole := escape(s); size(whole) <= limit {
-		return whole // the mark can make a text longer, so a longer text may fit where a cut one does not
+		return whole // the mark can make a text longer, so a whole text may fit where its cut form does not
 	}
 	shown := func(cut int) string { return escape(Truncate(s, limit-cut)) }
 	return shown(sort.Search(limit, func(cut int) bool { return size(shown(cut)) <= limit }))
 }
 
-// Bytes is the length of s in bytes, for Fit.
+// Bytes returns the length of s in bytes, for Fit.
 func Bytes(s string) int { return len(s) }
 
-// UTF16Len is the length of s in UTF-16 code units, in which JavaScript, and so many a vendor, counts characters.
+// UTF16Len returns the length of s in UTF-16 code units, which JavaScript, and so many a vendor, counts as characters.
 func UTF16Len(s string) int {
 	n := 0
 	for _, r := range s {
@@ -31,11 +31,12 @@ func UTF16Len(s string) int {
 	return n
 }
 
-// plainURL is a URL without the characters that make a link, a mention or HTML in some Markdown. Those for looks alone stay.
+// plainURL matches a URL without the characters that make a link, a mention or HTML in some Markdown. Characters that only change the
+// looks of a text stay.
 var plainURL = regexp.MustCompile(`https?://[A-Za-z0-9][A-Za-z0-9\-._~/?#&=%+,;:$!]*`)
 
-// EscapeText escapes the text around plain URLs with text and the URLs with url, as they are if it is nil: a backslash within a URL
-// would lead its reader elsewhere.
+// EscapeText escapes the text around plain URLs with text, and the URLs with url. If url is nil they stay as they are: a backslash
+// within a URL would lead its reader elsewhere.
 func EscapeText(s string, text, url func(string) string) string {
 	var b strings.Builder
 	end := 0
@@ -60,8 +61,8 @@ func Backslashes(characters string) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// BreakMentions keeps "@name" from notifying anybody, by a character of no width behind each @ that does not stand within a word, as
-// that of an e-mail address or an image's digest does.
+// BreakMentions returns s with a zero-width character behind each @ that may begin a mention, so that "@name" notifies nobody. An @
+// within a word stays unchanged, as in an e-mail address or an image's digest.
 func BreakMentions(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -74,7 +75,7 @@ func BreakMentions(s string) string {
 }
 
 // ReplaceControls replaces control characters other than tabs and line breaks. Some databases cannot store a NUL, and their vendors
-// refuse the message for it.
+// refuse the message.
 func ReplaceControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\x7f' {
@@ -84,7 +85,7 @@ func ReplaceControls(s string) string {
 	}, s)
 }
 
-// Alphanumeric reports whether c is a letter or a digit of ASCII.
+// Alphanumeric reports whether c is an ASCII letter or digit.
 func Alphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }

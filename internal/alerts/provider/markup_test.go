@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Fails when the text is escaped before it is cut, when what is cut goes unmarked, or when the limit is counted before the escapes.
+// Fails when the text is escaped before it is cut, when a cut has no mark, or when the limit is counted before the escapes.
 func FuzzFit(f *testing.F) {
 	f.Add(strings.Repeat("*", 100), 40)
 	f.Add(strings.Repeat("😀", 100), 11)
@@ -44,7 +44,7 @@ func TestUTF16LenCountsAsJavaScriptDoes(t *testing.T) {
 	}
 }
 
-// Fails when a URL is escaped, or when text may call itself one to go unescaped.
+// Fails when a URL is escaped, or when a text stays unescaped because it looks like a URL.
 func TestURLsStayAsTheyAreAndNothingElse(t *testing.T) {
 	escape := Backslashes(`_*[]<>`)
 	for in, want := range map[string]string{
@@ -68,7 +68,7 @@ func TestURLsStayAsTheyAreAndNothingElse(t *testing.T) {
 	}
 }
 
-// Fails when some text gets a character of links, mentions or HTML past the escapes.
+// Fails when some text keeps an unescaped character of links, mentions or HTML.
 func FuzzEscapeText(f *testing.F) {
 	f.Add("[a](https://b.test/c)")
 	f.Add("https://a.test/](https://b.test/<@1>")
@@ -84,7 +84,7 @@ func FuzzEscapeText(f *testing.F) {
 	})
 }
 
-// Fails when an @ that may notify somebody is left, or one that cannot is broken.
+// Fails when an @ that may notify somebody is left, or another @ is broken.
 func TestMentionsAreBroken(t *testing.T) {
 	for in, want := range map[string]string{
 		"@all":            "@\u200Ball",

@@ -6,22 +6,22 @@ import (
 	"sync/atomic"
 )
 
-// ErrTooMuch says that a destination said more than a Metered connection lets it.
+// ErrTooMuch means that a destination sent more than a Metered connection allows.
 var ErrTooMuch = errors.New("the destination says too much")
 
-// Metered is a connection whose other end may say only so much until it is reset: libraries keep a line for as long as it does not end.
+// Metered is a connection that bounds the bytes read until it is reset. Libraries keep a line for as long as it does not end.
 type Metered struct {
 	net.Conn
 	most int64
 	read atomic.Int64
-	// broke is the first failure to read, which libraries do not always hand on.
+	// broke is the first failure to read, which some libraries do not return.
 	broke atomic.Pointer[error]
 }
 
-// NewMetered bounds what is read of c to most bytes.
+// NewMetered returns c with its reads bounded to most bytes.
 func NewMetered(c net.Conn, most int64) *Metered { return &Metered{Conn: c, most: most} }
 
-// Reset lets the other end say as much again.
+// Reset allows the other end to send most bytes again.
 func (m *Metered) Reset() { m.read.Store(0) }
 
 // Fault returns the first failure to read, nil if there was none.
@@ -32,7 +32,7 @@ func (m *Metered) Fault() error {
 	return nil
 }
 
-// Read returns ErrTooMuch once the other end has said too much.
+// Read returns ErrTooMuch once the other end has sent too much.
 func (m *Metered) Read(p []byte) (int, error) {
 	n, err := m.Conn.Read(p)
 	if m.read.Add(int64(n)) > m.most {

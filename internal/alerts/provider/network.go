@@ -15,22 +15,22 @@ import (
 // ErrDenied means that an address may not be reached. Its text is safe for the tenant.
 var ErrDenied = errors.New("destination address is not allowed")
 
-// Network says which addresses tenants' destinations may have. The zero value is the default: everything but what belongs
-// to the machine, its link or its cloud. Private ranges are reachable, since destinations inside the cluster are common.
+// Network decides which addresses tenants' destinations may have. The zero value is the default: all addresses but those of the
+// machine, its link and its cloud. Private ranges are reachable, since destinations inside the cluster are common.
 type Network struct {
-	// Allow opens what is denied otherwise.
+	// Allow are addresses that may be reached although they are denied by default.
 	Allow []netip.Prefix
-	// EnvironmentProxy makes destinations without a proxy of their own use the one in HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
+	// EnvironmentProxy makes destinations without a proxy of their own use the proxy of HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
 	EnvironmentProxy bool
-	// Resolver replaces the system's.
+	// Resolver replaces the system's resolver.
 	Resolver *net.Resolver
 
-	// own are the addresses of this process's interfaces: reaching them is reaching the loopback by another name.
+	// own are the addresses of this process's interfaces: to reach them is to reach the loopback by another name.
 	own []netip.Addr
 }
 
-// ParseNetwork reads the CIDRs of --allow-destinations; a bare address stands for itself. Unlike the zero Network, the
-// result also denies this process's own addresses.
+// ParseNetwork parses the CIDRs of --allow-destinations. A bare address means itself alone. Unlike the zero Network, the result also
+// denies this process's own addresses.
 func ParseNetwork(allow []string, environmentProxy bool) (Network, error) {
 	n := Network{EnvironmentProxy: environmentProxy}
 	for _, s := range allow {
@@ -64,7 +64,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// denied is what no destination may have unless it is opened.
+// denied are the addresses that no destination may have unless Allow contains them.
 var denied = prefixes(
 	"0.0.0.0/8", "::/128", // unspecified: the own machine
 	"127.0.0.0/8", "::1/128", // loopback
@@ -76,7 +76,7 @@ var denied = prefixes(
 	"100.100.100.200/32", // Alibaba metadata
 	"168.63.129.16/32",   // Azure wire server
 	"192.0.0.192/32",     // Oracle metadata
-	"64:ff9b:1::/48",     // NAT64 of local use: where the IPv4 address stands in it is the operator's choice
+	"64:ff9b:1::/48",     // NAT64 of local use: the operator chooses where the IPv4 address is in it
 )
 
 func prefixes(cidrs ...string) []netip.Prefix {
@@ -89,7 +89,7 @@ func prefixes(cidrs ...string) []netip.Prefix {
 
 // check returns ErrDenied for an address that may not be reached.
 func (n Network) check(addr netip.Addr) error {
-	// A zone would keep every prefix from containing the address.
+	// A prefix contains no address that has a zone.
 	addr = addr.WithZone("").Unmap()
 	contains := func(p netip.Prefix) bool { return p.Contains(addr) }
 	if slices.ContainsFunc(n.Allow, contains) {
@@ -137,8 +137,8 @@ func embedded(addr netip.Addr) []netip.Addr {
 	return nil
 }
 
-// control refuses a connection to an address that may not be reached. It is called with the address about to be dialled, after
-// all resolving, so a name that changes its answer between a check and the dialling gains nothing.
+// control refuses a connection to an address that may not be reached. It is called with the address about to be dialled, after all
+// resolving, so a name that changes its answer between a check and the dialling gains nothing.
 func (n Network) control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -147,10 +147,10 @@ func (n Network) control(_, address string, _ syscall.RawConn) error {
 	return n.check(ap.Addr())
 }
 
-// lookupTime bounds how long a name is looked up that only a proxy may know.
+// lookupTime bounds the lookup of a name that perhaps only a proxy knows.
 const lookupTime = 3 * time.Second
 
-// checkNamed checks a host as far as it says by itself where it is. To everyone localhost is an address (RFC 6761).
+// checkNamed checks a host as far as its text alone shows its address. By RFC 6761 localhost always means the loopback.
 func (n Network) checkNamed(host string) error {
 	if err := n.checkLiteral(host); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (n Network) checkNamed(host string) error {
 	return nil
 }
 
-// checkHost checks every address that a host has which a proxy will reach for us. A name that has none here passes.
+// checkHost checks every address of a host that a proxy will dial in our place. A name without an address here passes.
 func (n Network) checkHost(ctx context.Context, host string) error {
 	if err := n.checkNamed(host); err != nil {
 		return err

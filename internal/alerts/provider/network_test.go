@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Fails when IPv4-mapped addresses are not unmapped, zones not dropped, or the address inside a tunnel's not looked at.
+// Fails when IPv4-mapped addresses are not unmapped, zones are kept, or the address inside a tunnel's address goes unchecked.
 func TestNetworkDeniesTheMachineItsLinkAndItsCloud(t *testing.T) {
 	for address, allowed := range map[string]bool{
 		"10.0.0.1": true, "192.168.1.1": true, "172.16.0.1": true, "100.64.0.1": true, "198.18.0.1": true, "203.0.113.7": true,
@@ -53,7 +53,7 @@ func TestAllowOpensWhatItNamesInEveryNotationAndNoMore(t *testing.T) {
 	}
 }
 
-// Fails when ParseNetwork does not look at the process's interfaces.
+// Fails when ParseNetwork ignores the process's interfaces.
 func TestOwnAddressesAreDenied(t *testing.T) {
 	n, err := ParseNetwork(nil, false)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"notifier/internal/event"
 )
 
-// EventJSON returns the event as JSON, for types that pass it on as it is. Where that is longer than maxBytes the message is cut on a
-// character's boundary, with a mark.
+// EventJSON returns the event as JSON, for types that pass it on unchanged. If it is longer than maxBytes the message is cut at a
+// character's boundary and gets a mark.
 func EventJSON(e event.Event, maxBytes int) ([]byte, error) {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -34,7 +34,7 @@ func EventJSON(e event.Event, maxBytes int) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// encodedLen is how many bytes encoding/json makes of a character.
+// encodedLen returns the number of bytes that encoding/json writes for a character.
 func encodedLen(r rune) int {
 	switch {
 	case strings.ContainsRune("\"\\\b\f\n\r\t", r):

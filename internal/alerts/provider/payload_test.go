@@ -9,7 +9,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when the text is cut before it is escaped, within a character, or by more than is needed.
+// Fails when the text is cut before it is escaped, within a character, or by more than necessary.
 func TestAnEventIsCutToWhatTheDestinationTakes(t *testing.T) {
 	for name, message := range map[string]string{
 		"plain": strings.Repeat("a", 5000), "escaped": strings.Repeat("<", 5000), "wide": strings.Repeat("€", 5000),

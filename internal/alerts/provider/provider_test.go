@@ -32,7 +32,7 @@ func TestAddressesInUseAreAccepted(t *testing.T) {
 	}
 }
 
-// Fails when an error takes up url.Parse's text, or a host passes that some reader takes for another address.
+// Fails when an error contains the text of url.Parse, or a host passes that some reader takes for another address.
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{
 		"https://far.test/x", "http://127.1/", "http://0x7f.1", "http://[::1%25lo]:80", "https://user:pass@far.test", "http://a..b", "//x", "http://%31",

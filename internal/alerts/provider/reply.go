@@ -10,17 +10,18 @@ import (
 	"notifier/internal/event"
 )
 
-// What answers may take up: a destination's author decides how long they are and how slowly they come, for any number of Providers.
+// Bounds on answers. The author of a destination decides the length and the speed of its answers, for any number of Providers.
 const (
-	// freeReply is how much of an answer is read of any number at a time, in bytes.
+	// freeReply is the part of an answer, in bytes, that is read without a place: any number of answers at a time.
 	freeReply = 256 << 10
-	// longReplies is how many longer answers are read at a time for the Providers of a namespace; of one Provider it is one.
+	// longReplies is the number of longer answers that are read at a time for the Providers of one namespace. For one Provider it is
+	// one.
 	longReplies = 4
-	// longTime is how long the rest of a long answer may take.
+	// longTime bounds the time for the rest of a long answer.
 	longTime = 5 * time.Second
 )
 
-// replies are the places of the namespaces that read long answers at the moment.
+// replies are the places of the namespaces that are reading long answers.
 var replies = replyPlaces{shares: map[string]*replyShare{}}
 
 type replyPlaces struct {
@@ -33,7 +34,7 @@ type replyShare struct {
 	users  int
 }
 
-// take waits for a place of a namespace, which leave gives back.
+// take waits for a place of the namespace. leave returns the place.
 func (r *replyPlaces) take(ctx context.Context, namespace string) (leave func(), err error) {
 	r.mu.Lock()
 	share := r.shares[namespace]
@@ -59,7 +60,7 @@ func (r *replyPlaces) take(ctx context.Context, namespace string) (leave func(),
 	}
 }
 
-// reply reads an answer of at most maxReply bytes. Cancel ends a read that is blocked.
+// reply reads an answer of at most maxReply bytes. cancel ends a read that is blocked.
 func (t *transport) reply(ctx context.Context, body io.Reader, cancel context.CancelFunc) ([]byte, error) {
 	free := min(t.maxReply, freeReply)
 	answer, err := io.ReadAll(io.LimitReader(body, int64(free)+1))
@@ -92,7 +93,7 @@ func (t *transport) reply(ctx context.Context, body io.Reader, cancel context.Ca
 
 var errTooLong = event.NewError(event.Retry, LabelReply, "answer is too long", nil)
 
-// rest reads the rest of an answer that begins so.
+// rest reads the rest of an answer whose beginning was read.
 func (t *transport) rest(body io.Reader, begin []byte) ([]byte, error) {
 	answer := make([]byte, t.maxReply+1)
 	for n := copy(answer, begin); n < len(answer); {

@@ -15,7 +15,7 @@ import (
 
 const testReply = 4 << 20
 
-// dripping is an answer whose last byte does not come. It counts what was read of all.
+// dripping is an answer whose last byte never arrives. It adds the bytes read to a count of all answers.
 type dripping struct {
 	ctx  context.Context //nolint:containedctx // as that of a request
 	left int
@@ -37,8 +37,8 @@ func newTransport(namespace string) *transport {
 	return &transport{maxReply: testReply, namespace: namespace, long: make(chan struct{}, 1)}
 }
 
-// Fails when the answers of a tenant's destinations that do not end take up more the more Providers and sends there are, when they hold up those of
-// another namespace, or when they do so for long.
+// Fails when the memory for a tenant's endless answers grows with its Providers and sends, when they delay the answers of another
+// namespace, or when they do so for long.
 func TestT6AnswersThatDoNotEndTakeUpLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const providers, sends = 30, 8
@@ -83,7 +83,7 @@ func TestT6AnswersThatDoNotEndTakeUpLittle(t *testing.T) {
 	})
 }
 
-// Fails when an answer is taken beyond its bound, cut, or taken though its connection broke.
+// Fails when an answer is accepted beyond its bound, cut, or accepted although its connection broke.
 func TestAnAnswerIsReadWholeOrNotAtAll(t *testing.T) {
 	broken := errors.New("broken")
 	for _, length := range []int{0, 1, freeReply, freeReply + 1, testReply - 1, testReply, testReply + 1} {

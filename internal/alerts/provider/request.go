@@ -13,17 +13,17 @@ import (
 
 // Request is one HTTP request to a destination.
 type Request struct {
-	// Method is POST where it is empty.
+	// Method is the HTTP method, POST if empty.
 	Method string
-	// URL is the Client's address where it is nil.
+	// URL is the URL to request, the Client's address if nil.
 	URL *url.URL
-	// Header is added to that of the Client. Content-Type is application/json where a Body has none.
+	// Header is added to the Client's. With a Body, Content-Type is application/json by default.
 	Header http.Header
 	Body   []byte
 }
 
-// Do makes a request within a Call and returns the answer, as far as ClientOptions.MaxReply has it read. Its errors are for the Call to
-// classify; StatusOf tells the status of an answer that is a refusal.
+// Do makes a request within a Call and returns the answer, as far as ClientOptions.MaxReply allows. The Call classifies its errors.
+// StatusOf returns the status of an error that is a refusal.
 func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, error) {
 	method, u := r.Method, r.URL
 	if method == "" {
@@ -40,14 +40,14 @@ func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, err
 	if resp.ContentLength == 0 {
 		return nil, nil
 	}
-	answer, err := io.ReadAll(resp.Body) // what the transport has read already
+	answer, err := io.ReadAll(resp.Body) // the transport has read it already
 	if err != nil {
 		return nil, event.NewError(event.Retry, LabelReply, "answer could not be read", err)
 	}
 	return answer, nil
 }
 
-// newRequest is http.NewRequest of a URL that was parsed before.
+// newRequest is http.NewRequest for a URL that is already parsed.
 func newRequest(ctx context.Context, method string, u *url.URL, r Request) *http.Request {
 	req := &http.Request{Method: method, URL: u, Host: strings.TrimSuffix(u.Host, ":"), Header: make(http.Header, len(r.Header)+2), Body: http.NoBody}
 	if r.Body != nil {
@@ -62,8 +62,8 @@ func newRequest(ctx context.Context, method string, u *url.URL, r Request) *http
 	return req.WithContext(ctx)
 }
 
-// request makes a request by h. The Client's own only adds copies of the header to what its transport does, for redirects that are not
-// followed and cookies that are not kept, so the transport is called in its place.
+// request makes a request by h. The Client's own http.Client would only add copies of the header, for redirects that are not followed
+// and cookies that are not kept. So for that one the transport is called directly.
 func (c *Client) request(h *http.Client, req *http.Request) (*http.Response, error) {
 	if h != c.http {
 		return h.Do(req)
@@ -75,7 +75,7 @@ func (c *Client) request(h *http.Client, req *http.Request) (*http.Response, err
 	return h.Transport.RoundTrip(req)
 }
 
-// Send makes one request as a whole send, within the timeout, and classifies the outcome.
+// Send makes one request as a whole send: it bounds it by the timeout and classifies the outcome.
 func (c *Client) Send(ctx context.Context, r Request) (answer []byte, err error) {
 	err = c.Call(ctx, func(ctx context.Context, h *http.Client) error {
 		answer, err = c.Do(ctx, h, r)
@@ -90,7 +90,8 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) erro
 	return err
 }
 
-// URL returns a copy of the address with segments added to its path, each escaped so that it stays one segment. Query and user stay.
+// URL returns a copy of the address with segments added to its path. Each is escaped so that it stays one segment. Query and user
+// stay.
 func (c *Client) URL(segments ...string) *url.URL {
 	escaped := make([]string, len(segments))
 	for i, s := range segments {
@@ -101,7 +102,7 @@ func (c *Client) URL(segments ...string) *url.URL {
 	return c.address.JoinPath(escaped...)
 }
 
-// Root returns the URL of a path on the address's host. Of the address only scheme and host stay.
+// Root returns the URL of a path on the address's host. It keeps only the scheme and the host of the address.
 func (c *Client) Root(path string) *url.URL {
 	return &url.URL{Scheme: c.address.Scheme, Host: c.address.Host, Path: path}
 }

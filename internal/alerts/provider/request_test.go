@@ -71,7 +71,7 @@ func TestAVendorsOwnLimitIsRetriedWhenItSays(t *testing.T) {
 	}
 }
 
-// Fails when the header is added to whatever request a vendor's library makes.
+// Fails when the header is added to requests that a vendor's library makes to other hosts.
 func TestCredentialsGoToTheAddressAlone(t *testing.T) {
 	var got string
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }))

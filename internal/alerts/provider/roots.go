@@ -8,14 +8,14 @@ import (
 	"weak"
 )
 
-// pools are the pools of authorities that are in use, by what they were made of. A system's whole bundle takes some hundreds of
-// kilobytes, and all Providers of a namespace may name the same one, so they share its pool for as long as one of them has it.
+// pools are the pools of authorities in use, by the digest of their PEM blocks. A system's whole bundle takes some hundreds of
+// kilobytes. All Providers of a namespace may name the same bundle, so they share its pool for as long as one of them has it.
 var pools = struct {
 	sync.Mutex
 	m map[[sha256.Size]byte]weak.Pointer[x509.CertPool]
 }{m: map[[sha256.Size]byte]weak.Pointer[x509.CertPool]{}}
 
-// poolOf returns the pool of PEM blocks, nil if they hold no certificate. It must not be changed.
+// poolOf returns the pool of PEM blocks, nil if they contain no certificate. Callers must not change it.
 func poolOf(pem []byte) *x509.CertPool {
 	key := sha256.Sum256(pem)
 	pools.Lock()
@@ -39,7 +39,7 @@ type pooled struct {
 	pool weak.Pointer[x509.CertPool]
 }
 
-// forgetPool drops a pool that nobody uses any more, unless it was made again meanwhile.
+// forgetPool removes the entry of a pool that is out of use, unless the pool was made again meanwhile.
 func forgetPool(p pooled) {
 	pools.Lock()
 	defer pools.Unlock()

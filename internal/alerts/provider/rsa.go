@@ -6,14 +6,15 @@ import (
 	"encoding/pem"
 )
 
-// The longest RSA key that signs. The time that a signature takes grows with the third power of the length: 4,096 bits take some
-// milliseconds, the 40,000 that a Secret has room for half a minute, which no context ends.
+// The longest RSA key that signs. The time of a signature grows with the third power of the key's length. 4,096 bits take some
+// milliseconds; the 40,000 bits that fit into a Secret take half a minute, which no context ends.
 const (
 	maxRSABits = 4096
-	maxRSAKey  = 4 << 10 // bytes of such a key as DER, and more
+	maxRSAKey  = 4 << 10 // the bytes of such a key as DER are fewer
 )
 
-// ParseRSAKey reads an RSA private key in PEM, of PKCS #1 or PKCS #8. It is false for what is none, and for a key longer than 4,096 bits.
+// ParseRSAKey parses an RSA private key in PEM, of PKCS #1 or PKCS #8. It returns false for any other text, and for a key longer than
+// 4,096 bits.
 func ParseRSAKey(text string) (*rsa.PrivateKey, bool) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil || len(block.Bytes) > maxRSAKey {

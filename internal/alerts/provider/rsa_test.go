@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// newRSAKey returns a key of so many bits, as far as its form tells: its primes are only odd numbers, since true ones take minutes to find.
+// newRSAKey returns a key of the given length that has the form of an RSA key. Its primes are only odd numbers, since true primes take
+// minutes to find.
 func newRSAKey(t *testing.T, bits int) *rsa.PrivateKey {
 	t.Helper()
 	one, e := big.NewInt(1), big.NewInt(65537)
@@ -43,7 +44,7 @@ func inPEM(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// Fails when a tenant's key makes each send a matter of seconds of the processor.
+// Fails when a tenant's key makes each send take seconds of processor time.
 func TestT6AKeyThatTakesLongToSignWithIsRefused(t *testing.T) {
 	for bits, want := range map[int]bool{2048: true, 4096: true, 4352: false, 32768: false} {
 		if _, ok := ParseRSAKey(inPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(newRSAKey(t, bits)))); ok != want {
@@ -55,7 +56,7 @@ func TestT6AKeyThatTakesLongToSignWithIsRefused(t *testing.T) {
 	}
 }
 
-// Fails when the same is done with the key of a client's certificate, which signs each handshake.
+// Fails when the key of a client's certificate, which signs each handshake, has the same effect.
 func TestT6AClientKeyThatTakesLongToSignWithIsRefused(t *testing.T) {
 	small, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Keys of an event's metadata that decide which types take the event, without their prefixes (Flux's event API).
+// The keys of an event's metadata that decide which types take the event, without their prefixes (Flux's event API).
 const (
 	CommitKey        = "commit"         // the commit that an object's owner ties the event to
 	CommitStatusKey  = "commit_status"  // "update" where only a commit's status is to change
@@ -18,43 +18,43 @@ const (
 // reasonProgressing is the reason of events about work that has begun and not ended.
 const reasonProgressing = "Progressing"
 
-// Takes reports whether a type is sent a notification. Those that it is not sent are neither kept nor counted as lost.
+// Takes reports whether a type takes a notification. A notification that the type does not take is neither kept nor counted as lost.
 type Takes func(n Notification) bool
 
-// TakesAll is for types that pass events on as they are.
+// TakesAll is for types that pass events on unchanged: it takes every event.
 func TakesAll(Notification) bool { return true }
 
-// TakesMessages is for types that people read: every event but those that only update the status of a commit.
+// TakesMessages is for types that people read. It takes every event but those that only update the status of a commit.
 func TakesMessages(n Notification) bool { return n.Reported(CommitStatusKey) != commitStatusUpdate }
 
-// TakesIncidents is for types that open and close incidents, which work under way does neither.
+// TakesIncidents is for types that open and close incidents. It leaves out work under way, which does neither.
 func TakesIncidents(n Notification) bool { return TakesMessages(n) && !Progressing(n) }
 
-// TakesCommits is for types that write the status of a commit: events that their object ties to a commit, that ask for its status to be
-// updated, and failures. Those whose metadata has no commit are left out: there is nothing to write a status of.
+// TakesCommits is for types that write the status of a commit. It takes events that their object ties to a commit, events that ask for
+// an update of its status, and failures. It leaves out events whose metadata has no commit.
 func TakesCommits(n Notification) bool {
 	tied := n.Reported(CommitKey) != "" || n.Reported(CommitStatusKey) == commitStatusUpdate || Failed(n)
 	return tied && Commit(n) != ""
 }
 
-// TakesChangeRequests is for types that comment on a pull or merge request, which the event names.
+// TakesChangeRequests is for types that comment on a pull or merge request. It takes events that name one.
 func TakesChangeRequests(n Notification) bool { return n.Reported(ChangeRequestKey) != "" }
 
 // Progressing reports whether the event is about work that has begun and not ended.
 func Progressing(n Notification) bool { return n.Event.Reason == reasonProgressing }
 
-// TakesOutcomes is for types that have room for incidents and nothing else: failures, and what ends them.
+// TakesOutcomes is for types that take nothing but incidents: failures, and the recoveries that end them.
 func TakesOutcomes(n Notification) bool { return TakesMessages(n) && (Failed(n) || Recovered(n)) }
 
-// Failed reports whether the event tells of a failure, which opens an incident.
+// Failed reports whether the event is a failure, which opens an incident.
 func Failed(n Notification) bool { return n.Event.Severity == event.SeverityError }
 
-// unsettled are the reasons of events that are no failures and after which the object may still fail: work under way, a wait for something
-// else, and the steps by which helm-controller mends a failed release.
+// unsettled are the reasons of events that are no failures and after which the object may still fail. They are work under way, a wait
+// for something else, and the steps by which helm-controller repairs a failed release.
 var unsettled = []string{
 	reasonProgressing, "ProgressingWithRetry", "DependencyNotReady", "SourceNotReady", "HealthCheckCanceled",
 	"RollbackSucceeded", "UninstallSucceeded", "DriftDetected",
 }
 
-// Recovered reports whether the event tells that its object is well, which closes what a failure opened.
+// Recovered reports whether the event says that its object is well, which closes the incident that a failure opened.
 func Recovered(n Notification) bool { return !Failed(n) && !slices.Contains(unsettled, n.Event.Reason) }

@@ -51,7 +51,7 @@ func authored(n Notification, key string) Notification {
 	return n
 }
 
-// Fails when an event that comes before an object is well again closes its incident, or one that comes after does not.
+// Fails when an event before an object's recovery closes its incident, or its recovery does not.
 func TestWhatOpensAndWhatClosesAnIncident(t *testing.T) {
 	for _, c := range []struct {
 		severity, reason  string

@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// Fact is one entry of an event's metadata, to be shown. Authored says that the Alert's author wrote it, whose markup means what it says:
-// the destination is the author's own.
+// Fact is one entry of an event's metadata, to be shown. Authored means that the Alert's author wrote it. Its markup then takes
+// effect, since the destination is the author's own.
 type Fact struct {
 	Name, Value string
 	Authored    bool
 }
 
-// Show returns the fact's name and value as a destination gets them: as they are written by the Alert's author, else escaped.
+// Show returns the fact's name and value as they are sent: unchanged if the Alert's author wrote them, else escaped.
 func (f Fact) Show(escape func(string) string) (name, value string) {
 	if f.Authored {
 		return f.Name, f.Value
@@ -26,14 +26,14 @@ func (f Fact) Show(escape func(string) string) (name, value string) {
 	return escape(f.Name), escape(f.Value)
 }
 
-// maxFacts bounds how many facts a message shows; metadata is outside input and may hold any number.
+// maxFacts bounds the number of facts that a message shows. Metadata is outside input and may have any number of entries.
 const maxFacts = 32
 
-// MoreFacts is the name of the last fact where some were left out.
+// MoreFacts is the name of the last fact if some were left out.
 const MoreFacts = "…"
 
-// Facts returns the notification's metadata in the order to show it: the summary first, the rest by name. Beyond 32 a last fact says
-// how many were left out. Names and values longer than maxRunes are cut.
+// Facts returns the notification's metadata in the order to show it: the summary first, the rest by name. Beyond 32 entries a last
+// fact gives the number left out. Names and values longer than maxRunes are cut.
 func Facts(n Notification, maxRunes int) []Fact {
 	names := slices.SortedFunc(maps.Keys(n.Event.Metadata), func(a, b string) int {
 		if first := boolOrder(a == "summary", b == "summary"); first != 0 {
@@ -57,7 +57,7 @@ func Facts(n Notification, maxRunes int) []Fact {
 	return facts
 }
 
-// ObjectID identifies the event's object as long as it exists: by its UID or, where the event has none, by a digest of its name.
+// ObjectID returns an identity of the event's object for its lifetime: its UID or, if the event has none, a digest of its name.
 func ObjectID(n Notification) string {
 	o := n.Event.InvolvedObject
 	if o.UID != "" {
@@ -81,14 +81,13 @@ func boolOrder(a, b bool) int {
 
 const truncated = "… (truncated)"
 
-// reorders are the characters that show what stands around them in another order (Unicode, UAX 9: embeddings, overrides and isolates), by
-// which a text is not what its reader sees. Marks of a direction stay: they order nothing but themselves.
+// reorders are the characters that show the text around them in another order (Unicode, UAX 9: embeddings, overrides and isolates).
+// With them a reader sees another text than the written one. Marks of a direction stay: they order nothing but themselves.
 var reorders = strings.NewReplacer(
 	"\u202A", "", "\u202B", "", "\u202C", "", "\u202D", "", "\u202E", "", "\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "",
 )
 
-// Truncate cuts s to at most maxRunes characters, of which the last say so if anything was cut, and makes it valid UTF-8 without characters
-// that reorder text.
+// Truncate returns s as valid UTF-8 of at most maxRunes characters, without characters that reorder text. A cut text ends in a mark.
 func Truncate(s string, maxRunes int) string {
 	s = reorders.Replace(strings.ToValidUTF8(s, "\uFFFD"))
 	if len(s) <= maxRunes || utf8.RuneCountInString(s) <= maxRunes {
@@ -108,7 +107,7 @@ func Truncate(s string, maxRunes int) string {
 	return s
 }
 
-// Visible returns s, or another text in place of one that shows nothing, which many vendors refuse.
+// Visible returns s, or instead if s shows nothing. Many vendors refuse an invisible text.
 func Visible(s, instead string) string {
 	if strings.TrimSpace(s) == "" {
 		return instead
@@ -116,8 +115,8 @@ func Visible(s, instead string) string {
 	return s
 }
 
-// KnownWord returns word if it is one of known, else nothing. What a destination answers is its own text; a word that is known says nothing
-// but itself.
+// KnownWord returns word if it is in one of the lists known, else an empty string. The text of an answer is the destination's own; a
+// known word reveals nothing but itself.
 func KnownWord(word string, known ...[]string) string {
 	for _, list := range known {
 		if i := slices.Index(list, word); i >= 0 {
@@ -127,7 +126,7 @@ func KnownWord(word string, known ...[]string) string {
 	return ""
 }
 
-// WordAt returns a ClientOptions.Word that reads a text in JSON, at a path of keys, and knows some.
+// WordAt returns a ClientOptions.Word that reads the text at a path of keys in JSON and returns it if it is known.
 func WordAt(known []string, path ...string) func(answer []byte) string {
 	return func(answer []byte) string {
 		for _, key := range path {
@@ -145,15 +144,15 @@ func WordAt(known []string, path ...string) func(answer []byte) string {
 	}
 }
 
-// BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The
-// text of an event comes from tools, commits and unauthenticated senders, and readers trust what a bot links to.
+// BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The text of
+// an event is written by tools, commits and unauthenticated senders, and readers trust the links of a bot.
 func BreakLinks(s string) string { return strings.ReplaceAll(s, "](", "]\u200B(") }
 
-// EscapeEntities escapes the characters that mean something in HTML, and in the markups that take its character references.
+// EscapeEntities escapes the characters that have a meaning in HTML, and in the markups that use its character references.
 var EscapeEntities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 
-// EscapeHTML returns s as text that HTML shows as it is, of at most maxRunes characters after escaping. What is cut is cut before escaping,
-// so that no escape is halved.
+// EscapeHTML returns s as text that HTML shows unchanged, of at most maxRunes characters after escaping. It cuts before it escapes, so
+// that no escape is halved.
 func EscapeHTML(s string, maxRunes int) string {
 	return Fit(s, maxRunes, utf8.RuneCountInString, EscapeEntities)
 }

@@ -17,35 +17,35 @@ import (
 )
 
 const (
-	// drainBytes and drainTime bound what is read of an answer nobody needs, so that its connection can be used again; beyond
-	// either the connection is closed instead.
+	// drainBytes and drainTime bound the reading of an unused answer, so that its connection can be used again. Beyond either the
+	// connection is closed.
 	drainBytes = 4 << 10
 	drainTime  = time.Second
-	// MaxRefusal is the longest answer, in bytes, of which a word is shown.
+	// MaxRefusal is the length, in bytes, of the longest answer of which a word is shown.
 	MaxRefusal = 1 << 10
 	// MaxRetryAfter is the longest wait that a destination can ask for.
 	MaxRetryAfter = time.Hour
 )
 
-// transport makes one request, decides what its answer means and hands on nothing but a short successful answer.
+// transport makes one request, classifies its answer and returns only a short successful answer.
 type transport struct {
 	base    http.RoundTripper
 	proxy   func(*http.Request) (*url.URL, error)
 	network Network
-	// resolves says that the proxy is the tenant's, who decides what it resolves.
+	// resolves means that the proxy is the tenant's, whose owner decides which names it resolves.
 	resolves bool
-	// header goes to host alone.
+	// header is sent to host alone.
 	host     string
 	header   http.Header
 	maxReply int
-	// namespace is the Provider's, and long holds the one place of its long answers.
+	// namespace is the Provider's, and long has the Provider's one place for long answers.
 	namespace string
 	long      chan struct{}
 	word      func(answer []byte) string
 	wait      func(status int, header http.Header, answer []byte) (time.Duration, bool)
 }
 
-// RoundTrip returns an answer only if it is 2xx, as 200 and with its body read; everything else is an *event.Error.
+// RoundTrip returns an answer only if it is 2xx, as 200 and with its body read. In every other case it returns an *event.Error.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := t.checkBehindProxy(req); err != nil {
 		if req.Body != nil {
@@ -57,7 +57,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer cancel() // after the body was read
 	header := req.Header
 	req = fenced(req.WithContext(ctx))
-	req.Header = make(http.Header, len(header)+len(t.header)+2) // the request of the caller is not changed
+	req.Header = make(http.Header, len(header)+len(t.header)+2) // the caller's request stays unchanged
 	maps.Copy(req.Header, header)
 	if req.URL.Host == t.host {
 		maps.Copy(req.Header, t.header)
@@ -86,7 +86,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &read, nil
 }
 
-// refusal classifies an answer that is not 2xx, by its status and what the type reads of it.
+// refusal classifies an answer that is not 2xx, by its status and the parts of it that the type reads.
 func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *event.Error {
 	after, now := resp.Header.Get("Retry-After"), time.Now()
 	e := statusError(resp.StatusCode, after, now)
@@ -104,7 +104,7 @@ func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *eve
 	return e
 }
 
-// short returns the answer that a refusal comes with, read within bounds. It is nil if nobody reads it or it is too long.
+// short returns the answer of a refusal, read within bounds. It is nil if the type reads no refusals or the answer is too long.
 func (t *transport) short(body io.Reader, cancel context.CancelFunc) []byte {
 	if t.word == nil && t.wait == nil {
 		drain(body, cancel)
@@ -120,7 +120,7 @@ func (t *transport) short(body io.Reader, cancel context.CancelFunc) []byte {
 	return answer
 }
 
-// StatusOf returns the HTTP status of the refusal that err stands for, 0 for any other error.
+// StatusOf returns the HTTP status of a refusal, 0 for any other error.
 func StatusOf(err error) int {
 	if e, ok := errors.AsType[*event.Error](err); ok {
 		return e.Status
@@ -128,10 +128,10 @@ func StatusOf(err error) int {
 	return 0
 }
 
-// checkBehindProxy checks the destination's host when a proxy will dial it in our place. Without a proxy, and for the proxy
-// itself, the dialler checks. A proxy of the tenant's own may know names that nobody knows here, and reaches what its owner lets it reach.
-// The environment's is the administrator's: what a tenant's name means here must be allowed, and what has no meaning here is the
-// proxy's to resolve.
+// checkBehindProxy checks the destination's host when a proxy will dial it in our place. Without a proxy, and for the proxy itself,
+// the dialler checks. A tenant's own proxy may know names that are unknown here, and its owner decides which addresses it reaches. The
+// environment's proxy is the administrator's: the addresses of a tenant's name here must be allowed, and a name unknown here is left
+// to the proxy to resolve.
 func (t *transport) checkBehindProxy(req *http.Request) error {
 	if t.proxy == nil {
 		return nil
@@ -157,7 +157,7 @@ func connectResult(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Re
 	return event.NewError(event.Retry, LabelProxy, fmt.Sprintf("proxy answered HTTP %d", resp.StatusCode), nil)
 }
 
-// drain reads the rest of an answer that nobody needs, within bounds. Cancelling the request is what ends a blocked read.
+// drain reads the rest of an unused answer, within bounds. Only cancelling the request ends a blocked read.
 func drain(body io.Reader, cancel context.CancelFunc) {
 	if body == http.NoBody {
 		return
@@ -177,7 +177,7 @@ func statusError(code int, retryAfter string, now time.Time) *event.Error {
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly:
 		class = event.Retry
 	case code == http.StatusProxyAuthRequired:
-		// Over plain http the proxy's refusal takes the place of the destination's answer.
+		// Over plain http the proxy's refusal replaces the destination's answer.
 		class, label = event.Retry, LabelProxy
 	case code >= 500:
 		class, label = event.Retry, LabelServer
@@ -192,8 +192,8 @@ func statusError(code int, retryAfter string, now time.Time) *event.Error {
 	return e
 }
 
-// ParseRetryAfter reads the value of a Retry-After header, seconds or an HTTP date. What is absent, malformed or in the past is
-// zero, and what is absurd is MaxRetryAfter.
+// ParseRetryAfter parses the value of a Retry-After header, seconds or an HTTP date. An absent, malformed or past value is zero, and a
+// longer wait than MaxRetryAfter is MaxRetryAfter.
 func ParseRetryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if at, err := http.ParseTime(value); err == nil {
@@ -203,6 +203,6 @@ func ParseRetryAfter(value string, now time.Time) time.Duration {
 	if errors.Is(err, strconv.ErrSyntax) {
 		return 0
 	}
-	// Out of range, ParseInt returns the nearest value that is not.
+	// For a value out of range, ParseInt returns the nearest value within it.
 	return time.Duration(min(max(seconds, 0), int64(MaxRetryAfter/time.Second))) * time.Second
 }

@@ -16,7 +16,11 @@ const (
 // decodeJSON reads body, which is one JSON value and nothing after it, into a payload. The error is a Refusal: the decoder's own
 // would quote the body.
 func decodeJSON(body []byte, payload any) error {
-	err := json.Unmarshal(body, payload)
+	return refusalOf(json.Unmarshal(body, payload))
+}
+
+// refusalOf is the Refusal that the decoder's error leads to, nil for none.
+func refusalOf(err error) error {
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return refusedJSON
 	}
@@ -32,15 +36,4 @@ func anyPayload(body []byte) (Content, error) {
 		return Content{}, refusedJSON
 	}
 	return Content{Document: body}, nil
-}
-
-// anyObject is an element of which only counts that it is an object. It has no size, so that a list of them costs no memory, however long
-// its sender makes it.
-type anyObject struct{}
-
-func (*anyObject) UnmarshalJSON(data []byte) error {
-	if data[0] != '{' {
-		return refusedField
-	}
-	return nil
 }

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// accessQPS and accessBurst bound what is asked about permissions, by this replica over all tenants. 5,000 namespaces of one account
-	// each are gone through in eight minutes.
+	// accessQPS and accessBurst bound the questions about permissions that this replica asks for all tenants. At that rate 5,000
+	// namespaces of one account each take eight minutes.
 	accessQPS   = 10
 	accessBurst = 20
 	// accessTimeout ends a question that the API server does not answer.
 	accessTimeout = 10 * time.Second
 )
 
-// Access asks the API server who may what. It changes nothing there.
+// Access asks the API server for the permissions of service accounts and of the process. It changes nothing there.
 //
-// About a service account it asks as that account, by a SelfSubjectAccessReview. A SubjectAccessReview would need a permission to ask
-// about every user there is, and the account's groups said again; asked so, the process can ask about service accounts alone,
-// and hears at the same time whether the API server lets it impersonate them, which nothing else tells: one that does not know
-// constrained impersonation says that the rules for it allow, and heeds none.
+// It asks about a service account as that account, by a SelfSubjectAccessReview. A SubjectAccessReview would need a permission to ask
+// about every user, and would have to repeat the account's groups. A SelfSubjectAccessReview confines the process to questions about
+// service accounts, and its answer shows whether the API server lets the process impersonate them. Nothing else shows that: an API
+// server without constrained impersonation reports that the rules for it allow, and ignores them.
 type Access struct {
 	rest    rest.Interface
 	limiter *rate.Limiter
 }
 
-// NewAccess returns the way to ask the API server that config names. Its budget is its own.
+// NewAccess returns an Access to the API server that config names. It has a budget of its own.
 func NewAccess(config *rest.Config) (*Access, error) {
 	client, err := newREST(config)
 	if err != nil {
@@ -46,14 +46,14 @@ func NewAccess(config *rest.Config) (*Access, error) {
 	return &Access{rest: client, limiter: rate.NewLimiter(accessQPS, accessBurst)}, nil
 }
 
-// action is what somebody may do or not. An empty name is all objects, an empty namespace all namespaces.
+// action is an action to be allowed or denied. An empty name means all objects, an empty namespace all namespaces.
 type action struct {
 	verb            string
 	resource        schema.GroupResource
 	namespace, name string
 }
 
-// The verbs and resources of impersonation: the plain one, and the constrained one with what may be done by it.
+// The verbs and resources of impersonation: the plain verb, and the constrained verb with the actions it permits.
 const (
 	verbImpersonate = "impersonate"
 	verbBeAccount   = "impersonate:serviceaccount"
@@ -68,17 +68,17 @@ var (
 	errImpersonate = errors.New("the API server does not let the process act as the service account")
 )
 
-// self reports whether RBAC allows the process an action. For impersonation that is not to say that the API server heeds it.
+// self reports whether RBAC allows the process an action. For impersonation this does not prove that the API server enforces it.
 func (a *Access) self(ctx context.Context, what action) (bool, error) { return a.review(ctx, "", what) }
 
-// account reports whether a service account may. The error is errImpersonate when the process may not ask as the account.
+// account reports whether a service account may do the action. The error is errImpersonate when the process may not ask as the account.
 func (a *Access) account(ctx context.Context, namespace, name string, what action) (bool, error) {
 	user, err := Identity(namespace, name)
 	if err != nil {
 		return false, err
 	}
 	allowed, err := a.review(ctx, user, what)
-	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot impersonate") { // else the account may not ask about itself
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot impersonate") { // otherwise the account may not ask about itself
 		return false, errImpersonate
 	}
 	return allowed, err
@@ -106,10 +106,10 @@ func (a *Access) review(ctx context.Context, user string, what action) (bool, er
 	if err := json.Unmarshal(answer, review); err != nil {
 		return false, fmt.Errorf("decode review: %w", err)
 	}
-	return review.Status.Allowed, nil // an error of the evaluation, a Role that is missing for instance, denies a write as well
+	return review.Status.Allowed, nil // an evaluation error, such as a missing Role, denies a write as well
 }
 
-// exists reports whether there is a service account of the name. Only its metadata is read.
+// exists reports whether the service account exists. Only its metadata is read.
 func (a *Access) exists(ctx context.Context, namespace, name string) (bool, error) {
 	_, err := a.do(ctx, a.rest.Get().AbsPath("/api", "v1").Namespace(namespace).Resource(coreAccounts.Resource).Name(name).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"))

@@ -17,7 +17,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Bus hands out the triggers of the shards that this replica owns.
+// Bus delivers the triggers of the shards that this replica owns.
 type Bus interface {
 	// Triggers calls serve for each shard whose ownership begins, with a context that ends with it, until ctx ends.
 	Triggers(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error) error
@@ -25,37 +25,36 @@ type Bus interface {
 	TriggerShard(namespace string) int
 }
 
-// Receiver is what counts of a live Receiver.
+// Receiver has the parts of a live Receiver that matter to the Applier.
 type Receiver struct {
 	Namespace, Name, UID string
 	Created              time.Time
 	Generation           int64
-	// ServiceAccount is the one named in the spec, or the default.
+	// ServiceAccount is the account named in the spec, or the default.
 	ServiceAccount string
 	Targets        []event.Target
 	index          *index
 }
 
-// Receivers are the live ones, each Indexed.
+// Receivers are the live Receivers, each Indexed.
 type Receivers interface {
 	Live(namespace, name string) (Receiver, bool)
-	// InNamespace returns those of a namespace, ordered by name.
+	// InNamespace returns the Receivers of a namespace, ordered by name.
 	InNamespace(namespace string) []Receiver
-	// Namespaces returns those that have live Receivers.
+	// Namespaces returns the namespaces that have live Receivers.
 	Namespaces() []string
-	// Follow has changed called with every Receiver that comes, or comes to ask for something else or as another account, from now on.
-	// It must not block.
+	// Follow has changed called from now on with every Receiver that is new, or whose targets or account changed. changed must not block.
 	Follow(changed func(namespace, name string))
 }
 
-// Selector finds objects by their labels in the watchers' cache; watched is false when it does not hold all of the kind. Only the
-// group of a target's API version counts, and none means any.
+// Selector finds objects by their labels in the watchers' cache. watched is false when the cache lacks some objects of the kind. Of a
+// target's API version only the group counts, and an empty one means any group.
 type Selector interface {
 	// Select returns the names of the objects that a target selects.
 	Select(namespace string, target event.Target) (names []string, watched bool)
-	// Pending reports whether the objects of a kind are still being read, so that they will soon be watched.
+	// Pending reports whether the objects of a kind are still being read and will soon be watched.
 	Pending(kind string) bool
-	// Selects reports whether the object of a name is one of them.
+	// Selects reports whether a target selects the object of that name.
 	Selects(namespace string, target event.Target, name string) (selected, watched bool)
 }
 
@@ -63,20 +62,20 @@ type Selector interface {
 type Options struct {
 	Bus       Bus
 	Receivers Receivers
-	// Compiled is closed when all Receivers that there are were compiled; before that nothing is taken from the bus.
+	// Compiled is closed when all existing Receivers were compiled. Until then nothing is taken from the bus.
 	Compiled <-chan struct{}
 	Selector Selector
-	// Catalogue finds the resources by which kinds are written. Its owner runs it.
+	// Catalogue finds the resources by which kinds are written. The caller runs it.
 	Catalogue *kube.Catalogue
 	Client    *Client
 	Reports   Reports
-	// Access, if not nil, is asked what service accounts may before there is anything to write.
+	// Access, if not nil, is asked for the permissions of service accounts before there is anything to write.
 	Access *Access
-	// ReviewInterval is how often it is asked the same again, 5 min by default.
+	// ReviewInterval is the pause before the same question is asked again, 5 min by default.
 	ReviewInterval time.Duration
-	// Account is the service account that stands for all while there is no Receiver, in a namespace that is served.
+	// Account is the service account, in a served namespace, that is checked for all while there is no Receiver.
 	Account struct{ Namespace, Name string }
-	// Kinds are the resources that the installation is made to write.
+	// Kinds are the resources that the installation permits to be written.
 	Kinds []schema.GroupResource
 	// Interval is the least time between two requests for one object, 1 s by default.
 	Interval time.Duration
@@ -136,10 +135,10 @@ type Applier struct {
 	metrics  *metrics
 	limiter  *rate.Limiter
 	refusals *refusals
-	// authority and reviews ask what is refused before it is tried.
+	// authority and reviews find refusals before a write is tried.
 	authority *authority
 	reviews   *reviewer
-	// queue has what is due worked on.
+	// queue runs the items that are due.
 	queue *kube.Controller[item]
 	// storing bounds the confirmations from the bus that are awaited beside the work.
 	storing chan struct{}
@@ -147,11 +146,11 @@ type Applier struct {
 	mu    sync.Mutex
 	jobs  map[jobKey]*job
 	slots map[slotKey]*slot
-	// shards are those that this replica owns.
+	// shards are the shards that this replica owns.
 	shards map[int]*shard
 }
 
-// maxSettling bounds the messages whose end the bus is confirming at a time.
+// maxSettling bounds the messages whose end the bus is confirming at the same time.
 const maxSettling = 64
 
 // New wires an Applier. Run starts it.
@@ -175,7 +174,7 @@ func New(opts Options) (*Applier, error) {
 	return a, nil
 }
 
-// anyAccount is a service account that may have to be impersonated.
+// anyAccount returns a service account that may have to be impersonated.
 func (a *Applier) anyAccount() (namespace, name string) {
 	namespaces := a.opts.Receivers.Namespaces()
 	slices.Sort(namespaces) // the same one each time
@@ -187,7 +186,7 @@ func (a *Applier) anyAccount() (namespace, name string) {
 	return a.opts.Account.Namespace, a.opts.Account.Name
 }
 
-// Run applies triggers until ctx ends or the bus is lost, and joins all it started. It is called once.
+// Run applies triggers until ctx ends or the bus is lost, and joins all goroutines that it started. It is called once.
 func (a *Applier) Run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -211,14 +210,14 @@ func (a *Applier) Run(ctx context.Context) error {
 		a.reviews.open()
 		asking.Go(func() { a.reviews.run(asks) })
 	}
-	wg.Go(func() { _ = a.queue.Run(work) }) // it waits for no cache, so that it ends with work alone
+	wg.Go(func() { _ = a.queue.Run(work) }) // it waits for no cache and ends with work alone
 	if err := a.opts.Bus.Triggers(ctx, a.serve); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("triggers: %w", err)
 	}
 	return nil
 }
 
-// work looks at an object, or with a job resolves its target. What is left to do is enqueued, so that it returns no error.
+// work attempts a request for an object, or with a job resolves the job's target. It enqueues the remaining work and returns no error.
 func (a *Applier) work(ctx context.Context, it item) error {
 	if it.job != "" {
 		a.expand(ctx, it)

@@ -42,7 +42,7 @@ func TestT2AReconcileRequestIsWrittenAsTheTenant(t *testing.T) {
 	})
 }
 
-// T4, the half that nothing piles up. Fails when the slot is per key, or when it starts at the sending of a request.
+// T4: nothing piles up. Fails when the slot is per key, or when it begins at the sending of a request.
 func TestT4AnObjectGetsAtMostOneRequestPerIntervalUnderAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -99,8 +99,8 @@ func TestT4AnObjectGetsAtMostOneRequestPerIntervalUnderAFlood(t *testing.T) {
 	})
 }
 
-// T4. A trigger that waits may stand for webhooks that were accepted without a message of their own (event.Taker). Fails when Take
-// is left out, or when it comes after the stamp of the request.
+// T4. A waiting trigger may have webhooks coalesced into it that have no message of their own (event.Taker). Fails when Take is left
+// out, or when it follows the stamp of the request.
 func TestT4WhatATriggerStandsForEndsBeforeItsRequestIsStamped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -119,7 +119,7 @@ func TestT4WhatATriggerStandsForEndsBeforeItsRequestIsStamped(t *testing.T) {
 	})
 }
 
-// T4, the half that nothing is lost. Fails when a request that was under way at the time of a webhook counts for it.
+// T4: nothing is lost. Fails when a request that was under way at the time of a webhook counts for it.
 func TestT4AWebhookDuringARequestGetsOneOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -143,7 +143,7 @@ func TestT4AWebhookDuringARequestGetsOneOfItsOwn(t *testing.T) {
 	})
 }
 
-// Fails when the stamp is the time of the write alone: another replica's clock is ahead.
+// Fails when the stamp is only the time of the write: another replica's clock is ahead.
 func TestT4TheStampIsNoEarlierThanTheAcceptanceByAnotherClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -160,7 +160,7 @@ func TestT4TheStampIsNoEarlierThanTheAcceptanceByAnotherClock(t *testing.T) {
 	})
 }
 
-// Fails when the trigger that came last counts rather than the newest one.
+// Fails when the trigger that was delivered last counts rather than the newest one.
 func TestTheNewestTriggerOfAKeyIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -183,16 +183,16 @@ func TestTheNewestTriggerOfAKeyIsKept(t *testing.T) {
 		pass(time.Second)
 		w.want(late, "done")
 		w.want(second, "held")
-		redelivery := &fakeHold{} // the bus hands the same message out once more
+		redelivery := &fakeHold{} // the bus delivers the same message once more
 		w.bus.in <- event.Message[event.Trigger]{Value: w.applier.wanted("team-a"), Acker: redelivery}
 		w.api.respond(nil)
 		pass(time.Minute)
-		w.want(second, "held") // its end would have ended the redelivery before its time
+		w.want(second, "held") // an ack of it would have ended the redelivery too early
 		w.want(redelivery, "done")
 	})
 }
 
-// wanted returns the one trigger that is worked on in a namespace.
+// wanted returns the single trigger at work in a namespace.
 func (a *Applier) wanted(namespace string) event.Trigger {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,7 +204,7 @@ func (a *Applier) wanted(namespace string) event.Trigger {
 	return event.Trigger{}
 }
 
-// Fails when one account's success ends the other's claim, or one's refusal the other's.
+// Fails when one account's success ends the other's claim, or when one's refusal ends it.
 func TestTwoServiceAccountsOnOneTargetAreEachTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -287,7 +287,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	})
 }
 
-// Fails when a shard's first request does not wait, or when the interval is not kept over the change.
+// Fails when a shard's first request does not wait, or when the change of owner breaks the interval.
 func TestANewOwnerWaitsOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Interval = 5 * time.Second })
@@ -303,7 +303,7 @@ func TestANewOwnerWaitsOneInterval(t *testing.T) {
 	})
 }
 
-// Fails when drain waits for nothing, drops what waits, or returns what was answered.
+// Fails when drain does not wait, drops the waiting triggers, or returns the answered ones.
 func TestDrainFinishesWhatIsInFlightAndReturnsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -340,7 +340,7 @@ func TestDrainFinishesWhatIsInFlightAndReturnsTheRest(t *testing.T) {
 	})
 }
 
-// Fails when keep does not run: the bus would hand the messages to another after 30 s.
+// Fails when keep does not run: the bus would deliver the messages to another replica after 30 s.
 func TestHeldTriggersAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -355,7 +355,7 @@ func TestHeldTriggersAreKept(t *testing.T) {
 	})
 }
 
-// Fails when Run does not wait for the Receivers: the trigger would end as that of a Receiver that is gone.
+// Fails when Run does not wait for the Receivers: the trigger would end as that of a missing Receiver.
 func TestNothingIsTakenBeforeAllReceiversAreCompiled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -373,7 +373,7 @@ func TestNothingIsTakenBeforeAllReceiversAreCompiled(t *testing.T) {
 	})
 }
 
-// Fails when slots stay: they are keyed by what selectors find.
+// Fails when slots stay: tenants' selectors decide their number.
 func TestSlotsAreForgottenWhenTheirIntervalIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -12,10 +12,10 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// errNotOwned says that another replica may write by now: a second request would be one too many within the interval.
+// errNotOwned reports that another replica may write by now: a second request would exceed the one per interval.
 var errNotOwned = errors.New("another replica may own the shard")
 
-// wake has an object looked at when its slot and one of its claims are due. The caller holds the lock.
+// wake enqueues an object for the time when its slot and one of its claims are due. The caller holds the lock.
 func (a *Applier) wake(k slotKey) {
 	s := a.slots[k]
 	at := s.last.Add(a.opts.Interval)
@@ -27,8 +27,8 @@ func (a *Applier) wake(k slotKey) {
 	a.queue.EnqueueAfter(item{namespace: k.namespace, object: k.object}, time.Until(at))
 }
 
-// take returns the claim to an object whose turn it is, and with start marks it as in flight. An object that nobody claims is
-// forgotten when its interval is over.
+// take returns the claim to an object whose turn it is, and with start marks it as in flight. It forgets an object without claims when
+// the object's interval is over.
 func (a *Applier) take(k slotKey, start bool) *attempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,27 +54,27 @@ func (a *Applier) take(k slotKey, start bool) *attempt {
 	return at
 }
 
-// outcome is what came of an attempt.
+// outcome is the result of an attempt.
 type outcome struct {
 	verdict verdict
 	after   time.Duration
 	err     error
-	// sent says that a request was sent, stamp with which time.
+	// sent reports that a request was sent, with the time stamp.
 	sent     bool
 	stamp    time.Time
 	receiver Receiver
 	resource string
-	// ended, if not empty, says why nothing was to be sent.
+	// ended, if not empty, is the reason why there was nothing to send.
 	ended string
 }
 
-// attempt sends the request that an object is due, if it is.
+// attempt sends the request that is due for an object, if any.
 func (a *Applier) attempt(ctx context.Context, k slotKey) {
 	if a.take(k, false) == nil {
 		return
 	}
 	if err := a.limiter.Wait(ctx); err != nil {
-		return // the work ends; what is held goes back
+		return // the work ends; the kept messages go back to the bus
 	}
 	at := a.take(k, true) // the wait may have been long
 	if at == nil {
@@ -85,7 +85,7 @@ func (a *Applier) attempt(ctx context.Context, k slotKey) {
 	}
 }
 
-// settled draws the consequences of an attempt.
+// settled applies the consequences of an attempt.
 func (a *Applier) settled(k slotKey, at *attempt, o outcome) []settle {
 	end, others := func() (settle, []claimed) {
 		a.mu.Lock()
@@ -99,7 +99,7 @@ func (a *Applier) settled(k slotKey, at *attempt, o outcome) []settle {
 	return append(a.share(k, others, o), end)
 }
 
-// send resolves the claim once more, now that it is to be written, and writes it.
+// send resolves the claim once more, right before the write, and writes it.
 func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	a.mu.Lock()
 	trigger := at.job.trigger
@@ -117,7 +117,7 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	}
 	resource, err := a.opts.Catalogue.Resource(ctx, k.namespace, target.APIVersion, target.Kind)
 	if err == nil && resource.Group != k.object.group {
-		err = kube.ErrNotServed // another group has the kind since the object was claimed
+		err = kube.ErrNotServed // another group serves the kind since the object was claimed
 	}
 	if err != nil {
 		v := failed
@@ -127,12 +127,12 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 		return outcome{verdict: v, err: err, receiver: receiver, resource: target.Kind}
 	}
 	if !at.job.shard.owned() {
-		return outcome{verdict: failed, err: errNotOwned, receiver: receiver} // until the shard is drained, in a moment
+		return outcome{verdict: failed, err: errNotOwned, receiver: receiver} // only until the shard is drained, in a moment
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
 	result := outcome{sent: true, receiver: receiver, resource: resource.GroupResource().String(), stamp: time.Now()}
-	if result.stamp.Before(trigger.Accepted) { // by another replica, whose clock is ahead
+	if result.stamp.Before(trigger.Accepted) { // accepted by another replica, whose clock is ahead
 		result.stamp = trigger.Accepted
 	}
 	result.err = a.opts.Client.write(ctx, request{
@@ -146,8 +146,8 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	return result
 }
 
-// conclude draws the consequences of an attempt for its claim, and reports whether others to the object may have been met as well.
-// The caller holds the lock, and calls what is returned without it.
+// conclude applies the consequences of an attempt to its claim, and reports whether the request may also meet other claims to the
+// object. The caller holds the lock, and calls the returned settle after releasing it.
 func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, met bool) {
 	j, s := at.job, a.slots[k]
 	at.inFlight = false
@@ -168,7 +168,7 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, me
 		a.refusals.allow(k.namespace, o.receiver.ServiceAccount, map[string]bool{o.receiver.Name: true}, o.resource, k.object)
 		if end = j.metBy(o.stamp); end {
 			a.metrics.latency.Observe(time.Since(j.trigger.Accepted).Seconds())
-		} else { // a newer trigger came meanwhile
+		} else { // a newer trigger was delivered meanwhile
 			at.notBefore = time.Now()
 		}
 	case o.verdict == gone:
@@ -194,24 +194,24 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, me
 		delete(j.pending, k)
 		j.partial = true
 	default:
-		s.wait(at) // behind the others that claim the object
+		s.wait(at) // behind the other claims to the object
 	}
 	a.wake(k)
 	return a.finish(j), met
 }
 
-// refusedAgain shows a refusal to the Receiver, and reports whether it was the last.
+// refusedAgain shows a refusal on the Receiver, and reports whether it was the last.
 func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 	d := Denied{
 		ServiceAccount: o.receiver.ServiceAccount, Verb: "patch", Resource: o.resource, Kind: k.object.kind, Object: k.object.name,
-		Message: o.err.Error(), // the API server's words, which are about the tenant's own object
+		Message: o.err.Error(), // the API server's words about the tenant's own object
 	}
 	switch {
 	case kube.IsUnresolvable(o.err):
 		d = denial(o.receiver, event.Target{Kind: k.object.kind, Name: k.object.name}, o.err)
 	case apierrors.IsForbidden(o.err):
 		d.Reason = v1.ForbiddenReason
-		a.reviews.changed(k.namespace, o.receiver.Name) // which tells a missing permission from what another is to mend
+		a.reviews.changed(k.namespace, o.receiver.Name) // the review distinguishes a missing permission from a fault that others must correct
 	}
 	a.refusals.deny(o.receiver, d)
 	at.pause = longer(at.pause, minRefusedPause)

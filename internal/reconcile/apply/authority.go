@@ -16,7 +16,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// What keeps the process from acting as service accounts, and what the administrator is to do about it.
+// The reasons why the process cannot act as service accounts, each with the step that the administrator must take.
 const (
 	oldServer = "the API server does not know constrained impersonation, as before Kubernetes 1.36 or with its feature gate off: " +
 		"install config/legacy-impersonation"
@@ -24,37 +24,37 @@ const (
 	noReview = "the process may not ask what service accounts may: apply config/rbac of this version"
 )
 
-// authority knows whether the process may act as service accounts at all. RBAC alone does not tell: see Access.
+// authority finds out whether the process may act as service accounts at all. RBAC alone does not show it: see Access.
 type authority struct {
 	access *Access
-	// account is one that the process may have to write as.
+	// account returns a service account that the process may have to write as.
 	account func() (namespace, name string)
-	// kinds are those that the installation is made for.
+	// kinds are the resources that the installation is made for.
 	kinds []schema.GroupResource
 	every time.Duration
 	log   *slog.Logger
 	// faulty is 1 while the state has words.
 	faulty prometheus.Gauge
-	// turned is called when service accounts can be impersonated now and could not before, or the other way round.
+	// turned is called when service accounts become possible to impersonate, or impossible.
 	turned func()
 	doubt  chan struct{}
 
 	mu    sync.Mutex
 	state authorityState
-	// may are the resources that the process may patch in every namespace while it acts as a service account, and when that was asked.
+	// may has the resources that the process may patch in every namespace as a service account, each with the time of the question.
 	may map[schema.GroupResource]time.Time
 }
 
-// authorityState is what was last found out. Its zero value is that nothing was.
+// authorityState is the last finding. Its zero value means that there is none yet.
 type authorityState struct {
 	known bool
-	// plain says that the process holds the plain verb, by which it may do whatever a service account may.
+	// plain reports that the process has the plain verb, which lets it do everything that a service account may.
 	plain bool
-	// refused, if not empty, says why no service account at all can be impersonated; lacking what else is wrong.
+	// refused, if not empty, is the reason why no service account can be impersonated. lacking is any other fault.
 	refused, lacking string
 }
 
-// maxMay bounds the resources that are remembered. Tenants name them, though the cluster has to serve them.
+// maxMay bounds the remembered resources. Tenants name them, but the cluster must serve them.
 const maxMay = 256
 
 func newAuthority(o *Options, faulty prometheus.Gauge, account func() (string, string)) *authority {
@@ -64,10 +64,10 @@ func newAuthority(o *Options, faulty prometheus.Gauge, account func() (string, s
 	}
 }
 
-// authorityRetry is the pause after an API server that gave no answer, and after a doubt.
+// authorityRetry is the pause after a question without an answer, and after a doubt.
 const authorityRetry = 5 * time.Second
 
-// run checks until ctx ends: at once, at each interval, and soon after somebody doubts.
+// run checks until ctx ends: at once, at each interval, and soon after each call of doubted.
 func (u *authority) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := u.every + rand.N(u.every/10+1)
@@ -83,7 +83,7 @@ func (u *authority) run(ctx context.Context) {
 	}
 }
 
-// doubted has the state checked again soon.
+// doubted schedules another check soon.
 func (u *authority) doubted() {
 	select {
 	case u.doubt <- struct{}{}:
@@ -91,7 +91,7 @@ func (u *authority) doubted() {
 	}
 }
 
-// check finds out the state, and reports whether it could.
+// check finds out the state, and reports whether it succeeded.
 func (u *authority) check(ctx context.Context) bool {
 	state, err := u.find(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s authorityState) words() string {
 	return s.lacking
 }
 
-// find asks. An impersonated review is the only proof; why it is refused, and which kinds are left out, RBAC tells.
+// find asks the API server. Only an impersonated review is proof; RBAC gives the reason of a refusal and the kinds that are left out.
 func (u *authority) find(ctx context.Context) (authorityState, error) {
 	namespace, name := u.account()
 	state := authorityState{known: true}
@@ -169,8 +169,8 @@ func (u *authority) find(ctx context.Context) (authorityState, error) {
 	return state, nil
 }
 
-// explain says why a review as a service account was refused to the process. It is empty where reviews alone may be refused: then
-// writes may pass.
+// explain returns the reason why the process was refused a review as a service account. It is empty if perhaps only reviews are
+// refused; then writes may pass.
 func (u *authority) explain(ctx context.Context, namespace, name string) (string, error) {
 	if plain, err := u.access.self(ctx, action{verbImpersonate, coreAccounts, namespace, name}); err != nil || plain {
 		return "", err
@@ -184,21 +184,21 @@ func (u *authority) explain(ctx context.Context, namespace, name string) (string
 	return oldServer, nil
 }
 
-// refusal says why no service account can be impersonated, empty where that is not so or not known.
+// refusal returns the reason why no service account can be impersonated. It is empty if they can, or if that is not known.
 func (u *authority) refusal() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.state.refused
 }
 
-// mute reports whether the process may not even ask as service accounts, so that nothing can be found out about them.
+// mute reports whether the process may not even ask as service accounts; then nothing can be found out about them.
 func (u *authority) mute() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.state.lacking == noReview
 }
 
-// mayPatch reports whether the process may patch an object while it acts as a service account, as far as RBAC of its own goes.
+// mayPatch reports whether the process's own RBAC lets it patch an object while it acts as a service account.
 func (u *authority) mayPatch(ctx context.Context, resource schema.GroupResource, namespace, name string) (bool, error) {
 	u.mu.Lock()
 	at, known := u.may[resource]
@@ -209,7 +209,7 @@ func (u *authority) mayPatch(ctx context.Context, resource schema.GroupResource,
 	}
 	allowed, err := u.access.self(ctx, action{verb: verbPatchSo, resource: resource})
 	if err != nil || !allowed {
-		if err == nil { // an administrator may have allowed it for less
+		if err == nil { // an administrator may have allowed it for a single namespace or object
 			allowed, err = u.access.self(ctx, action{verbPatchSo, resource, namespace, name})
 		}
 		return allowed, err
@@ -226,8 +226,8 @@ func (u *authority) mayPatch(ctx context.Context, resource schema.GroupResource,
 	return true, nil
 }
 
-// Impersonation says what keeps the process from writing as service accounts, or that this is not known yet. It is nil when nothing
-// does.
+// Impersonation returns an error that names the obstacle to writes as service accounts, or reports that it is not known yet. It is nil
+// when there is no obstacle.
 func (a *Applier) Impersonation() error {
 	if a.opts.Access == nil {
 		return nil

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// attempt is one job's claim to a request for one object. The Applier's lock guards it.
+// attempt is one job's claim to a request for one object. The Applier's lock protects it.
 type attempt struct {
 	job *job
-	// inFlight says that its request is being sent.
+	// inFlight reports that its request is being sent.
 	inFlight bool
-	// notBefore is when it may be tried (again); floor is until when the server asked to be left alone. Who changes them while the
+	// notBefore is when it may be tried (again). floor is the end of the delay that the server asked for. Code that changes them while the
 	// claim waits calls slot.moved.
 	notBefore, floor time.Time
-	// pause is the pause after the last answer that was no success.
+	// pause is the pause after the last unsuccessful answer.
 	pause time.Duration
-	// place is where it is among the waiting, turn how many came before it.
+	// place is its index in the heap, turn the number of claims that were added before it.
 	place int
 	turn  uint64
 }
@@ -27,11 +27,11 @@ func (at *attempt) due() time.Time {
 	return at.notBefore
 }
 
-// slot is one object's place in time: it gets one request per interval.
+// slot paces the requests for one object: one per interval.
 type slot struct {
 	// last is when the last request was answered.
 	last time.Time
-	// waiting are the claims. The one being tried stays among them.
+	// waiting are the claims, including the claim that is being tried.
 	waiting claims
 	turns   uint64
 }
@@ -43,14 +43,14 @@ func (s *slot) wait(at *attempt) {
 	heap.Push(&s.waiting, at)
 }
 
-// leave takes a claim off.
+// leave removes a claim.
 func (s *slot) leave(at *attempt) { heap.Remove(&s.waiting, at.place) }
 
-// moved puts a claim in order whose time has changed.
+// moved restores the order after the time of a claim has changed.
 func (s *slot) moved(at *attempt) { heap.Fix(&s.waiting, at.place) }
 
-// claims are a heap: the one that is due first is at the front, of several the one that came first. A tenant decides how many there
-// are, and each is looked at under the Applier's lock, so nothing goes through them all for the sake of one.
+// claims are a heap with the claim that is due first at the front; among equals, the earlier one. A tenant decides their number, and
+// the Applier's lock is held meanwhile, so no operation reads them all for the sake of one.
 type claims []*attempt
 
 func (c claims) Len() int { return len(c) }
@@ -67,14 +67,14 @@ func (c claims) Swap(i, j int) {
 	c[i].place, c[j].place = i, j
 }
 
-// Push is heap's.
+// Push implements heap.Interface.
 func (c *claims) Push(x any) {
 	at := x.(*attempt) //nolint:forcetypeassert // nothing else is pushed
 	at.place = len(*c)
 	*c = append(*c, at)
 }
 
-// Pop is heap's.
+// Pop implements heap.Interface.
 func (c *claims) Pop() any {
 	last := len(*c) - 1
 	at := (*c)[last]

@@ -21,14 +21,14 @@ import (
 // requestedAt is the annotation by which Flux's controllers are asked to reconcile an object.
 const requestedAt = "reconcile.fluxcd.io/requestedAt"
 
-// fieldManager is the name under which the API server records who wrote the annotation.
+// fieldManager is the name under which the API server records the writer of the annotation.
 const fieldManager = "notifier"
 
-// Client writes reconcile requests. All tenants share its one transport; who writes is set on each request.
+// Client writes reconcile requests. All tenants share its one transport; each request sets the user it is made as.
 type Client struct{ rest rest.Interface }
 
-// NewClient returns a client of the API server that config names. A config that impersonates somebody itself is an error: its
-// identity would be mixed with the tenants'. The budget of requests is the Applier's, so config's own is taken off.
+// NewClient returns a client of the API server that config names. A config that impersonates a user itself is an error: its identity
+// would be mixed with the tenants'. The Applier has a budget of requests, so config's own is removed.
 func NewClient(config *rest.Config) (*Client, error) {
 	client, err := newREST(config)
 	if err != nil {
@@ -37,7 +37,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{rest: client}, nil
 }
 
-// newREST returns the client of requests that name by themselves as whom they are made.
+// newREST returns a client whose requests name the user they are made as.
 func newREST(config *rest.Config) (rest.Interface, error) {
 	i := config.Impersonate
 	if i.UserName != "" || i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0 {
@@ -60,7 +60,7 @@ func newREST(config *rest.Config) (rest.Interface, error) {
 type request struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
-	// account is the service account that writes; its namespace is that of the object.
+	// account is the service account that writes; its namespace is the object's.
 	account string
 	stamp   time.Time
 }
@@ -81,7 +81,7 @@ func (c *Client) write(ctx context.Context, r request) error {
 	if r.resource.Group == "" {
 		path = []string{"/api", r.resource.Version}
 	}
-	// Only metadata is asked back, and no retries within: the applier paces them itself.
+	// The patch asks for metadata only. It has no retries of its own: the applier paces them.
 	answer, err := c.rest.Patch(types.MergePatchType).AbsPath(path...).
 		Namespace(r.namespace).Resource(r.resource.Resource).Name(r.name).
 		Param("fieldManager", fieldManager).
@@ -94,8 +94,8 @@ func (c *Client) write(ctx context.Context, r request) error {
 	return nil
 }
 
-// answerError is an answer other than success, in the server's own words. The error within has the code and the Retry-After
-// header, which client-go loses where it decodes the words.
+// answerError is an unsuccessful answer, in the server's own words. The error within has the code and the Retry-After header, which
+// client-go loses where it decodes the message.
 type answerError struct {
 	message string
 	cause   error
@@ -112,22 +112,22 @@ func newAnswerError(cause error, body []byte) error {
 	return &answerError{message: status.Message, cause: cause}
 }
 
-// verdict is what an answer means for the target.
+// verdict is the meaning of an answer for the target.
 type verdict int
 
 const (
 	applied verdict = iota
-	// refused is the answer that the account may not, or the object must not be so: shown to the tenant, tried for a while.
+	// refused: the account may not write, or the object is invalid. It is shown to the tenant and retried for RefusedFor.
 	refused
-	// gone is the answer that there is no such object.
+	// gone: the object does not exist.
 	gone
-	// conflicted is the answer that another write came between.
+	// conflicted: another write happened in between.
 	conflicted
-	// failed is everything that time may mend.
+	// failed: any fault that a later attempt may not meet.
 	failed
 )
 
-// judge classifies the outcome of a write; after is how long the server asked to be left alone.
+// judge classifies the outcome of a write. after is the delay that the server asked for.
 func judge(err error) (v verdict, after time.Duration) {
 	if err == nil {
 		return applied, 0
@@ -148,7 +148,7 @@ func judge(err error) (v verdict, after time.Duration) {
 	case code == http.StatusConflict:
 		return conflicted, after
 	case code == http.StatusUnauthorized, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests:
-		return failed, after // the process's own credentials, a slow server, a full one
+		return failed, after // the process's own credentials, a slow server, an overloaded one
 	case code >= http.StatusBadRequest && code < http.StatusInternalServerError:
 		return refused, after
 	}

@@ -18,14 +18,14 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// crowd is an applier at rest with one tenant's claims to one object, of Receivers with 64 selectors each.
+// crowd is an idle applier with one tenant's claims to one object, of Receivers with 64 selectors each.
 type crowd struct {
 	*Applier
 	live   fakeReceivers
 	object slotKey
 	first  *attempt
 	claims int
-	// seen is called when the applier looks a Receiver up; looked and listed count that for one and for all of the namespace.
+	// seen is called when the applier looks a Receiver up. looked counts look-ups of one, listed those of all of the namespace.
 	seen           func()
 	looked, listed int
 }
@@ -87,7 +87,7 @@ func newCrowd(t testing.TB, receivers int) *crowd {
 	return c
 }
 
-// answer has the first claim's request succeed. It returns how many claims it ended and how many allocations that took.
+// answer makes the first claim's request succeed. It returns the number of claims that this ended and of its allocations.
 func (c *crowd) answer() (ended int, allocations uint64) {
 	r, _ := c.live.Live("crowded", "r0")
 	o := outcome{verdict: applied, sent: true, stamp: time.Now(), receiver: r, resource: "gitrepositories.source.toolkit.fluxcd.io"}
@@ -98,8 +98,8 @@ func (c *crowd) answer() (ended int, allocations uint64) {
 	return c.claims - len(c.jobs), after.Mallocs - before.Mallocs
 }
 
-// T6: a tenant's many Receivers with many selectors over one object cost the other tenants little. Fails when the lock that all
-// share is held while the claims are resolved, or when resolving one takes the key of each target.
+// T6: a tenant's many Receivers with many selectors over one object cost the other tenants little. Fails when the lock that all share
+// is held while the claims are resolved, or when resolving one computes the key of each target.
 func TestT6ATenantsManyClaimsToOneObjectDoNotHoldUpTheOthers(t *testing.T) {
 	for _, receivers := range []int{1, 50} {
 		t.Run(fmt.Sprint(receivers), func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestT6ATenantsManyClaimsToOneObjectDoNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
-// T6, for claims that stay. Fails when one whose Receiver asks no more is looked for in all others at each answer to another.
+// T6, for claims that stay. Fails when each answer searches all Receivers for a claim whose own Receiver no longer asks.
 func TestT6ClaimsThatNobodyMakesAnyMoreDoNotHoldUpTheOthers(t *testing.T) {
 	c := newCrowd(t, 50)
 	for _, r := range c.live.InNamespace("crowded") {
@@ -147,7 +147,7 @@ func TestT6ClaimsThatNobodyMakesAnyMoreDoNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
-// T4. Fails when a claim ends that got another trigger, or was given up, while it was found out whether the request has met it.
+// T4. Fails when share ends a claim that got another trigger, or was given up, while share checked whether the request has met it.
 func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
 	c := newCrowd(t, 1)
 	r, _ := c.live.Live("crowded", "r0")
@@ -172,8 +172,8 @@ func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// T4. A trigger stands for webhooks until it is taken (event.Taker), which resolving its target does. Fails when a claim ends by a
-// request that was stamped before its trigger was taken, as happens while it is found out whether the request has met it.
+// T4. A trigger coalesces webhooks until it is taken (event.Taker), and resolving its target takes it. Fails when a request that was
+// stamped before ends the claim, which happens when the trigger is taken while share checks whether the request has met it.
 func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
@@ -197,7 +197,7 @@ func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
 	})
 }
 
-// T6: what one more claim costs under the lock does not grow with those that are there. Fails when the one due next is searched for.
+// T6: the cost of one more claim under the lock does not grow with their number. Fails when the claim due next is searched for.
 func TestT6OneMoreClaimCostsWhatTheFirstDid(t *testing.T) {
 	each := func(claims int) time.Duration {
 		best := time.Hour
@@ -215,12 +215,12 @@ func TestT6OneMoreClaimCostsWhatTheFirstDid(t *testing.T) {
 		}
 		return best
 	}
-	if few, many := each(256), each(16384); many > 8*few { // searched for, some 40 times
+	if few, many := each(256), each(16384); many > 8*few { // a search would cost some 40 times
 		t.Errorf("%v a claim among 256, %v among 16384", few, many)
 	}
 }
 
-// Fails when claims are taken in another order than that of their times, or of two at one time not the first.
+// Fails when claims are not taken in the order of their times, or of two with the same time not the first.
 func TestClaimsAreTakenInTurn(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now()

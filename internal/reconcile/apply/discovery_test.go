@@ -19,7 +19,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// anyGroup is an object of the kind, in whichever API group there is.
+// anyGroup is an object of the kind, in any API group.
 func anyGroup(kind, name string) event.Target { return event.Target{Kind: kind, Name: name} }
 
 func (f *fakeAPI) add(more ...apidiscovery.APIGroupDiscovery) {
@@ -34,7 +34,7 @@ func (f *fakeAPI) discover(answer func(ctx context.Context) error) {
 	f.discovery = answer
 }
 
-// paths are the paths of the requests, each once.
+// paths returns the distinct paths of the requests.
 func (f *fakeAPI) paths() []string {
 	var paths []string
 	for _, p := range f.seen() {
@@ -44,7 +44,7 @@ func (f *fakeAPI) paths() []string {
 	return slices.Compact(paths)
 }
 
-// cluster is a kind that is in no namespace, readOnly one that cannot be patched.
+// cluster makes the kind cluster-scoped, readOnly makes it impossible to patch.
 func cluster(v apidiscovery.APIVersionDiscovery) apidiscovery.APIVersionDiscovery {
 	v.Resources[0].Scope = apidiscovery.ScopeCluster
 	return v
@@ -55,8 +55,8 @@ func readOnly(v apidiscovery.APIVersionDiscovery) apidiscovery.APIVersionDiscove
 	return v
 }
 
-// Fails when a version counts as a group of its own, when the order of versions is not the server's, or when what cannot be patched
-// in a namespace makes a kind ambiguous.
+// Fails when a version counts as a group of its own, or when the order of versions is not the server's. Fails when a resource that
+// cannot be patched in a namespace makes a kind ambiguous.
 func TestTheOnlyGroupThatHasAKindIsMeant(t *testing.T) {
 	const refused = ""
 	nameless := serves("v1", "Widget")
@@ -183,12 +183,12 @@ func TestT4AnObjectOfAnotherGroupIsAnotherObject(t *testing.T) {
 		first, second := w.send(trigger(r, r.Targets[0])), w.send(trigger(r, r.Targets[1]))
 		pass(3 * time.Second)
 		w.want(first, "done")
-		w.want(second, "held") // which of the two groups cannot be known
+		w.want(second, "held") // the group cannot be known
 	})
 }
 
-// An API server that hangs when it is asked what it serves holds up no trigger for what is known. Fails when a worker waits for the answer
-// until it comes, when it does so with a lock that others need, or when each trigger begins a request of its own.
+// An API server that hangs on discovery delays no trigger for a known kind. Fails when a worker waits for the answer without a bound,
+// when it waits with a lock that others need, or when each trigger begins a discovery request of its own.
 func TestDiscoveryThatHangsHoldsUpNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Workers = 2 })
@@ -232,14 +232,14 @@ func TestDiscoveryThatHangsHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-// hookAfter is hook, and what a while brings.
+// hookAfter calls hook and lets d pass.
 func (w *world) hookAfter(r Receiver, d time.Duration) *fakeHold {
 	h := w.hook(r)
 	pass(d)
 	return h
 }
 
-// T4: nothing is lost for the lack of an answer. Fails when it is taken for a refusal, which ends after ten minutes.
+// T4: nothing is lost for lack of an answer. Fails when the lack is treated as a refusal, which ends after ten minutes.
 func TestT4AKindIsLookedUpUntilTheServerAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -258,7 +258,7 @@ func TestT4AKindIsLookedUpUntilTheServerAnswers(t *testing.T) {
 	})
 }
 
-// Fails when a kind that moved to another group between claim and write is written there, in another object's slot.
+// Fails when a kind that moved to another group between claim and write is written in the new group, in another object's slot.
 func TestTheGroupOfAClaimIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -277,7 +277,7 @@ func TestTheGroupOfAClaimIsKept(t *testing.T) {
 		if paths := w.api.paths(); len(paths) != 1 || !strings.HasPrefix(paths[0], "/apis/a.example/") {
 			t.Errorf("written: %v", paths)
 		}
-		second := w.hook(r) // claims the other object as well
+		second := w.hook(r) // it claims the other object as well
 		w.api.respond(nil)
 		pass(2 * time.Second)
 		w.want(second, "held")

@@ -11,7 +11,7 @@ import (
 	"notifier/internal/event"
 )
 
-// fakeBus has one shard, served over and over until ctx ends.
+// fakeBus has one shard, which it serves in term after term until ctx ends.
 type fakeBus struct {
 	in chan event.Message[event.Trigger]
 	mu sync.Mutex
@@ -103,7 +103,7 @@ func (f *fakeReceivers) InNamespace(namespace string) []Receiver {
 	return slices.DeleteFunc(slices.Clone(f.live), func(r Receiver) bool { return r.Namespace != namespace })
 }
 
-// fakeSelector knows names by the canonical form of what selects them; a kind other than GitRepository is not watched.
+// fakeSelector maps the canonical form of selectors to names. Kinds other than GitRepository are not watched.
 type fakeSelector map[string][]string
 
 func (f fakeSelector) Select(_ string, target event.Target) ([]string, bool) {
@@ -124,7 +124,7 @@ func (f fakeSelector) Selects(namespace string, target event.Target, name string
 type switched struct {
 	fakeSelector
 	off atomic.Bool
-	// pending says that they will be.
+	// pending reports that they will be.
 	pending atomic.Bool
 }
 

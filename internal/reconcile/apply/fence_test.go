@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event"
 )
 
-// fencedBus hands out triggers with a fence.
+// fencedBus delivers triggers with a fence.
 type fencedBus struct {
 	Bus
 	owned func() bool
@@ -20,8 +20,8 @@ func (b fencedBus) Triggers(ctx context.Context, serve func(context.Context, int
 	return b.Bus.Triggers(event.WithFence(ctx, b.owned), serve)
 }
 
-// T4: a process that was stopped until another owns the shard runs on for a moment before its context ends.
-// Fails when a write asks the context alone: the object then gets two requests within an interval.
+// T4: a process that was stopped until another owns the shard continues for a moment before its context ends. Fails when a write checks
+// the context alone: the object then gets two requests within an interval.
 func TestT4AnOwnerThatWasReplacedWritesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var replaced atomic.Bool

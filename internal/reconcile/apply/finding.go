@@ -13,18 +13,18 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// findings are what a review found of one Receiver.
+// findings are the result of a review of one Receiver.
 type findings struct {
 	of Receiver
-	// since is how old the answers may be that it was made from.
+	// since is the earliest time of an answer that the review may use.
 	since  time.Time
 	denied []Denied
-	// unknown are the kinds of which nothing was found out; again says that they are worth another question soon.
+	// unknown are the kinds without a finding. again reports that they are worth another question soon.
 	unknown map[string]bool
 	again   bool
 }
 
-// open reports whether nothing was found out of a kind.
+// open reports whether there is no finding about a kind.
 func (f *findings) open(kind string) bool { return f.unknown[kind] }
 
 func (f *findings) leave(kind string, err error) {
@@ -34,30 +34,30 @@ func (f *findings) leave(kind string, err error) {
 
 func (f *findings) full() bool { return len(f.denied) >= maxDenied }
 
-// question is whether an account may patch an object, or with an empty name all of a resource, in the namespace of a round.
+// question asks whether an account may patch an object, or with an empty name all of a resource, in the namespace of a round.
 type question struct {
 	account  string
 	resource schema.GroupResource
 	name     string
 }
 
-// answered is the answer to a question: no refusal if it may.
+// answered is the answer to a question. A nil refusal means that the account may.
 type answered struct {
 	refusal *refusal
 	at      time.Time
 }
 
-// refusal is why a write would be refused, and what is to be done.
+// refusal is the reason why a write would be refused, and the remedy.
 type refusal struct {
 	reason, message string
-	// all says that it is so whatever the object.
+	// all reports that the refusal is the same for every object.
 	all bool
 }
 
-// errSpent says that the namespace has asked as much as it may in this interval.
+// errSpent reports that the namespace has used up its questions of this interval.
 var errSpent = errors.New("the namespace's questions are used up")
 
-// find asks what the Receiver's account may, with answers that are no older than since.
+// find asks for the permissions of the Receiver's account, with answers that are no older than since.
 func (v *reviewer) find(ctx context.Context, r Receiver, since time.Time) *findings {
 	f := &findings{of: r, since: since, unknown: map[string]bool{}}
 	type group struct{ apiVersion, kind string }
@@ -75,7 +75,7 @@ func (v *reviewer) find(ctx context.Context, r Receiver, since time.Time) *findi
 		switch {
 		case f.full() || mute || ctx.Err() != nil:
 			f.unknown[g.kind] = true
-		case why != "": // of all kinds alike, and without a question
+		case why != "": // the same for all kinds, so no question is needed
 			f.denied = append(f.denied, r.review(g.kind, g.kind, "*", refusedTo(why)))
 		default:
 			v.findKind(ctx, targets[g], f)
@@ -84,7 +84,7 @@ func (v *reviewer) find(ctx context.Context, r Receiver, since time.Time) *findi
 	return f
 }
 
-// review is a denial that a review found of an object.
+// review returns a denial that a review found for an object.
 func (r Receiver) review(kind, resource, object string, why *refusal) Denied {
 	return Denied{
 		ServiceAccount: r.ServiceAccount, Verb: "patch", Resource: resource, Kind: kind, Object: object,
@@ -99,8 +99,8 @@ func refusedTo(why string) *refusal {
 	}
 }
 
-// findKind asks about the targets of one kind: about all objects at once, and about each by its name if that is refused, since a Role
-// may name some.
+// findKind asks about the targets of one kind: about all objects at once, and if that is refused about each by its name, since a Role
+// may name objects.
 func (v *reviewer) findKind(ctx context.Context, targets []event.Target, f *findings) {
 	r := f.of
 	kind, apiVersion := targets[0].Kind, targets[0].APIVersion
@@ -134,8 +134,8 @@ func (v *reviewer) findKind(ctx context.Context, targets []event.Target, f *find
 	}
 }
 
-// findTarget asks about a target's objects, each by its name. Where a selector finds only such as are refused they are one denial,
-// where it finds none there is nothing to be refused.
+// findTarget asks about a target's objects, each by its name. If all objects of a selector are refused, they are one denial. A selector
+// without objects has no denial.
 func (v *reviewer) findTarget(ctx context.Context, t event.Target, resource schema.GroupResource, f *findings) error {
 	names := []string{t.Name}
 	if t.Selects() {
@@ -160,14 +160,14 @@ func (v *reviewer) findTarget(ctx context.Context, t event.Target, resource sche
 	return nil
 }
 
-// ask returns why a write of the Receiver's would be refused, nil if it would not.
+// ask returns the reason why a write for the Receiver would be refused, nil if it would not be.
 func (v *reviewer) ask(ctx context.Context, f *findings, resource schema.GroupResource, object string) (*refusal, error) {
 	r, since := f.of, f.since
 	q := question{r.ServiceAccount, resource, object}
 	v.mu.Lock()
 	round := v.namespaces[r.Namespace]
 	if round == nil {
-		round = newRound() // nobody's: what is learnt is not kept
+		round = newRound() // the Receiver's namespace has no round: the answer is not kept
 	}
 	known, ok := round.answers[q]
 	spent := round.asked >= maxQuestions
@@ -189,7 +189,7 @@ func (v *reviewer) ask(ctx context.Context, f *findings, resource schema.GroupRe
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	round.answers[q] = answered{why, at} // no more than are asked in an interval
+	round.answers[q] = answered{why, at} // bounded by the questions of an interval
 	return why, nil
 }
 
@@ -222,7 +222,7 @@ func (a *Applier) answer(ctx context.Context, r Receiver, resource schema.GroupR
 	}
 	a.metrics.reviews.WithLabelValues(reviewDenied).Inc()
 	if object == "" {
-		return &refusal{reason: v1.ForbiddenReason}, nil // a Role may name the objects
+		return &refusal{reason: v1.ForbiddenReason}, nil // a Role may name objects
 	}
 	exists, err := a.opts.Access.exists(ctx, r.Namespace, r.ServiceAccount)
 	switch {

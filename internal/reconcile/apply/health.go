@@ -18,16 +18,16 @@ import (
 // HealthPrefix begins the keys under which Receivers' Health is reported: HealthPrefix + namespace + "/" + name.
 const HealthPrefix = "Receiver/"
 
-// Health is what a Receiver's triggers met with, as reported in JSON for the Receiver's status. None denied means well.
+// Health is the refusals of a Receiver's triggers, as reported in JSON for the Receiver's status. Without any it is healthy.
 type Health struct {
-	// UID is that of the Receiver that the report is about.
+	// UID is the UID of the Receiver that the report is about.
 	UID    string   `json:"uid"`
 	Denied []Denied `json:"denied,omitempty"`
 }
 
 // Denied is one write that was refused when it was last tried.
 type Denied struct {
-	// ServiceAccount is the name of the account that may not.
+	// ServiceAccount is the name of the refused account.
 	ServiceAccount string `json:"serviceAccount"`
 	Verb           string `json:"verb"`
 	// Resource is "<plural>.<group>", or the kind where the cluster does not serve it.
@@ -35,50 +35,50 @@ type Denied struct {
 	Kind     string `json:"kind"`
 	// Object is the object's name, or "*" when the selector could not be resolved.
 	Object string `json:"object"`
-	// Reason is one of the reasons of condition WriteDenied, v1.ForbiddenReason if it is empty.
+	// Reason is one of the reasons of condition WriteDenied. Empty means v1.ForbiddenReason.
 	Reason string `json:"reason,omitempty"`
-	// Reviewed says that a review found it, so that a review takes it back. Otherwise it is the API server's answer to a write, for
-	// whatever reason, and stays until a write succeeds.
+	// Reviewed reports that a review found the denial, so that a review also removes it. Otherwise it is the API server's answer to a
+	// write, for any reason, and stays until a write succeeds.
 	Reviewed bool `json:"reviewed,omitempty"`
-	// Message is the API server's reason, cut to one line, or what is to be done.
+	// Message is the API server's reason, cut to one line, or the remedy.
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
 }
 
-// maxDenied bounds the refusals listed for one Receiver; further ones are not.
+// maxDenied bounds the refusals listed for one Receiver; further ones are dropped.
 const maxDenied = 16
 
 // maxReason bounds a Denied's message in bytes.
 const maxReason = 512
 
-// Reports is where Receivers' health is kept for whoever writes their status, on this replica or another.
+// Reports stores Receivers' health for the writer of their status, on this replica or another.
 type Reports interface {
 	// Put replaces a report; nil removes it.
 	Put(ctx context.Context, key string, value []byte) error
-	// Watch hands over what is kept and then every change, nil for what was removed, until ctx ends.
+	// Watch calls h with the stored reports and then with every change, nil for a removed report, until ctx ends.
 	Watch(ctx context.Context, h func(key string, value []byte)) error
 }
 
-// name is a Receiver's.
+// name identifies a Receiver.
 type name struct{ namespace, name string }
 
 func (n name) parts() (namespace, receiver string) { return n.namespace, n.name }
 
-// refusals are the writes that were refused, by Receiver, and their reports. A Receiver without any has no entry.
+// refusals are the refused writes, by Receiver, and their reports. A Receiver without refusals has no entry.
 type refusals struct {
 	log     *slog.Logger
 	mu      sync.Mutex
 	entries map[string]map[string]*refusedWrites // by namespace, then name
-	// changed has the Receivers to report; wake is filled when it gets its first.
+	// changed has the Receivers to report; wake is filled when changed gets its first.
 	changed map[name]bool
 	wake    chan struct{}
 }
 
-// refusedWrites is the entry of one Receiver. One that this replica wrote is not overwritten by what others reported before.
+// refusedWrites is the entry of one Receiver. Earlier reports of other replicas do not overwrite an entry that this replica wrote.
 type refusedWrites struct {
 	health Health
 	own    bool
-	// gone says that the Receiver is no more, so that its report is removed.
+	// gone reports that the Receiver no longer exists, so that its report is removed.
 	gone bool
 }
 
@@ -86,7 +86,7 @@ func newRefusals(log *slog.Logger) *refusals {
 	return &refusals{log: log, entries: map[string]map[string]*refusedWrites{}, changed: map[name]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// deny notes that a write for the Receiver was refused.
+// deny records that a write for the Receiver was refused.
 func (b *refusals) deny(r Receiver, d Denied) {
 	d.Message = safeReason(d.Message)
 	b.mu.Lock()
@@ -96,7 +96,7 @@ func (b *refusals) deny(r Receiver, d Denied) {
 		p.health = Health{UID: r.UID}
 	}
 	if slices.ContainsFunc(p.health.Denied, d.expected) {
-		return // the review says what is to be done about it
+		return // the review already names the remedy
 	}
 	i := slices.IndexFunc(p.health.Denied, d.same)
 	switch {
@@ -116,18 +116,18 @@ func (b *refusals) deny(r Receiver, d Denied) {
 	b.mark(r.Namespace, r.Name)
 }
 
-// allow notes that a write on the object succeeded as the account, for Receivers of the namespace. What others of it are denied as
-// the same account is mended by it as well.
+// allow records that a write on the object succeeded as the account, for Receivers of the namespace. It also removes the denials of the
+// namespace's other Receivers for the same object and account.
 func (b *refusals) allow(namespace, account string, receivers map[string]bool, resource string, o object) {
 	b.remove(namespace, func(receiver string, d Denied) bool {
-		named := d.Object == o.name || d.Object == "*" && d.Reviewed        // it said that all that are selected are refused
-		return named && (d.Resource == resource || d.Resource == o.kind) && // the kind while it was not served
+		named := d.Object == o.name || d.Object == "*" && d.Reviewed        // a review found all selected objects refused
+		return named && (d.Resource == resource || d.Resource == o.kind) && // the kind, if the cluster did not serve it then
 			(d.ServiceAccount == account || receivers[receiver])
 	})
 }
 
-// resolved notes that the Receiver's selector over a kind was resolved, and forgets what it was denied for targets that it no
-// longer names or as an account that it no longer uses.
+// resolved records that the Receiver's selector over a kind was resolved. It removes the denials of targets that the Receiver no longer
+// names and of accounts that it no longer uses.
 func (b *refusals) resolved(r Receiver, target event.Target) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,15 +140,15 @@ func (b *refusals) resolved(r Receiver, target event.Target) {
 	})
 }
 
-// concerns reports whether a denial is about something that the Receiver may ask for, as the account that it has now.
+// concerns reports whether a denial is about an object that the Receiver may request, as its present account.
 func (r Receiver) concerns(d Denied) bool {
 	return d.ServiceAccount == r.ServiceAccount && slices.ContainsFunc(r.Targets, func(t event.Target) bool {
 		return t.Kind == d.Kind && (t.Name == d.Object || t.Selects())
 	})
 }
 
-// reviewed notes what a review of the Receiver found, in the place of what an earlier one did. Of the kinds for which open says so
-// nothing was found out.
+// reviewed records the findings of a review of the Receiver, which replace those of an earlier review. open reports the kinds without a
+// finding; their earlier denials stay.
 func (b *refusals) reviewed(r Receiver, found []Denied, open func(kind string) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,14 +181,14 @@ func (b *refusals) reviewed(r Receiver, found []Denied, open func(kind string) b
 	b.mark(r.Namespace, r.Name)
 }
 
-// expected reports whether the denial is the refusal of a write for want of a permission that a review found wanting.
+// expected reports whether d is the refusal of a write for lack of a permission that the review found lacking.
 func (d Denied) expected(review Denied) bool {
 	return review.Reviewed && !d.Reviewed && d.Reason == v1.ForbiddenReason && d.ServiceAccount == review.ServiceAccount &&
 		d.Kind == review.Kind && (d.Object == review.Object || review.Object == "*")
 }
 
-// forget takes back what is shown of a namespace's Receivers that are none of those that live: they are no more, or their spec does not
-// stand, so that they ask for nothing.
+// forget removes the denials of a namespace's Receivers that are not live: they no longer exist, or their spec is invalid and they ask
+// for nothing.
 func (b *refusals) forget(namespace string, live []Receiver) {
 	lives := make(map[string]bool, len(live))
 	for _, r := range live {
@@ -197,12 +197,12 @@ func (b *refusals) forget(namespace string, live []Receiver) {
 	b.remove(namespace, func(receiver string, _ Denied) bool { return !lives[receiver] })
 }
 
-// same reports whether two denials are of one object.
+// same reports whether two denials are about one object.
 func (d Denied) same(other Denied) bool {
 	return d.Kind == other.Kind && d.Resource == other.Resource && d.Object == other.Object
 }
 
-// removed notes that the Receiver asks no more for an object.
+// removed records that the Receiver no longer asks for an object.
 func (b *refusals) removed(r Receiver, kind, object string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,7 +211,7 @@ func (b *refusals) removed(r Receiver, kind, object string) {
 	}
 }
 
-// gone notes that the Receiver of a trigger is no more.
+// gone records that the Receiver of a trigger no longer exists.
 func (b *refusals) gone(t event.Trigger) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,7 +221,7 @@ func (b *refusals) gone(t event.Trigger) {
 	}
 }
 
-// remove takes off the denials in a namespace for which drop says so.
+// remove deletes the denials in a namespace for which drop returns true.
 func (b *refusals) remove(namespace string, drop func(receiver string, d Denied) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -230,7 +230,7 @@ func (b *refusals) remove(namespace string, drop func(receiver string, d Denied)
 	}
 }
 
-// discard takes denials off an entry. The caller holds the lock.
+// discard deletes the denials of an entry for which drop returns true. The caller holds the lock.
 func (b *refusals) discard(namespace, receiver string, p *refusedWrites, drop func(Denied) bool) {
 	if !slices.ContainsFunc(p.health.Denied, drop) {
 		return
@@ -239,7 +239,7 @@ func (b *refusals) discard(namespace, receiver string, p *refusedWrites, drop fu
 	b.mark(namespace, receiver)
 }
 
-// entry returns the Receiver's entry, a new one if there is none. The caller holds the lock.
+// entry returns the Receiver's entry and creates a missing one. The caller holds the lock.
 func (b *refusals) entry(namespace, receiver string) *refusedWrites {
 	entries := b.entries[namespace]
 	if entries == nil {
@@ -259,7 +259,7 @@ func (b *refusals) drop(n name) {
 	}
 }
 
-// mark has the Receiver reported. The caller holds the lock.
+// mark schedules the Receiver's report. The caller holds the lock.
 func (b *refusals) mark(namespace, receiver string) {
 	b.changed[name{namespace, receiver}] = true
 	select {
@@ -268,7 +268,7 @@ func (b *refusals) mark(namespace, receiver string) {
 	}
 }
 
-// learn takes in what is reported of a Receiver, by this replica or another.
+// learn takes in a report about a Receiver, from this replica or another.
 func (b *refusals) learn(key string, value []byte) {
 	namespace, receiver, ok := strings.Cut(strings.TrimPrefix(key, HealthPrefix), "/")
 	if !ok || !strings.HasPrefix(key, HealthPrefix) {
@@ -281,7 +281,7 @@ func (b *refusals) learn(key string, value []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p, changed := b.entry(namespace, receiver), b.changed[name{namespace, receiver}]
-	// A report that was removed after this replica made it was about a Receiver that is no more.
+	// A report that was removed after this replica wrote it was about a Receiver that no longer exists.
 	if !p.own || len(value) == 0 && !changed {
 		p.health = h
 	}
@@ -290,7 +290,7 @@ func (b *refusals) learn(key string, value []byte) {
 	}
 }
 
-// disown lets other replicas' reports about the namespaces count again, when their shard goes to another.
+// disown lets other replicas' reports about the namespaces count again, when their shard moves to another replica.
 func (b *refusals) disown(namespaces map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -301,7 +301,7 @@ func (b *refusals) disown(namespaces map[string]bool) {
 	}
 }
 
-// run reports changes and takes in those of others, until ctx ends.
+// run reports changes and takes in those of other replicas, until ctx ends.
 func (b *refusals) run(ctx context.Context, reports Reports) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -330,7 +330,7 @@ func (b *refusals) run(ctx context.Context, reports Reports) {
 // reportPause is the pause before a failed report is tried again.
 const reportPause = time.Second
 
-// flush reports what changed, and whether all of it could be.
+// flush reports the changed Receivers, and returns whether all reports succeeded.
 func (b *refusals) flush(ctx context.Context, reports Reports) bool {
 	b.mu.Lock()
 	values := map[name][]byte{}
@@ -367,7 +367,7 @@ func (b *refusals) flush(ctx context.Context, reports Reports) bool {
 	return all
 }
 
-// safeReason makes one printable line of bounded length of what the API server said.
+// safeReason turns a message of the API server into one printable line of bounded length.
 func safeReason(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {

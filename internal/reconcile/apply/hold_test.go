@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fakeHold records what becomes of a message.
+// fakeHold records the acknowledgements of a message.
 type fakeHold struct {
 	mu                      sync.Mutex
 	done, returned, working int

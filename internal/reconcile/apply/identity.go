@@ -10,8 +10,8 @@ import (
 // errIdentity is the refusal to write as an account that cannot be named.
 var errIdentity = errors.New("no service account to write as")
 
-// Identity returns the user name of a service account. It fails closed (invariant T2): an empty or malformed part is an error,
-// because a request whose impersonation header is empty or ambiguous would run as somebody else.
+// Identity returns the user name of a service account. It fails closed (invariant T2): an empty or malformed part is an error, because
+// a request with an empty or ambiguous impersonation header would run as another user.
 func Identity(namespace, name string) (string, error) {
 	if faults := validation.IsDNS1123Label(namespace); len(faults) > 0 {
 		return "", fmt.Errorf("%w: namespace is not valid", errIdentity)

@@ -12,7 +12,7 @@ import (
 	"notifier/internal/event"
 )
 
-// T1: own namespace only. Fails when names or versions are joined to the path as they are.
+// T1: own namespace only. Fails when names or versions are joined to the path unchecked.
 func TestT1NoNameReachesAnotherNamespace(t *testing.T) {
 	for _, target := range []event.Target{
 		repo("../../team-b/gitrepositories/app"), repo("../app"), repo(".."), repo("."), repo("a/b"), repo("%2e%2e%2fx"), repo(""),
@@ -44,7 +44,7 @@ func TestT1NoNameReachesAnotherNamespace(t *testing.T) {
 	}
 }
 
-// T1 by the type that crosses the bus. Fails when resolve takes a Receiver of another namespace.
+// T1 by the type that crosses the bus. Fails when resolve accepts a Receiver of another namespace.
 func TestT1AReceiverOfAnotherNamespaceDoesNotAnswerForATrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -61,7 +61,7 @@ func TestT1AReceiverOfAnotherNamespaceDoesNotAnswerForATrigger(t *testing.T) {
 	})
 }
 
-// T2 fails closed. Fails when Identity accepts any of these, or write goes on without a header.
+// T2 fails closed. Fails when Identity accepts any of these, or when write sends a request without the header.
 func TestT2WithoutAServiceAccountNothingIsWritten(t *testing.T) {
 	for _, account := range []string{"", "a:b", "system:masters", "../x", "UPPER", "a b", "a\nb", strings.Repeat("a", 254)} {
 		t.Run(account, func(t *testing.T) {

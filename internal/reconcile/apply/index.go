@@ -6,7 +6,7 @@ import (
 	"notifier/internal/event"
 )
 
-// groupKind is the group and kind of targets. A group that is left out is none of those that are named.
+// groupKind is the group and kind of targets. A target without a group differs from all targets that name one.
 type groupKind struct {
 	any         bool
 	group, kind string
@@ -16,7 +16,7 @@ func groupKindOf(t event.Target) groupKind {
 	return groupKind{t.APIVersion == "", groupOf(t.APIVersion), t.Kind}
 }
 
-// sameness is equal for targets that mean the same, as event.TargetKey is, without an account and without a digest.
+// sameness is equal for targets with the same meaning, like event.TargetKey, but without an account and without a digest.
 type sameness struct {
 	groupKind
 	name, selector string
@@ -24,19 +24,19 @@ type sameness struct {
 
 func samenessOf(t event.Target) sameness { return sameness{groupKindOf(t), t.Name, t.Selector()} }
 
-// index finds a Receiver's targets without a look at each: a tenant has as many triggers as all its Receivers have targets, and
-// each is resolved over and over. It is filled for the first trigger: most Receivers of a large cluster rest.
+// index finds a Receiver's targets without a scan: a tenant has as many triggers as all its Receivers have targets, and each is
+// resolved repeatedly. It is filled for the first trigger, because most Receivers of a large cluster are idle.
 type index struct {
 	once sync.Once
-	// same and keys lead to the first such target in Receiver.Targets; keys are event.TargetKey with the Receiver's account.
+	// same and keys map to the first such target in Receiver.Targets; keys are event.TargetKey with the Receiver's account.
 	same map[sameness]int
 	keys map[string]int
-	// selecting are the targets that select, by what they select from.
+	// selecting has the targets with a selector, by the group and kind that they select from.
 	selecting map[groupKind][]int
 }
 
-// Indexed returns the Receiver with its targets ready to be found. It is called once for each state of a Receiver; one that it was not
-// called for asks for nothing.
+// Indexed returns the Receiver with its targets ready to be found. It is called once for each state of a Receiver; a Receiver without
+// that call asks for nothing.
 func (r Receiver) Indexed() Receiver {
 	r.index = new(index)
 	return r
@@ -69,7 +69,7 @@ func first[K comparable](m map[K]int, k K, i int) {
 	}
 }
 
-// indexedTrigger is a trigger with what finds its target in a live Receiver. It never changes.
+// indexedTrigger is a trigger with the key that finds its target in a live Receiver. It is immutable.
 type indexedTrigger struct {
 	event.Trigger
 	same sameness

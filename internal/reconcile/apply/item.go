@@ -7,10 +7,10 @@ type item struct {
 	object    object
 }
 
-// object names an object within a namespace, whatever the version of its API.
+// object names an object within a namespace, for any version of its API.
 type object struct{ group, kind, name string }
 
-// parts returns the namespace, whose turn an item waits for, and what it is about.
+// parts returns the namespace, whose turn an item waits for, and the object or trigger that the item is about.
 func (it item) parts() (namespace, name string) {
 	if it.job != "" {
 		return it.namespace, "trigger " + it.job

@@ -7,7 +7,7 @@ import (
 	"notifier/internal/event"
 )
 
-// jobKey is a trigger's namespace and key; slotKey an object.
+// jobKey is a trigger's namespace and key; slotKey an object's namespace and name.
 type (
 	jobKey  struct{ namespace, key string }
 	slotKey struct {
@@ -16,15 +16,15 @@ type (
 	}
 )
 
-// job is the newest trigger of a key with what is left to do of it. The Applier's lock guards it.
+// job is the newest trigger of a key with its remaining work. The Applier's lock protects it.
 type job struct {
 	key   jobKey
 	shard *shard
-	// held is the message that came last. It is the one of the key that is on disk: the bus keeps no other.
+	// held is the message that was delivered last. It is the key's message on disk: the bus keeps only that one.
 	held event.Message[event.Trigger]
-	// trigger is the one that was accepted last, which may have come before.
+	// trigger is the trigger that was accepted last. It may have been delivered before held.
 	trigger *indexedTrigger
-	// stale says that the target is to be resolved (again), expanding that this is under way, expanded when it last began.
+	// stale reports that the target must be resolved (again), expanding that this is under way. expanded is when it last began.
 	stale     bool
 	expanding bool
 	expanded  time.Time
@@ -32,13 +32,13 @@ type job struct {
 	pause time.Duration
 	// pending are the objects that need a request.
 	pending map[slotKey]*attempt
-	// result is what the trigger is counted as when nothing is pending.
+	// result is the label under which the trigger is counted when nothing is pending.
 	result string
-	// partial says that work was taken off when the shard was closed, so that the trigger goes back to the bus.
+	// partial reports that claims were removed when the shard was closed, so that the trigger goes back to the bus.
 	partial bool
 }
 
-// metBy reports whether a request of that stamp is late enough for the job: its trigger stood for webhooks until it was taken.
+// metBy reports whether a request of that stamp is late enough for the job: its trigger coalesced webhooks until it was taken.
 func (j *job) metBy(stamp time.Time) bool {
 	return !stamp.Before(j.trigger.Accepted) && !stamp.Before(j.expanded)
 }
@@ -49,22 +49,22 @@ const (
 	minFailedPause  = time.Second
 	minUnseenPause  = 250 * time.Millisecond
 	maxPause        = time.Minute
-	// RefusedFor is how long a refused request is tried.
+	// RefusedFor is how long a refused request is retried.
 	RefusedFor = 10 * time.Minute
-	// UnseenFor is how long after its acceptance a trigger is tried whose Receiver, or target, is not known here: another replica,
-	// which accepted the webhook, may have seen them before. A watch that broke is back within that time.
+	// UnseenFor is how long after its acceptance a trigger is tried while its Receiver, or its target, is not known here. The replica that
+	// accepted the webhook may have seen them earlier. A broken watch recovers within that time.
 	UnseenFor = 30 * time.Second
 )
 
-// longer returns the pause after one of p.
+// longer returns the pause that follows a pause of p.
 func longer(p, least time.Duration) time.Duration {
 	return min(max(2*p, least), maxPause)
 }
 
-// offer takes in a trigger. It returns the held messages that need no more work and those to give back.
+// offer takes in a trigger. It returns the messages that need no more work and the messages to give back.
 //
-// Whatever comes has the target resolved once more, and with it a request of its own, also if it was accepted before the one at work:
-// webhooks that were accepted later may ride on it by now.
+// Every trigger has its target resolved once more, and so gets a request of its own. This is so even if it was accepted before the
+// trigger at work: webhooks that were accepted later may have been coalesced into it by now.
 func (a *Applier) offer(sh *shard, held event.Message[event.Trigger]) (done, back []event.Message[event.Trigger]) {
 	t, indexed := held.Value, indexTrigger(held.Value)
 	a.mu.Lock()
@@ -74,7 +74,7 @@ func (a *Applier) offer(sh *shard, held event.Message[event.Trigger]) (done, bac
 	switch {
 	case sh.closed:
 		return nil, []event.Message[event.Trigger]{held}
-	case j != nil && j.shard != sh: // what the bus gives twice while a shard changes hands goes to neither
+	case j != nil && j.shard != sh: // the bus delivers a message twice while a shard changes owner: the second shard refuses it
 		return nil, []event.Message[event.Trigger]{held}
 	case j == nil:
 		j = &job{key: key, shard: sh, pending: map[slotKey]*attempt{}}
@@ -82,12 +82,12 @@ func (a *Applier) offer(sh *shard, held event.Message[event.Trigger]) (done, bac
 		sh.namespaces[t.Namespace] = true
 		a.metrics.pending.Inc()
 	case !redelivered(t, j.held.Value):
-		// The end of a message's first delivery would also end its redelivery, so that one is only let go.
+		// An ack of a message's first delivery would also end its redelivery, so a first delivery is only released.
 		j.held.Take()
 		a.metrics.triggers.WithLabelValues(resultFolded).Inc()
 		done = append(done, j.held)
 	}
-	if !j.stale || j.pause > 0 { // else it is due within the interval already
+	if !j.stale || j.pause > 0 { // otherwise it is due within the interval already
 		a.queue.EnqueueAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(a.opts.Interval)))
 	}
 	if j.trigger == nil || !t.Accepted.Before(j.trigger.Accepted) {
@@ -101,8 +101,8 @@ func redelivered(a, b event.Trigger) bool {
 	return a.Accepted.Equal(b.Accepted) && a.ReceiverUID == b.ReceiverUID
 }
 
-// expand resolves a job's target into the objects that need a request. It does so at most once an interval, however many triggers
-// come, and what waits after a failure starts anew with it.
+// expand resolves a job's target into the objects that need a request. It does so at most once an interval for any number of triggers,
+// and ends the pauses of claims that failed.
 func (a *Applier) expand(ctx context.Context, it item) {
 	j, trigger := a.beginExpanding(it)
 	if j == nil {
@@ -124,7 +124,7 @@ func (a *Applier) expand(ctx context.Context, it item) {
 	a.endExpanding(j, target, names, why)(ctx)
 }
 
-// beginExpanding returns the job whose target is to be resolved, with the trigger to resolve it for; no job if there is none.
+// beginExpanding returns the job whose target must be resolved, and the trigger to resolve it for. Both are nil if there is none.
 func (a *Applier) beginExpanding(it item) (*job, *indexedTrigger) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,12 +132,12 @@ func (a *Applier) beginExpanding(it item) (*job, *indexedTrigger) {
 	if j == nil || !j.stale {
 		return nil, nil
 	}
-	j.held.Take() // from here on a webhook needs a request later than those that follow now
+	j.held.Take() // from now on a webhook needs a request later than the next ones
 	j.stale, j.expanding, j.expanded = false, true, time.Now()
 	return j, j.trigger
 }
 
-// endExpanding claims the objects that a job's target means, or draws the consequences of why there are none.
+// endExpanding claims the objects that a job's target means, or applies the reason why there are none.
 func (a *Applier) endExpanding(j *job, target event.Target, names []string, why string) settle {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,7 +169,7 @@ func (a *Applier) endExpanding(j *job, target event.Target, names []string, why 
 	return a.finish(j)
 }
 
-// claim adds an object to those of the job that need a request. The caller holds the lock.
+// claim adds an object to the job's objects that need a request. The caller holds the lock.
 func (a *Applier) claim(j *job, k slotKey) {
 	if j.shard.closed {
 		j.partial = true
@@ -185,15 +185,14 @@ func (a *Applier) claim(j *job, k slotKey) {
 		s = &slot{}
 		a.slots[k] = s
 	}
-	if s.last.Before(j.shard.began) { // the owner before may have written until then
+	if s.last.Before(j.shard.began) { // the previous owner may have written until then
 		s.last = j.shard.began
 	}
 	s.wait(at)
 	a.wake(k)
 }
 
-// postpone has a target of which no object could be found resolved again, until the time of its end unless that is zero. The
-// caller holds the lock.
+// postpone schedules another resolution of a target without a resolved object, until end unless end is zero. The caller holds the lock.
 func (a *Applier) postpone(j *job, least time.Duration, end time.Time) {
 	if j.shard.closed {
 		j.partial = true
@@ -208,10 +207,10 @@ func (a *Applier) postpone(j *job, least time.Duration, end time.Time) {
 	a.queue.EnqueueAfter(item{namespace: j.key.namespace, job: j.key.key}, j.pause)
 }
 
-// settle tells the bus the end of a message. It must not be called under the lock.
+// settle reports the end of a message to the bus. It must not be called under the lock.
 type settle func(context.Context)
 
-// finish ends the job if nothing is left to do of it. The caller holds the lock.
+// finish ends the job if no work is left. The caller holds the lock.
 func (a *Applier) finish(j *job) settle {
 	if len(j.pending) > 0 || j.stale || j.expanding || a.jobs[j.key] != j {
 		return func(context.Context) {}
@@ -231,7 +230,7 @@ func (a *Applier) finish(j *job) settle {
 	}
 }
 
-// forget forgets the job. The caller holds the lock.
+// forget removes the job. The caller holds the lock.
 func (a *Applier) forget(j *job) {
 	delete(a.jobs, j.key)
 	delete(j.shard.jobs, j.key)
@@ -247,7 +246,7 @@ func (a *Applier) giveBack(held event.Message[event.Trigger]) {
 	}
 }
 
-// confirm ends a message. If the bus does not confirm, it hands the message out again: one request more than needed.
+// confirm acknowledges a message. If the bus does not confirm the ack, it delivers the message again, which costs one needless request.
 func (a *Applier) confirm(ctx context.Context, held event.Message[event.Trigger]) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()

@@ -2,22 +2,22 @@ package apply
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// What became of a trigger.
+// The results of a trigger.
 const (
 	resultApplied   = "applied"
-	resultFolded    = "folded"         // a newer trigger of the key took its place
-	resultNotFound  = "not_found"      // an object of it does not exist
-	resultRefused   = "refused"        // an object of it was refused for too long
+	resultFolded    = "folded"         // a newer trigger of the key replaced it
+	resultNotFound  = "not_found"      // one of its objects does not exist
+	resultRefused   = "refused"        // one of its objects was refused for too long
 	resultNoMatch   = "no_match"       // the selector matches nothing
-	resultOwnerGone = "owner_gone"     // its Receiver is no more
+	resultOwnerGone = "owner_gone"     // its Receiver no longer exists
 	resultRemoved   = "target_removed" // its Receiver no longer names the target
 	resultReturned  = "returned"       // given back to the bus with the shard
 )
 
-// What is tried again and never counted.
+// The results that are retried and never counted.
 const (
 	resultUnknown = "unknown" // the target cannot be resolved now
-	resultUnseen  = "unseen"  // what names the target may not have been seen yet
+	resultUnseen  = "unseen"  // the Receiver or target may not have been seen yet
 )
 
 // The answers about a service account.
@@ -39,7 +39,7 @@ type metrics struct {
 	shared   prometheus.Counter
 	pending  prometheus.Gauge
 	latency  prometheus.Histogram
-	// faulty and reviews are of what is asked before a write.
+	// faulty and reviews measure the questions before a write.
 	faulty  prometheus.Gauge
 	reviews *prometheus.CounterVec
 }

@@ -19,15 +19,15 @@ type query struct {
 	namespace, name      string
 }
 
-// fakeRBAC is an API server that answers questions about permissions: who may what by a list, "account resource name" or
-// "account resource *". The process itself may all but the plain impersonation.
+// fakeRBAC is an API server that answers questions about permissions from a list of "account resource name" and "account resource *".
+// The process itself has every permission but plain impersonation.
 type fakeRBAC struct {
 	mu       sync.Mutex
 	may      map[string]bool
 	accounts map[string]bool
-	// old says that the server does not know constrained impersonation.
+	// old reports that the server does not know constrained impersonation.
 	old, away bool
-	// mute says that the process may not ask as accounts, though it may write as them.
+	// mute reports that the process may not ask as accounts, though it may write as them.
 	mute    bool
 	asked   []query
 	existed int
@@ -43,7 +43,7 @@ func (f *fakeRBAC) change(change func()) {
 	change()
 }
 
-// questions are those that were asked about accounts since.
+// questions returns the questions about accounts since a time.
 func (f *fakeRBAC) questions(since time.Time) (all []query) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,8 +23,8 @@ func gaps(patches []patch) []int {
 	return seconds
 }
 
-// T4: a refused request is tried from 5 s to 1 min apart for 10 minutes, and shown. Fails when a refusal ends the trigger, when
-// its pauses are others, and when it is tried for ever.
+// T4: a refused request is retried from 5 s to 1 min apart for 10 minutes, and shown. Fails when a refusal ends the trigger, when its
+// pauses differ, and when it is retried for ever.
 func TestT4ARefusalIsTriedForTenMinutesAndShown(t *testing.T) {
 	for code, reason := range map[int]string{http.StatusForbidden: v1.ForbiddenReason, http.StatusUnprocessableEntity: ""} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestT4ARefusalIsTriedForTenMinutesAndShown(t *testing.T) {
 	}
 }
 
-// Fails when allow does nothing, or when a newer trigger does not start the pauses anew.
+// Fails when allow does nothing, or when a newer trigger does not restart the pauses.
 func TestARefusalIsClearedByTheNextSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -87,7 +87,7 @@ func TestARefusalIsClearedByTheNextSuccess(t *testing.T) {
 	})
 }
 
-// Fails when the refusals are not read what others reported.
+// Fails when the refusals do not read the reports of others.
 func TestANewOwnerClearsWhatTheOldOneReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -132,7 +132,7 @@ func TestTheAnswersOfTheServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		code       int
 		retryAfter string
-		after      time.Duration // when to look
+		after      time.Duration // the time of the check
 		want       string
 		gaps       []int
 	}{
@@ -161,7 +161,7 @@ func TestTheAnswersOfTheServer(t *testing.T) {
 	}
 }
 
-// Fails when client-go's own retries are left on, and when an absurd hint is believed.
+// Fails when client-go's own retries are left on, and when an excessive Retry-After is followed.
 func TestRetryAfterIsHonouredAndClamped(t *testing.T) {
 	for name, c := range map[string]struct {
 		header string
@@ -189,7 +189,7 @@ func TestRetryAfterIsHonouredAndClamped(t *testing.T) {
 	}
 }
 
-// Fails when resolve compares no UID, or when a Receiver made after the webhook may answer for it.
+// Fails when resolve compares no UID, or when a Receiver made after the webhook may replace the missing Receiver.
 func TestATriggerEndsWithItsReceiver(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world, Receiver)
@@ -238,7 +238,7 @@ func TestATriggerEndsWithItsReceiver(t *testing.T) {
 	}
 }
 
-// Fails when the identity is read when the trigger comes in rather than when it is written.
+// Fails when the identity is read when the trigger is taken in rather than when it is written.
 func TestT2TheServiceAccountIsReadAtTheTimeOfTheWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -281,7 +281,7 @@ func TestRefusalsOfOneReceiverAreBounded(t *testing.T) {
 	}
 }
 
-// Fails when resolved forgets less or more than what the Receiver no longer asks for as the account that it was denied as.
+// Fails when resolved removes too few or too many denials: only those of targets and accounts that the Receiver no longer names.
 func TestWhatAReceiverNoLongerAsksForIsNoLongerShown(t *testing.T) {
 	denied := func(account, object string) Denied {
 		return Denied{ServiceAccount: account, Kind: "GitRepository", Object: object}

@@ -20,10 +20,10 @@ var (
 	errNotWatched = errors.New("objects of this kind cannot be selected: the kind is not watched")
 )
 
-// resolve returns the Receiver that asks for the trigger's target and the target as that Receiver names it. It is the one whose
-// webhook it was; if that one is gone or asks no more, any other that asked for the same as the same account by then, because
-// their triggers were one message. Otherwise why says what became of it: with resultRefused, that the named Receiver may ask for
-// it, which cannot be known because the kind is not watched. It must not be called under the lock.
+// resolve returns the Receiver that asks for the trigger's target, and the target as that Receiver names it. The Receiver whose webhook
+// it was takes precedence. If it is gone or no longer asks, resolve returns any other that asked for the same as the same account by
+// then, because their triggers were one message. Otherwise why is the result of the trigger. With resultRefused the returned Receiver
+// may ask for the target, but this cannot be known because the kind is not watched. It must not be called under the lock.
 func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, why string) {
 	named, alive := a.own(w)
 	if alive {
@@ -52,8 +52,8 @@ func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, w
 	return Receiver{}, event.Target{}, resultOwnerGone
 }
 
-// unseen reports whether what resolve found out about a trigger may only be due to what this replica has not seen yet: the Receiver,
-// the state of it that names the target, or the object that a filter chose. It must not be called under the lock.
+// unseen reports whether resolve's result may only be due to this replica's delay: it may not have seen the Receiver yet, the state of
+// it that names the target, or the object that a filter chose. It must not be called under the lock.
 func (a *Applier) unseen(w *indexedTrigger, why string) bool {
 	if why != resultOwnerGone && why != resultRemoved || w.Generation == 0 || time.Since(w.Accepted) >= UnseenFor {
 		return false
@@ -62,8 +62,8 @@ func (a *Applier) unseen(w *indexedTrigger, why string) bool {
 	return !alive || named.Generation < w.Generation || !w.Target.Selects() && len(named.targets().selecting[w.same.groupKind]) > 0
 }
 
-// mend takes back what is shown of refusals to the Receiver whose webhook a trigger was, when resolve found another one, or none,
-// to ask for the object: all of it with the Receiver, else that of the object. It must not be called under the lock.
+// mend removes shown refusals of the Receiver whose webhook a trigger was, when resolve found another Receiver, or none, to ask for the
+// object. It removes all refusals if the Receiver is gone, else those of the object. It must not be called under the lock.
 func (a *Applier) mend(w *indexedTrigger, found Receiver, object string) {
 	if found.UID == w.ReceiverUID {
 		return
@@ -91,14 +91,14 @@ func (a *Applier) asks(r Receiver, kind, object string) bool {
 	})
 }
 
-// own returns the Receiver whose webhook a trigger was, if it lives.
+// own returns the Receiver whose webhook a trigger was, if it exists.
 func (a *Applier) own(w *indexedTrigger) (Receiver, bool) {
 	r, ok := a.opts.Receivers.Live(w.Namespace, w.Receiver)
 	return r, ok && r.UID == w.ReceiverUID && r.Namespace == w.Namespace
 }
 
-// asked returns the target that is the same as the one wanted, as the Receiver names it or chose it. Else why is resultRemoved, or
-// resultRefused or resultUnknown when it cannot be known.
+// asked returns the wanted target as the Receiver names or chose it. Otherwise why is resultRemoved, or resultRefused or resultUnknown
+// when it cannot be known.
 func (a *Applier) asked(r Receiver, w *indexedTrigger) (target event.Target, why string) {
 	if i, ok := r.targets().same[w.same]; ok {
 		return r.Targets[i], ""
@@ -106,8 +106,8 @@ func (a *Applier) asked(r Receiver, w *indexedTrigger) (target event.Target, why
 	return a.chosen(r, w)
 }
 
-// chosen returns a wanted object that the Receiver does not name if the Receiver selects it now: filters choose among what a
-// selector finds. Else why is as of asked.
+// chosen returns a wanted object that the Receiver does not name, if the Receiver selects it now: filters choose among the objects of a
+// selector. Otherwise why is as in asked.
 func (a *Applier) chosen(r Receiver, w *indexedTrigger) (target event.Target, why string) {
 	if w.Target.Selects() {
 		return event.Target{}, resultRemoved
@@ -128,8 +128,8 @@ func (a *Applier) chosen(r Receiver, w *indexedTrigger) (target event.Target, wh
 	return target, why
 }
 
-// objects returns the names of the objects that a target means, and the target with the API version by which they are found; or why
-// there are none, having shown a refusal to the Receiver.
+// objects returns the names of the objects that a target means, and the target with the API version by which they are found. If there
+// are none, why is the reason, and a refusal was shown on the Receiver.
 func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) (found event.Target, names []string, why string) {
 	refuse := func(err error) (event.Target, []string, string) {
 		a.refusals.deny(r, denial(r, target, err))
@@ -141,7 +141,7 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 		}
 	}
 	found = target
-	if target.APIVersion == "" { // the group is a part of what tells objects apart
+	if target.APIVersion == "" { // the group is part of an object's identity
 		resource, err := a.opts.Catalogue.Resource(ctx, r.Namespace, target.APIVersion, target.Kind)
 		switch {
 		case kube.IsUnresolvable(err):
@@ -171,7 +171,7 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 	return found, names, ""
 }
 
-// denial is what is shown of a target that was refused before any request.
+// denial returns the denial of a target that was refused before any request.
 func denial(r Receiver, target event.Target, err error) Denied {
 	d := Denied{
 		ServiceAccount: r.ServiceAccount, Verb: "patch", Resource: target.Kind, Kind: target.Kind, Object: target.Name,

@@ -10,8 +10,8 @@ import (
 	"notifier/internal/event"
 )
 
-// T2: a filter's choice among what a selector finds counts only while the live Receiver selects it. Fails when a trigger by name
-// need not be selected at the time of the write.
+// T2: a filter's choice among a selector's objects counts only while the live Receiver selects it. Fails when a trigger by name is
+// written although the object is no longer selected.
 func TestT2AnObjectThatAFilterChoseIsStillSelected(t *testing.T) {
 	inTier := repo("*")
 	inTier.MatchExpressions = []event.Requirement{{Key: "tier", Operator: "In", Values: []string{"1"}}}
@@ -67,8 +67,8 @@ func TestT2AnObjectThatAFilterChoseIsStillSelected(t *testing.T) {
 	}
 }
 
-// Fails when a kind that is not watched for a moment, as while its definition changes, ends a filter's choice; and when it is shown
-// for ever.
+// Fails when a short time without a watch of the kind, as while its definition changes, ends a filter's choice; and when the refusal is
+// shown for ever.
 func TestT4AFiltersChoiceOutlivesTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		watcher := &switched{fakeSelector: fakeSelector{"": []string{"a"}}}
@@ -83,7 +83,7 @@ func TestT4AFiltersChoiceOutlivesTheWatch(t *testing.T) {
 		late := w.send(trigger(r, all.Named("a")))
 		w.api.respond(nil)
 		pass(2 * time.Minute)
-		w.want(h, "done") // by the later one
+		w.want(h, "done") // the later trigger replaced it
 		w.want(late, "held")
 		if len(w.health("team-a/github").Denied) != 1 {
 			t.Error("not shown")

@@ -10,44 +10,43 @@ import (
 )
 
 const (
-	// reviewDelay is how long after its compile a Receiver is reviewed: what was applied along with it is there by then.
+	// reviewDelay is the pause between the compile of a Receiver and its review: objects applied along with it exist by then.
 	reviewDelay = time.Second
-	// reviewWorkers is how many reviews are made at once of Receivers that changed, and of all in turn.
+	// reviewWorkers bounds the concurrent reviews of changed Receivers, and separately those in turn.
 	reviewWorkers = 2
-	// maxQuestions bounds what is asked for a namespace in one interval, turnQuestions in one turn. What is left over is asked in the
-	// next.
+	// maxQuestions bounds the questions for a namespace in one interval, turnQuestions those in one turn. The rest is asked in the next.
 	maxQuestions  = 128
 	turnQuestions = 16
-	// minDenialPause is the pause after which a Receiver that something was found for is reviewed again. It doubles up to the interval,
-	// since RBAC often arrives after the Receiver.
+	// minDenialPause is the pause before a Receiver with findings is reviewed again. It doubles up to the interval, since RBAC often
+	// arrives after the Receiver.
 	minDenialPause = 5 * time.Second
-	// answerTime is for how long an answer counts for another Receiver that is reviewed out of turn.
+	// answerTime is how long an answer counts for another Receiver that is reviewed out of turn.
 	answerTime = 3 * time.Second
 )
 
-// reviewer finds out, before any webhook and then again at an interval, which writes the API server would refuse. Each namespace is
-// reviewed by the replica that owns its shard, all of its Receivers together, so that what several ask for is asked once.
+// reviewer finds out which writes the API server would refuse, before any webhook and then at an interval. The replica that owns a
+// namespace's shard reviews all Receivers of the namespace together, so that a question common to several is asked once.
 type reviewer struct {
 	a *Applier
-	// fresh holds the Receivers that changed; rounds holds namespaces, without a name, and Receivers that something was found for.
-	// Namespaces take turns in both.
+	// fresh has the Receivers that changed. rounds has namespaces, without a name, and Receivers with findings. Namespaces take turns in
+	// both.
 	fresh, rounds *kube.Controller[name]
 	opened        chan struct{} // closed when reviews begin
 
 	mu sync.Mutex
-	// namespaces are those that have Receivers and whose next turn is set.
+	// namespaces are the namespaces that have Receivers and whose next turn is set.
 	namespaces map[string]*round
 }
 
-// round is one namespace's. The reviewer's lock guards it.
+// round is the state of one namespace. The reviewer's lock protects it.
 type round struct {
-	// pending are the Receivers whose turn is yet to come, began is when the first one's came.
+	// pending are the Receivers still to be reviewed in this round. began is when the round began.
 	pending []string
 	began   time.Time
-	// asked counts the questions until a time.
+	// asked counts the questions of the interval that ends at until.
 	asked int
 	until time.Time
-	// answers are those of this round, pauses those of Receivers that something was found for.
+	// answers are the answers of this round, pauses the pauses of Receivers with findings.
 	answers map[question]answered
 	pauses  map[string]time.Duration
 }
@@ -63,7 +62,7 @@ func newReviewer(a *Applier) *reviewer {
 	return v
 }
 
-// open has what is to be reviewed enqueued from now on. It is called once, before run.
+// open lets reviews be enqueued from now on. It is called once, before run.
 func (v *reviewer) open() { close(v.opened) }
 
 func (v *reviewer) running() bool {
@@ -80,11 +79,11 @@ func (v *reviewer) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, queue := range []*kube.Controller[name]{v.fresh, v.rounds} {
-		wg.Go(func() { _ = queue.Run(ctx) }) // it waits for no cache, so that it ends with ctx alone
+		wg.Go(func() { _ = queue.Run(ctx) }) // it waits for no cache and ends with ctx alone
 	}
 }
 
-// work reviews a Receiver, or without a name a namespace's. What is left to do is enqueued, so that it returns no error.
+// work reviews a Receiver, or without a name a namespace. It enqueues the remaining work and returns no error.
 func (v *reviewer) work(ctx context.Context, n name) error {
 	if n.name == "" {
 		v.turn(ctx, n.namespace)
@@ -94,10 +93,10 @@ func (v *reviewer) work(ctx context.Context, n name) error {
 	return nil
 }
 
-// changed has a Receiver reviewed soon, if this replica owns its shard by then. It does not block and takes no lock of the Applier's.
+// changed schedules a review of a Receiver, if this replica owns its shard by then. It does not block and takes no lock of the Applier.
 func (v *reviewer) changed(namespace, receiver string) {
 	if !v.running() {
-		return // who takes the shard over reviews all
+		return // the replica that takes the shard over reviews all
 	}
 	v.fresh.EnqueueAfter(name{namespace, receiver}, reviewDelay)
 	v.mu.Lock()
@@ -108,7 +107,7 @@ func (v *reviewer) changed(namespace, receiver string) {
 	}
 }
 
-// all has every namespace for which mine says so reviewed in turn, when what was reported of their Receivers before has been read.
+// all schedules a review of each namespace for which mine returns true, after the earlier reports about its Receivers were read.
 func (v *reviewer) all(mine func(namespace string) bool) {
 	if !v.running() {
 		return
@@ -124,7 +123,7 @@ func newRound() *round {
 	return &round{answers: map[question]answered{}, pauses: map[string]time.Duration{}}
 }
 
-// turn reviews a namespace's Receivers, as many as one turn has questions for.
+// turn reviews a namespace's Receivers until the questions of one turn are used up.
 func (v *reviewer) turn(ctx context.Context, namespace string) {
 	asked, ok := v.begin(namespace)
 	limit := min(asked+turnQuestions, maxQuestions)
@@ -143,8 +142,8 @@ func (v *reviewer) turn(ctx context.Context, namespace string) {
 	}
 }
 
-// begin begins a namespace's turn, and its round if the one before is over. It returns how much was asked in this interval, and false
-// if nothing is to be asked by this replica.
+// begin begins a namespace's turn, and a new round if the previous one is over. It returns the number of questions asked in this
+// interval, and false if this replica has nothing to ask.
 func (v *reviewer) begin(namespace string) (asked int, ok bool) {
 	receivers := v.a.opts.Receivers.InNamespace(namespace)
 	owned := v.a.shardOf(namespace) != nil
@@ -179,8 +178,8 @@ func (v *reviewer) begin(namespace string) (asked int, ok bool) {
 	return r.asked, true
 }
 
-// take returns the Receiver of a namespace whose turn it is and when the round began, no Receiver if none is left or if as much as the
-// limit was asked.
+// take returns the next Receiver of a namespace and the time when the round began. There is no Receiver if none is left or if limit
+// questions were asked; left then reports the latter.
 func (v *reviewer) take(namespace string, limit int) (receiver string, began time.Time, left bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -195,8 +194,8 @@ func (v *reviewer) take(namespace string, limit int) (receiver string, began tim
 	return receiver, r.began, true
 }
 
-// untilPlace is the time until a namespace's place in the interval comes, more than zero and at most one interval. Namespaces have
-// their places spread over it.
+// untilPlace returns the time until a namespace's place in the interval, more than zero and at most one interval. The places of
+// namespaces are spread over it.
 func (v *reviewer) untilPlace(namespace string) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(namespace)) // a hash never fails
@@ -205,7 +204,7 @@ func (v *reviewer) untilPlace(namespace string) time.Duration {
 	return time.Duration(every - (time.Now().UnixNano()%every-place+every)%every)
 }
 
-// review reviews one Receiver with answers that are no older than since, and has what was found shown.
+// review reviews one Receiver with answers that are no older than since, and shows the findings.
 func (v *reviewer) review(ctx context.Context, n name, since time.Time) {
 	r, ok := v.a.opts.Receivers.Live(n.namespace, n.name)
 	sh := v.a.shardOf(n.namespace)

@@ -16,7 +16,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when a replica asks for namespaces of shards that it does not own, or goes on when it has lost one.
+// Fails when a replica asks for namespaces of shards that it does not own, or continues after it has lost one.
 func TestOnlyTheOwnerOfANamespaceAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -36,7 +36,7 @@ func TestOnlyTheOwnerOfANamespaceAsks(t *testing.T) {
 	})
 }
 
-// T6: when a shard is taken over. Fails when one namespace with much to ask is asked for to its end before the others have their turn.
+// T6: when a shard is taken over. Fails when one namespace with many questions is completed before the others have their turn.
 func TestT6NamespacesTakeTurnsWhenAShardIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -65,10 +65,10 @@ func TestT6NamespacesTakeTurnsWhenAShardIsTakenOver(t *testing.T) {
 	})
 }
 
-// otherShard has the namespace "theirs" in a shard that is another replica's.
+// otherShard has the namespace "theirs" in a shard that another replica owns.
 type otherShard struct {
 	Bus
-	all atomic.Bool // all namespaces are
+	all atomic.Bool // another replica owns all namespaces
 }
 
 func (o *otherShard) TriggerShard(namespace string) int {
@@ -78,9 +78,9 @@ func (o *otherShard) TriggerShard(namespace string) int {
 	return 0
 }
 
-// T6: 500 namespaces and one that has 2,000 Receivers, each with an account of its own. Fails when that one is asked about more than
-// its share, when it holds up the others, when more is asked in a second than the budget, or when what is well is asked about more than
-// once an interval.
+// T6: 500 namespaces, and one with 2,000 Receivers of an account each. Fails when that one is asked about more than its share, or when
+// it delays the others. Fails when a second has more questions than the budget, or when a Receiver without findings is asked about more
+// than once an interval.
 func TestT6ReviewsAreBoundedAndFairByNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -95,7 +95,7 @@ func TestT6ReviewsAreBoundedAndFairByNamespace(t *testing.T) {
 				w.receiver(fmt.Sprintf("team-%03d", i), fmt.Sprint("hook-", j), "default", repo(fmt.Sprint("app-", j)))
 			}
 		}
-		pass(10 * time.Minute) // all are reviewed, and have their places
+		pass(10 * time.Minute) // all are reviewed and have their places
 		begin := time.Now()
 		pass(20 * time.Minute)
 		asked, perSecond := map[string]int{}, map[int64]int{}
@@ -116,15 +116,15 @@ func TestT6ReviewsAreBoundedAndFairByNamespace(t *testing.T) {
 				t.Errorf("%d questions in second %d", n, second)
 			}
 		}
-		// Who comes meanwhile is told within seconds.
+		// A Receiver that is created meanwhile is reviewed within seconds.
 		w.receiver("new", "hook", "weak", repo("app"))
 		pass(5 * time.Second)
 		w.wantShown("new/hook", "Forbidden "+repositories+" app")
 	})
 }
 
-// Fails when a server that heeds no constrained impersonation is believed, when each Receiver has it asked again, or when what was mended
-// is noticed only by each Receiver in turn.
+// Fails when a server that ignores constrained impersonation is believed, when each Receiver causes the question again, or when the
+// repair is noticed only by each Receiver in turn.
 func TestAnOldServerIsToldOnEveryReceiverAndAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -157,8 +157,8 @@ func TestAnOldServerIsToldOnEveryReceiverAndAskedOnce(t *testing.T) {
 	})
 }
 
-// With the ClusterRole of an earlier version writes pass and reviews do not. Fails when that is told as a refusal of writes, or when it
-// is tried over and over.
+// With the ClusterRole of an earlier version writes succeed and reviews are refused. Fails when that is shown as a refusal of writes,
+// or when it is tried repeatedly.
 func TestWhereReviewsAreNotAllowedNothingIsSaidOfReceivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -182,7 +182,7 @@ func TestWhereReviewsAreNotAllowedNothingIsSaidOfReceivers(t *testing.T) {
 	})
 }
 
-// Fails when what asks outlives the bus, on which the Applier ends.
+// Fails when the questions continue after the bus is lost, which ends the Applier.
 func TestReviewsEndWithTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -198,7 +198,7 @@ func TestReviewsEndWithTheBus(t *testing.T) {
 	})
 }
 
-// lostBus is gone from the beginning.
+// lostBus is lost from the beginning.
 type lostBus struct{}
 
 func (lostBus) Triggers(context.Context, func(context.Context, int, <-chan event.Message[event.Trigger]) error) error {

@@ -15,7 +15,7 @@ import (
 	"notifier/internal/event"
 )
 
-// reviewing has the world's applier ask an API server about permissions.
+// reviewing makes the world's applier ask an API server about permissions.
 func reviewing(t *testing.T, f *fakeRBAC) func(*Options) {
 	t.Helper()
 	access, err := NewAccess(&rest.Config{Host: "http://api.test", Transport: f})
@@ -28,7 +28,7 @@ func reviewing(t *testing.T, f *fakeRBAC) func(*Options) {
 	}
 }
 
-// shown are the denials of a Receiver, "reason resource object".
+// shown returns the denials of a Receiver, as "reason resource object".
 func (w *world) shown(receiver string) []string {
 	w.t.Helper()
 	var all []string
@@ -47,7 +47,7 @@ func (w *world) wantShown(receiver string, want ...string) {
 
 const repositories = "gitrepositories.source.toolkit.fluxcd.io"
 
-// Fails when a refusal is found only by a write, or is not taken back by the review after it was mended.
+// Fails when only a write finds a refusal, or when the review does not remove it after the repair.
 func TestAReviewFindsWhatAWriteWouldMeetWith(t *testing.T) {
 	absent := event.Target{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "Absent", Name: "x"}
 	for name, tc := range map[string]struct {
@@ -118,8 +118,8 @@ func TestAReviewFindsWhatAWriteWouldMeetWith(t *testing.T) {
 	}
 }
 
-// What a write met with for another reason than a permission is not taken back by a review, and one for want of a permission is told
-// once. Fails when either takes the other's back, or when both are shown.
+// A review does not remove a write's refusal for another reason than a permission. A refusal for lack of a permission is shown once.
+// Fails when either removes the other's, or when both are shown.
 func TestAReviewAndAWriteTellOneTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -139,9 +139,9 @@ func TestAReviewAndAWriteTellOneTruth(t *testing.T) {
 		}
 		f.change(func() { f.may["weak gitrepositories *"] = true })
 		pass(6 * time.Minute)
-		w.wantShown("team-a/hook") // the last write was refused for want of what is there now
+		w.wantShown("team-a/hook") // the last write was refused for lack of a permission that is granted now
 
-		w.hook(r) // now it is refused by somebody else, an admission policy
+		w.hook(r) // now an admission policy refuses it
 		pass(30 * time.Minute)
 		got := w.health("team-a/hook").Denied
 		if len(got) != 1 || got[0].Reviewed || !strings.Contains(got[0].Message, "cannot patch app") {
@@ -154,7 +154,7 @@ func TestAReviewAndAWriteTellOneTruth(t *testing.T) {
 	})
 }
 
-// Fails when what a write met with is shown beside what a review says of it later.
+// Fails when the refusal of a write is shown beside the later finding of a review.
 func TestAReviewTakesThePlaceOfWhatAWriteMetWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -174,7 +174,7 @@ func TestAReviewTakesThePlaceOfWhatAWriteMetWith(t *testing.T) {
 	})
 }
 
-// Fails when a write that is refused does not have it asked at once whether a permission is lacking.
+// Fails when a refused write does not cause a review of the permission at once.
 func TestARefusedWriteIsReviewedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -194,7 +194,7 @@ func TestARefusedWriteIsReviewedAtOnce(t *testing.T) {
 	})
 }
 
-// RBAC often comes a moment after the Receiver. Fails when it is noticed at the interval only.
+// RBAC often arrives a moment after the Receiver. Fails when it is noticed only at the interval.
 func TestWhatIsMendedSoonIsNoticedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -209,7 +209,7 @@ func TestWhatIsMendedSoonIsNoticedSoon(t *testing.T) {
 	})
 }
 
-// Fails when a write that succeeded leaves standing what a review said of all that a selector finds.
+// Fails when a successful write leaves a review's denial of all objects of a selector.
 func TestAWriteThatSucceedsTakesAReviewBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -225,7 +225,7 @@ func TestAWriteThatSucceedsTakesAReviewBack(t *testing.T) {
 	})
 }
 
-// Fails when what was found of a Receiver stays after it names another account or other objects.
+// Fails when the findings about a Receiver stay after it names another account or other objects.
 func TestAReviewForgetsWhatAReceiverNoLongerNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -240,7 +240,7 @@ func TestAReviewForgetsWhatAReceiverNoLongerNames(t *testing.T) {
 		w.receiver("team-a", "hook", "default", repo("other"))
 		pass(3 * time.Second)
 		w.wantShown("team-a/hook")
-		// Nor is a write of any account any more that it does not ask for.
+		// The same is true of a write's refusal as an account that the Receiver no longer names.
 		w.api.respond(always(http.StatusUnprocessableEntity))
 		w.hook(w.receiver("team-a", "hook", "default", repo("other")))
 		pass(3 * time.Second)
@@ -253,7 +253,7 @@ func TestAReviewForgetsWhatAReceiverNoLongerNames(t *testing.T) {
 	})
 }
 
-// Fails when what was found of a Receiver stays when its spec does not stand any more.
+// Fails when the findings about a Receiver stay after its spec became invalid.
 func TestAReviewForgetsAReceiverThatDoesNotLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -272,7 +272,7 @@ func TestAReviewForgetsAReceiverThatDoesNotLive(t *testing.T) {
 	})
 }
 
-// What was reported before a takeover is read first. Fails when a review that comes before replaces what a write met with.
+// Earlier reports are read first after a takeover. Fails when a review before that replaces the refusal of a write.
 func TestAReviewAfterATakeoverKeepsWhatAWriteMetWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
@@ -294,7 +294,7 @@ func TestAReviewAfterATakeoverKeepsWhatAWriteMetWith(t *testing.T) {
 	})
 }
 
-// slowReports takes a while to say what is kept.
+// slowReports delays the stored reports.
 type slowReports struct{ *fakeReports }
 
 func (s slowReports) Watch(ctx context.Context, h func(string, []byte)) error {
@@ -302,7 +302,7 @@ func (s slowReports) Watch(ctx context.Context, h func(string, []byte)) error {
 	return s.fakeReports.Watch(ctx, h)
 }
 
-// Fails when an API server that gives no answer is taken to have said something.
+// Fails when the lack of an answer is treated as an answer.
 func TestNoAnswerSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()

@@ -12,14 +12,14 @@ import (
 	"notifier/internal/event"
 )
 
-// standing accepts webhooks as the bus does: one that asks for the same as a trigger of the same Receiver that waits rides on it, and
-// is never a message of its own.
+// standing accepts webhooks as the bus does: a webhook for the same target as a waiting trigger of the same Receiver is coalesced into
+// that trigger and gets no message of its own.
 type standing struct {
 	mu      sync.Mutex
 	waiting map[string]*ridden // by Receiver and key
 }
 
-// ridden is a message that stands for later ones until it is taken or settled.
+// ridden is a message that coalesces later webhooks until it is taken or acknowledged.
 type ridden struct {
 	fakeHold
 	table *standing
@@ -32,7 +32,7 @@ func (s *standing) covers(t event.Trigger) bool {
 	return s.waiting[t.Receiver+t.Key] != nil
 }
 
-// hold is the message of a trigger, which stands for later ones from now on.
+// hold returns the message of a trigger, which coalesces later ones from now on.
 func (s *standing) hold(t event.Trigger) *ridden {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *ridden) Ack(ctx context.Context) error {
 	return r.fakeHold.Ack(ctx)
 }
 
-// stampedFrom reports whether some request for the object is stamped no earlier than that.
+// stampedFrom reports whether a request for the object is stamped at accepted or later.
 func (w *world) stampedFrom(accepted time.Time, name string) bool {
 	w.t.Helper()
 	for _, p := range w.api.seen() {
@@ -74,9 +74,9 @@ func (w *world) stampedFrom(accepted time.Time, name string) bool {
 	return false
 }
 
-// T4: what may be ridden on is taken before a request is stamped. A trigger whose acceptance is older than that of the one at work
-// comes late, as those of two Receivers do, and a third webhook rides on it before its message has ended. Fails when offer folds
-// the late one into the work under way without taking it, or takes it and leaves it at the request under way.
+// T4: a trigger is taken before its request is stamped, as webhooks may be coalesced into it. A trigger with an older acceptance than
+// the one at work is delivered late, as happens with two Receivers. A third webhook is coalesced into it before its message has ended.
+// Fails when offer coalesces the late trigger into the work under way without taking it, or takes it and adds no new request.
 func TestT4AWebhookThatRidesOnATriggerThatCameLateGetsARequestOfItsOwn(t *testing.T) {
 	for name, busy := range map[string]time.Duration{
 		"while the request is under way": 3 * time.Second,
@@ -88,7 +88,7 @@ func TestT4AWebhookThatRidesOnATriggerThatCameLateGetsARequestOfItsOwn(t *testin
 				defer w.stop()
 				one := w.receiver("team-a", "one", "deployer", repo("app"))
 				two := w.receiver("team-a", "two", "deployer", repo("app"))
-				w.hook(one) // its slot is not free for an interval, so that the next trigger waits for it
+				w.hook(one) // its slot is busy for an interval, so that the next trigger waits
 				pass(100 * time.Millisecond)
 				late := trigger(two, two.Targets[0])
 				pass(time.Millisecond)
@@ -103,7 +103,7 @@ func TestT4AWebhookThatRidesOnATriggerThatCameLateGetsARequestOfItsOwn(t *testin
 				w.bus.in <- event.Message[event.Trigger]{Value: late, Acker: h}
 				pass(time.Millisecond / 2) // it is not confirmed yet
 				rider := trigger(two, two.Targets[0])
-				if !bus.covers(rider) { // it is a message of its own
+				if !bus.covers(rider) { // the webhook gets a message of its own
 					w.send(rider)
 				}
 				pass(time.Minute)
@@ -117,7 +117,7 @@ func TestT4AWebhookThatRidesOnATriggerThatCameLateGetsARequestOfItsOwn(t *testin
 	}
 }
 
-// Fails when a trigger that another takes the place of is not taken: its message ends beside the work, and is ridden on until then.
+// Fails when a replaced trigger is not taken: its message ends beside the work, and webhooks are coalesced into it until then.
 func TestT4WhatIsReplacedIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, bus := newWorld(t), &standing{}
@@ -140,8 +140,8 @@ func TestT4WhatIsReplacedIsTaken(t *testing.T) {
 	})
 }
 
-// T4: the bus keeps one message of a key on disk, the last, and that one may have been accepted before the one at work. Fails when it is
-// ended before the request is made: a crash or another owner then finds nothing.
+// T4: the bus keeps the last message of a key on disk, and it may have been accepted before the trigger at work. Fails when it is
+// acknowledged before the request is made: after a crash or a change of owner there is nothing to apply.
 func TestT4TheMessageThatIsOnDiskIsHeldUntilTheRequestIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -162,8 +162,8 @@ func TestT4TheMessageThatIsOnDiskIsHeldUntilTheRequestIsMade(t *testing.T) {
 	})
 }
 
-// T4 over everything that may coincide: for a webhook accepted at time t there is a request stamped at t or later, whatever rode on
-// what, and in whichever order the triggers came.
+// T4 over all coincidences: for a webhook accepted at time t there is a request stamped at t or later, for every coalescing and every
+// order of the triggers.
 func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
 	for seed := range uint64(24) {
 		f.Add(seed)
@@ -192,7 +192,7 @@ func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
 				receivers = append(receivers, w.receiver("team-a", string(rune('a'+i)), account, target))
 			}
 			receivers = receivers[:2+random.IntN(3)]
-			for burst := range 40 { // what comes later must not hide what is missing
+			for burst := range 40 { // later webhooks must not hide a missing request
 				var accepted []time.Time
 				var wg sync.WaitGroup
 				for range 2 + random.IntN(6) {

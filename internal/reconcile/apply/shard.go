@@ -11,19 +11,19 @@ import (
 // drainTime bounds the wait for requests in flight when a shard is given up.
 const drainTime = 3 * time.Second
 
-// shard is one term of ownership of one shard. The Applier's lock guards it.
+// shard is one term of ownership of one shard. The Applier's lock protects it.
 type shard struct {
 	began time.Time
-	// owned is the fence: whether no other replica may write for the shard yet.
+	// owned is the fence: it returns false as soon as another replica may write for the shard.
 	owned      func() bool
 	jobs       map[jobKey]*job
 	namespaces map[string]bool
-	// closed says that the term is over; empty is closed when the last job of a closed shard is.
+	// closed reports that the term is over. empty is closed when the last job of a closed shard ends.
 	closed bool
 	empty  chan struct{}
 }
 
-// serve applies the triggers of one shard until ctx ends, then finishes what is in flight and gives the rest back.
+// serve applies the triggers of one shard until ctx ends, then finishes the requests in flight and gives the rest back.
 func (a *Applier) serve(ctx context.Context, number int, in <-chan event.Message[event.Trigger]) error {
 	sh := &shard{
 		began: time.Now(), owned: event.FenceOf(ctx), jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{}),
@@ -53,7 +53,7 @@ func (a *Applier) serve(ctx context.Context, number int, in <-chan event.Message
 				a.giveBack(h)
 			}
 			for _, h := range done {
-				a.storing <- struct{}{} // the confirmations of a flood must not hold up the shard's other tenants
+				a.storing <- struct{}{} // the confirmations of a flood must not delay the shard's other tenants
 				wg.Go(func() {
 					defer func() { <-a.storing }()
 					a.confirm(ctx, h)
@@ -78,7 +78,7 @@ func (a *Applier) shardOf(namespace string) *shard {
 	return a.shards[number]
 }
 
-// keepsNamespace reports whether the replica still owns the shard, and notes that what it reports of the namespace ends with that.
+// keepsNamespace reports whether the replica still owns the shard, and records that its reports on the namespace end with the term.
 func (a *Applier) keepsNamespace(sh *shard, namespace string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +89,7 @@ func (a *Applier) keepsNamespace(sh *shard, namespace string) bool {
 	return true
 }
 
-// keep tells the bus that the shard's triggers are still held.
+// keep reports to the bus that the shard's triggers are in progress.
 func (a *Applier) keep(sh *shard) {
 	a.mu.Lock()
 	held := make([]event.Message[event.Trigger], 0, len(sh.jobs))
@@ -104,7 +104,7 @@ func (a *Applier) keep(sh *shard) {
 	}
 }
 
-// drain closes the shard: what is in flight may end, for a while, and everything else goes back to the bus.
+// drain closes the shard: requests in flight may end within drainTime, and everything else goes back to the bus.
 func (a *Applier) drain(ctx context.Context, sh *shard) {
 	a.mu.Lock()
 	sh.closed = true
@@ -139,13 +139,13 @@ func (a *Applier) drain(ctx context.Context, sh *shard) {
 	a.refusals.disown(sh.namespaces)
 }
 
-// unclaim takes a claim off its slot. The caller holds the lock.
+// unclaim removes a claim from its slot. The caller holds the lock.
 func (a *Applier) unclaim(k slotKey, at *attempt) {
 	delete(at.job.pending, k)
 	a.slots[k].leave(at)
 }
 
-// abandon gives back what is still in flight. What comes of it is of no account any more.
+// abandon gives back the triggers whose requests are still in flight. The results of those requests are ignored.
 func (a *Applier) abandon(sh *shard) {
 	a.mu.Lock()
 	var held []event.Message[event.Trigger]

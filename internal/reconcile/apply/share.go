@@ -2,10 +2,10 @@ package apply
 
 import "slices"
 
-// shareBatch is how many claims end under one hold of the Applier's lock, which other tenants wait for.
+// shareBatch is how many claims end in one critical section of the Applier's lock, which other tenants need.
 const shareBatch = 64
 
-// claimed is a waiting claim with the trigger that it had when it was seen.
+// claimed is a waiting claim with the trigger that it had when it was read.
 type claimed struct {
 	*attempt
 	trigger *indexedTrigger
@@ -22,12 +22,12 @@ func (a *Applier) others(k slotKey, o outcome) []claimed {
 	return found
 }
 
-// share ends the other claims to the object that the request of one account has met: those whose Receivers ask for it now, as the
-// same account. Another account's claim stays, since what this one may says nothing about that one. So does one whose own Receiver
-// asks no more, until its turn: who else asks for it is a question about all Receivers of the namespace.
+// share ends the other claims to the object that the request of one account has met: those whose Receivers ask for it now, as the same
+// account. Another account's claim stays, since the permissions of the one prove nothing about the other. A claim whose own Receiver no
+// longer asks stays until its turn: a search for other Receivers that ask would read all Receivers of the namespace.
 //
-// What a Receiver asks for is found out without the lock, and a claim that got another trigger or was given up meanwhile stays, as
-// does one whose trigger was taken since the request was stamped: it stood for webhooks until then.
+// share reads the Receivers' targets without the lock. A claim that got another trigger or was given up meanwhile stays. So does a
+// claim whose trigger was taken after the request was stamped: webhooks were coalesced into it until then.
 func (a *Applier) share(k slotKey, others []claimed, o outcome) (settles []settle) {
 	receivers := make([]string, 0, len(others))
 	met := slices.DeleteFunc(others, func(c claimed) bool {

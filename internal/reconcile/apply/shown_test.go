@@ -11,7 +11,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when the report of a Receiver that is gone stays.
+// Fails when the report of a missing Receiver stays.
 func TestTheReportEndsWithTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -29,8 +29,8 @@ func TestTheReportEndsWithTheReceiver(t *testing.T) {
 	})
 }
 
-// No webhook need come to a Receiver whose refusal is shown. Fails when what a retry finds out about its Receiver is not shown,
-// when the report of one whose place another takes stays, and when an object is taken for another that is asked for no more.
+// A Receiver whose refusal is shown may get no further webhook. Fails when the finding of a retry about its Receiver is not shown, or
+// when the report of a replaced Receiver stays. Fails when an object is confused with another that is no longer asked for.
 func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
 	targets := func(targets ...event.Target) func(*world, Receiver) {
 		return func(w *world, r Receiver) {
@@ -44,7 +44,7 @@ func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
 		target event.Target
 		change func(*world, Receiver)
 		denied int
-		// reported says that the Receiver lives, so that its report says that nothing is denied.
+		// reported means that the Receiver exists, so that its report has no denials.
 		reported bool
 	}{
 		"the Receiver is gone":                        {repo("app"), remove, 0, false},
@@ -90,8 +90,8 @@ func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
 	}
 }
 
-// Fails when the entry of a Receiver whose report another replica removed is kept for ever, and when one that is about to be
-// reported is lost to a removal before it.
+// Fails when the entry of a Receiver whose report another replica removed is kept for ever, and when an earlier removal discards an
+// entry that is about to be reported.
 func TestThePageEndsWithTheReport(t *testing.T) {
 	b := newRefusals(slog.New(slog.DiscardHandler))
 	reports := &fakeReports{values: map[string][]byte{}}

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// T4. A trigger that came late stands for webhooks until it is taken (event.Taker). Fails when a request stamped before that is all
-// that it gets.
+// T4. A trigger that is delivered late coalesces webhooks until it is taken (event.Taker). Fails when its only request is stamped
+// before that.
 func TestT4WhatATriggerStandsForWhileARequestIsUnderWayGetsOneToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		defer w.stop()
-		w.api.delay = 3 * time.Second // longer than the late one waits to be resolved
+		w.api.delay = 3 * time.Second // longer than the late trigger waits to be resolved
 		r := w.receiver("team-a", "github", "deployer", repo("app"))
 		late := trigger(r, r.Targets[0])
 		early := late

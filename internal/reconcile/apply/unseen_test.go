@@ -20,16 +20,16 @@ func (l *lateWatcher) Selects(namespace string, target event.Target, name string
 	return selected && l.seen.Load(), watched
 }
 
-// T4 with replicas: another one, which accepted the webhook, may have seen before this one what is asked for. Fails when a trigger
-// ends because its Receiver, its target or the object that a filter chose is not known here at once; when it is tried for ever; and
-// when one that is known to be asked for no more is waited for.
+// T4 with replicas: the replica that accepted the webhook may have seen its target before this one. Fails when a trigger ends at once
+// because its Receiver, its target or the object that a filter chose is not known here; when it is tried for ever; and when a trigger
+// that is known to be no longer asked for is delayed.
 func TestT4ATriggerThatComesBeforeItsReceiverIsSeenHereIsApplied(t *testing.T) {
 	all := repo("*")
 	for name, c := range map[string]struct {
 		target event.Target
-		// before is what is known of the Receiver when the trigger comes, seen what is known 300 ms later.
+		// before sets the known state of the Receiver when the trigger is delivered, seen the state known 300 ms later.
 		before, seen func(*world, Receiver)
-		// at and later are what the message is after a second, and after UnseenFor.
+		// at and later are the states of the message after a second, and after UnseenFor.
 		at, later string
 		wrote     bool
 	}{

@@ -9,8 +9,8 @@ import (
 	"notifier/internal/event"
 )
 
-// T6: versions that a tenant invents cost the cluster a question a minute, however many they are. Fails when each is asked for, when
-// another tenant's first webhook for a version waits for them, or when what waits is lost.
+// T6: versions that a tenant invents cost the cluster a question a minute, for any number of them. Fails when each is asked for, when
+// another tenant's first webhook for a version waits for them, or when a waiting trigger is lost.
 func TestT6VersionsThatATenantInventsWaitForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -30,7 +30,7 @@ func TestT6VersionsThatATenantInventsWaitForThemselves(t *testing.T) {
 		for _, h := range invented {
 			w.want(h, "held")
 		}
-		// One of them is served later: its webhook has its request.
+		// One of them is served later: its webhook gets its request.
 		target := event.Target{APIVersion: "v1", Kind: "ConfigMap", Name: "app"}
 		late := w.hook(w.receiver("team-a", "real", "deployer", target))
 		pass(30 * time.Minute)

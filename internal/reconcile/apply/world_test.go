@@ -37,7 +37,7 @@ type world struct {
 	stop      func()
 }
 
-// newWorld has a running applier whose first interval is over.
+// newWorld returns a world with a running applier whose first interval is over.
 func newWorld(t *testing.T, adjust ...func(*Options)) *world {
 	t.Helper()
 	w := &world{
@@ -86,9 +86,9 @@ func (w *world) must(err error) {
 	}
 }
 
-// pass lets time go by and everything that it brings happen.
+// pass advances the bubble's clock by d and waits until all goroutines are idle.
 func pass(d time.Duration) {
-	<-time.After(d) // in the bubble of the test: no time passes outside
+	<-time.After(d) // in the bubble of the test: no real time passes
 	synctest.Wait()
 }
 
@@ -112,7 +112,7 @@ func (w *world) receiver(namespace, name, account string, targets ...event.Targe
 	return r
 }
 
-// trigger is what a webhook of the Receiver puts on the bus now.
+// trigger returns the trigger that a webhook of the Receiver publishes now.
 func trigger(r Receiver, target event.Target) event.Trigger {
 	return event.Trigger{
 		Namespace: r.Namespace, Receiver: r.Name, ReceiverUID: r.UID, Target: target,
@@ -120,14 +120,14 @@ func trigger(r Receiver, target event.Target) event.Trigger {
 	}
 }
 
-// send puts a trigger on the bus and returns what becomes of its message.
+// send puts a trigger on the bus and returns the record of its message.
 func (w *world) send(t event.Trigger) *fakeHold {
 	h := &fakeHold{}
 	w.bus.in <- event.Message[event.Trigger]{Value: t, Acker: h}
 	return h
 }
 
-// hook is a webhook for the Receiver's first target.
+// hook publishes a webhook for the Receiver's first target.
 func (w *world) hook(r Receiver) *fakeHold {
 	return w.send(trigger(r, r.Targets[0]))
 }
@@ -150,7 +150,7 @@ type patch struct {
 
 func (p patch) object() string { return p.path[strings.LastIndex(p.path, "/")+1:] }
 
-// fakeAPI is an API server that answers patches as told, with 200 if not.
+// fakeAPI is an API server that answers patches as set by respond, with 200 by default.
 type fakeAPI struct {
 	mu      sync.Mutex
 	patches []patch
@@ -158,7 +158,7 @@ type fakeAPI struct {
 	delay   time.Duration
 	err     error
 	asked   int
-	// discovery, if any, is what comes of a question about what is served; more is what All has beside GitRepository.
+	// discovery, if any, answers discovery requests. more are the kinds that All has beside GitRepository.
 	discovery func(ctx context.Context) error
 	more      []apidiscovery.APIGroupDiscovery
 }
@@ -231,14 +231,14 @@ func (f *fakeAPI) seen() []patch {
 	return slices.Clone(f.patches)
 }
 
-// questions returns how often it was asked what it serves.
+// questions returns the number of discovery requests.
 func (f *fakeAPI) questions() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked
 }
 
-// All serves GitRepository, ConfigMap, the cluster-scoped Tenant, and what the test puts into more.
+// All serves GitRepository, ConfigMap, the cluster-scoped Tenant, and the kinds that the test puts into more.
 func (f *fakeAPI) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, error) {
 	f.mu.Lock()
 	f.asked++
@@ -261,7 +261,7 @@ func group(name string, versions ...apidiscovery.APIVersionDiscovery) apidiscove
 	return apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}, Versions: versions}
 }
 
-// serves is a version with namespaced kinds that can be patched.
+// serves returns a version with namespaced kinds that can be patched.
 func serves(version string, kinds ...string) apidiscovery.APIVersionDiscovery {
 	v := apidiscovery.APIVersionDiscovery{Version: version}
 	for _, kind := range kinds {

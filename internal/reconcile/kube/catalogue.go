@@ -16,9 +16,10 @@ import (
 	"notifier/internal/fair"
 )
 
-// Discovery asks the API server what it serves.
+// Discovery asks the API server for the resources that it serves.
 type Discovery interface {
-	// All returns what all versions of all groups serve, each group's in the server's order of preference. Its requests end with ctx.
+	// All returns the resources of all versions of all groups, each group's in the server's order of preference. Its requests end with
+	// ctx.
 	All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, error)
 }
 
@@ -27,7 +28,7 @@ var (
 	// ErrNotServed is the answer that the cluster has no such kind.
 	ErrNotServed = errors.New("the cluster serves no namespaced kind of that name and apiVersion: correct them, or have its definition " +
 		"installed")
-	// ErrNotAnswered is the lack of an answer, which may be there the next time.
+	// ErrNotAnswered is the lack of an answer; a later question may be answered.
 	ErrNotAnswered = errors.New("the API server has not said yet what it serves")
 )
 
@@ -41,70 +42,70 @@ func (e *AmbiguousKindError) Error() string {
 	return fmt.Sprintf("kind %s is served by the API groups %s: set apiVersion", e.Kind, strings.Join(e.Groups, ", "))
 }
 
-// IsUnresolvable reports whether an error is the cluster's answer about a kind, rather than the lack of one.
+// IsUnresolvable reports whether an error is the cluster's answer about a kind, rather than the lack of an answer.
 func IsUnresolvable(err error) bool {
 	_, ambiguous := errors.AsType[*AmbiguousKindError](err)
 	return ambiguous || errors.Is(err, ErrNotServed)
 }
 
 const (
-	// catalogueRefresh is how often the cluster may be asked again because a kind was not found, or found in more than one group.
+	// catalogueRefresh is the least pause between questions because a kind was not found, or was found in more than one group.
 	catalogueRefresh = 10 * time.Second
 	// catalogueRetry is the pause after a request that failed.
 	catalogueRetry = 2 * time.Second
-	// catalogueAge is when an answer is asked for anew beside its use.
+	// catalogueAge is the age at which an answer is refreshed while it stays in use.
 	catalogueAge = 10 * time.Minute
 	// catalogueTimeout ends a request that the server does not answer.
 	catalogueTimeout = 5 * time.Second
-	// cataloguePatience is how long after its beginning a request is waited for. Who comes later does not wait at all, so that an API
-	// server that hangs costs each worker this long once in catalogueTimeout.
+	// cataloguePatience is how long after its beginning a request is waited for. Later callers do not wait at all, so that an API server
+	// that hangs costs each worker this long once in catalogueTimeout.
 	cataloguePatience = 250 * time.Millisecond
-	// missBurst and missPause are how often a namespace may have the cluster asked again for kinds that are not found, or that a write
-	// did not find: so many times at once, and once in that time. Tenants invent kinds. maxMissing bounds the namespaces remembered.
+	// missBurst and missPause bound how often a namespace may cause another question for kinds that are not found, or that a write did not
+	// find: missBurst at once, and one per missPause. Tenants invent kinds. maxMissing bounds the remembered namespaces.
 	missBurst  = 6
 	missPause  = time.Minute
 	maxMissing = 1024
-	// maxKinds bounds the names of kinds; what the server lists beyond it is not found.
+	// maxKinds bounds the names of kinds; further kinds of the server are not found.
 	maxKinds = 1 << 14
 )
 
-// Catalogue knows which kinds the cluster serves: by one request for all of them, which is made when something is to be found out and
-// answered from memory otherwise. Run makes the requests, one at a time.
+// Catalogue knows the kinds that the cluster serves. One request reads all of them; it is made when a kind is unknown or the answer too
+// old, and otherwise memory answers. Run makes the requests, one at a time.
 type Catalogue struct {
 	discovery Discovery
 	misses    *fair.Limiters[string]
-	// wanted has a request made.
+	// wanted signals that a request must be made.
 	wanted chan struct{}
 
 	mu sync.Mutex
 	answer
-	// err is why the last request failed, asked and answered when it began and ended.
+	// err is the error of the last request. asked and answered are when it began and ended.
 	err             error
 	asked, answered time.Time
-	// doubted says that the answer may be outdated.
+	// doubted reports that the answer may be outdated.
 	doubted bool
-	// queued says that a request was asked for and has not begun. began is when the one under way did, zero for none.
+	// queued reports that a request is wanted and has not begun. began is when the one under way began, zero for none.
 	queued bool
 	began  time.Time
 	// done closes when the request under way, or the next one, has ended.
 	done chan struct{}
 }
 
-// answer is what the API server said that it serves.
+// answer has the resources of the API server's last answer.
 type answer struct {
 	// kinds are the namespaced resources by their kinds, each group's in its order of preference.
 	kinds map[string][]servedResource
-	// stale are the versions that the API server could not find out about.
+	// stale are the versions whose resources the API server could not find out.
 	stale map[schema.GroupVersion]bool
 }
 
-// servedResource is one way to reach the objects of a kind.
+// servedResource is a resource by which the objects of a kind are reached.
 type servedResource struct {
 	schema.GroupVersionResource
 	patchable bool
 }
 
-// NewCatalogue returns a catalogue that knows nothing yet. Run has it learn.
+// NewCatalogue returns an empty catalogue. Run fills it.
 func NewCatalogue(d Discovery) *Catalogue {
 	return &Catalogue{
 		discovery: d, misses: fair.NewLimiters[string](rate.Every(missPause), missBurst, maxMissing),
@@ -112,7 +113,7 @@ func NewCatalogue(d Discovery) *Catalogue {
 	}
 }
 
-// Run asks the API server whenever that is wanted, until ctx ends.
+// Run makes the wanted requests to the API server, until ctx ends.
 func (c *Catalogue) Run(ctx context.Context) error {
 	for {
 		select {
@@ -124,9 +125,9 @@ func (c *Catalogue) Run(ctx context.Context) error {
 	}
 }
 
-// Resource returns the resource of a kind that an object of a namespace names: in the API version that it names, else in the only group
-// that has the kind, in the first of its versions that can be patched. The error is ErrNotServed or an *AmbiguousKindError when the cluster
-// has answered. It waits no longer than cataloguePatience.
+// Resource returns the resource of a kind that an object of a namespace names. With an API version it is the resource of that version.
+// Otherwise it is in the only group that has the kind, in the first of its versions that can be patched. The error is ErrNotServed or
+// an *AmbiguousKindError when the cluster has answered. It waits no longer than cataloguePatience.
 func (c *Catalogue) Resource(ctx context.Context, namespace, apiVersion, kind string) (schema.GroupVersionResource, error) {
 	none, version := schema.GroupVersionResource{}, schema.GroupVersion{}
 	if apiVersion != "" {
@@ -147,8 +148,8 @@ func (c *Catalogue) Resource(ctx context.Context, namespace, apiVersion, kind st
 	return found[0], nil
 }
 
-// Preferred returns the resource of a kind in the first version of its group that has it, and false when none does, as the cluster says
-// when asked no earlier than since.
+// Preferred returns the resource of a kind in the first version of its group that has it, and false when none has it. The answer is
+// from a question asked no earlier than since.
 func (c *Catalogue) Preferred(
 	ctx context.Context, since time.Time, kind schema.GroupKind, resource string,
 ) (found schema.GroupVersionResource, served bool, err error) {
@@ -182,7 +183,7 @@ func (c *Catalogue) Preferred(
 	return none, false, nil
 }
 
-// Doubt has the cluster asked again when a kind is next looked up, because a write for a namespace found nothing there.
+// Doubt causes a new question at the next look-up of a kind, because a write for a namespace got a 404.
 func (c *Catalogue) Doubt(namespace string) {
 	if c.misses.Allow(namespace) {
 		c.mu.Lock()
@@ -191,8 +192,8 @@ func (c *Catalogue) Doubt(namespace string) {
 	}
 }
 
-// find returns the resources of a kind, none when the server says that there are none. A kind of which one resource is known does without
-// the answer to a request under way, because one tenant's doubt must not fail the others' writes.
+// find returns the resources of a kind, none when the server reports none. A kind with one known resource is returned without the
+// answer to a request under way, because one tenant's doubt must not fail the others' writes.
 func (c *Catalogue) find(
 	ctx context.Context, namespace string, version schema.GroupVersion, kind string,
 ) ([]schema.GroupVersionResource, error) {
@@ -205,13 +206,13 @@ func (c *Catalogue) find(
 		return found, c.missing(found, version)
 	}
 	if c.began.IsZero() && !c.queued {
-		// What the API server did not say, and what it may say otherwise by now, is nobody's invention.
+		// Missing answers, and answers that may have changed by now, do not count against the namespace.
 		if answered := !c.answered.IsZero() && c.err == nil; answered && !known && !c.misses.Allow(namespace) {
 			return found, c.missing(found, version)
 		}
 		c.queue()
 	}
-	if good { // only old: the next lookup has the new answer
+	if good { // only old: a later lookup has the new answer
 		return found, nil
 	}
 	if !c.await(ctx) && len(c.lookup(version, kind)) != 1 {
@@ -221,7 +222,7 @@ func (c *Catalogue) find(
 	return found, c.missing(found, version)
 }
 
-// await waits for the request under way, and reports whether it ended in time. The caller holds the lock, which is free meanwhile.
+// await waits for the request under way, and reports whether it ended in time. The caller holds the lock; await releases it meanwhile.
 func (c *Catalogue) await(ctx context.Context) bool {
 	left := cataloguePatience
 	if !c.began.IsZero() {
@@ -244,7 +245,7 @@ func (c *Catalogue) await(ctx context.Context) bool {
 	return false
 }
 
-// due reports whether the cluster is to be asked about a kind: good says that what is known of it is. The caller holds the lock.
+// due reports whether the cluster must be asked about a kind. good reports that the known answer is usable. The caller holds the lock.
 func (c *Catalogue) due(good bool) bool {
 	pause := catalogueRefresh
 	switch {
@@ -256,8 +257,8 @@ func (c *Catalogue) due(good bool) bool {
 	return c.answered.IsZero() || time.Since(c.answered) >= pause
 }
 
-// missing is why a kind was not found, nil if it was or if the server said that there is none. What was found once counts while the server
-// does not answer. The caller holds the lock.
+// missing returns the reason why a kind was not found, nil if it was or if the server reported none. A resource that was found once
+// counts while the server does not answer. The caller holds the lock.
 func (c *Catalogue) missing(found []schema.GroupVersionResource, version schema.GroupVersion) error {
 	switch {
 	case len(found) > 0:
@@ -268,7 +269,7 @@ func (c *Catalogue) missing(found []schema.GroupVersionResource, version schema.
 	return c.err
 }
 
-// lookup returns the resources of a kind, in a version or, with none named, one of each group. The caller holds the lock.
+// lookup returns the resources of a kind: in version, or for an empty version one of each group. The caller holds the lock.
 func (c *Catalogue) lookup(version schema.GroupVersion, kind string) (found []schema.GroupVersionResource) {
 	for _, r := range c.kinds[kind] {
 		known := func(other schema.GroupVersionResource) bool { return other.Group == r.Group }
@@ -280,11 +281,11 @@ func (c *Catalogue) lookup(version schema.GroupVersion, kind string) (found []sc
 	return found
 }
 
-// queue has a request made after the one under way. The caller holds the lock.
+// queue makes Run send a request after the one under way. The caller holds the lock.
 func (c *Catalogue) queue() {
 	if !c.queued {
 		c.queued = true
-		c.wanted <- struct{}{} // it has room: what was there before is under way
+		c.wanted <- struct{}{} // it has capacity: the previous signal was received
 	}
 }
 
@@ -331,10 +332,10 @@ func newAnswer(groups []apidiscovery.APIGroupDiscovery) answer {
 	return a
 }
 
-// maxGroupNames is how many groups an error lists.
+// maxGroupNames bounds the groups that an error lists.
 const maxGroupNames = 8
 
-// groupNames are those of the resources for people, ordered.
+// groupNames returns the groups of the resources in readable form, ordered.
 func groupNames(found []schema.GroupVersionResource) []string {
 	names := make([]string, 0, len(found))
 	for _, r := range found {

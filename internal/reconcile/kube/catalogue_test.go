@@ -17,7 +17,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// sourceV1 is an API version that is served, with the kind GitRepository.
+// sourceV1 is a served API version, with the kind GitRepository.
 const sourceV1 = "source.toolkit.fluxcd.io/v1"
 
 // fakeDiscovery serves groups and counts the questions.
@@ -25,7 +25,7 @@ type fakeDiscovery struct {
 	mu     sync.Mutex
 	asked  int
 	groups []apidiscovery.APIGroupDiscovery
-	// answer, if any, is what comes of a question.
+	// answer, if any, returns the error of a question.
 	answer func(context.Context) error
 }
 
@@ -55,7 +55,7 @@ func (d *fakeDiscovery) questions() int {
 	return d.asked
 }
 
-// serving is a group with versions of one namespaced kind, in this order of preference.
+// serving returns a group with versions of one namespaced kind, in this order of preference.
 func serving(group, kind, resource string, versions ...string) apidiscovery.APIGroupDiscovery {
 	g := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: group}}
 	for _, v := range versions {
@@ -78,7 +78,7 @@ type look struct {
 	api *fakeDiscovery
 }
 
-// catalogued plays a test with a running catalogue of a cluster that serves GitRepository and Widget.
+// catalogued runs a test with a running catalogue of a cluster that serves GitRepository and Widget.
 func catalogued(t *testing.T, play func(t *testing.T, l look)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func (l look) ask(namespace, version, kind string, want error) {
 	synctest.Wait()
 }
 
-// asked fails the test unless the API server was asked that often.
+// asked fails the test unless the API server was asked want times.
 func (l look) asked(want int) {
 	l.t.Helper()
 	if n := l.api.questions(); n != want {
@@ -116,7 +116,7 @@ func (l look) asked(want int) {
 	}
 }
 
-// Fails when answers are not kept, or when what is not there is asked for each time; and when an answer is kept for ever.
+// Fails when answers are not kept, when a missing kind is asked for each time, and when an answer is kept for ever.
 func TestDiscoveryIsAskedRarely(t *testing.T) {
 	catalogued(t, func(t *testing.T, l look) {
 		for range 90 { // 9 s
@@ -133,14 +133,14 @@ func TestDiscoveryIsAskedRarely(t *testing.T) {
 		l.asked(2)
 		pass(10 * time.Minute)
 		l.api.set(func(context.Context) error { return errors.New("away") })
-		l.ask("team-a", sourceV1, "GitRepository", nil) // asked beside the use, and what is known stays
+		l.ask("team-a", sourceV1, "GitRepository", nil) // asked in the background, and the known answer stays in use
 		l.ask("team-a", sourceV1, "GitRepository", nil)
 		l.asked(3)
 	})
 }
 
-// A tenant whose object is not there has what all tenants share asked for again. Fails when what is known of a kind does not count
-// while the answer is awaited, and when what is not known is taken for an answer.
+// A tenant whose object is missing causes a new question about the answer that all tenants share. Fails when a known kind does not
+// count while the answer is awaited, and when a lack of knowledge is mistaken for an answer.
 func TestWhatIsKnownCountsWhileTheAnswerIsAwaited(t *testing.T) {
 	catalogued(t, func(t *testing.T, l look) {
 		l.ask("team-a", sourceV1, "GitRepository", nil)
@@ -161,8 +161,8 @@ func TestWhatIsKnownCountsWhileTheAnswerIsAwaited(t *testing.T) {
 	})
 }
 
-// T6: fails when a namespace has the cluster asked whenever one of the kinds that it invents is looked up, or when another namespace, whose
-// kind was installed just now, waits for that.
+// T6: fails when each look-up of a kind that a namespace invents causes a question, or when another namespace, whose kind was installed
+// just now, waits for that.
 func TestT6KindsThatANamespaceInventsAreAskedForAtItsOwnPace(t *testing.T) {
 	catalogued(t, func(t *testing.T, l look) {
 		for i := range 3600 { // an hour
@@ -178,8 +178,8 @@ func TestT6KindsThatANamespaceInventsAreAskedForAtItsOwnPace(t *testing.T) {
 	})
 }
 
-// T4: a lack of an answer is none. Fails when a version of which the API server could not find out is taken for one that serves nothing, and
-// when that of one group is held against another's.
+// T4: a lack of an answer is no answer. Fails when a version whose resources the API server could not find out counts as serving none,
+// and when the lack for one group affects another's kinds.
 func TestT4AVersionThatTheServerCouldNotAskIsNotAnswered(t *testing.T) {
 	catalogued(t, func(t *testing.T, l look) {
 		broken := serving("broken.example", "Widget", "widgets", "v1")
@@ -196,8 +196,8 @@ func TestT4AVersionThatTheServerCouldNotAskIsNotAnswered(t *testing.T) {
 	})
 }
 
-// Fails when the answer to a question is older than what is to be known of, when questions that could be one are several, or when a failure
-// is not told.
+// Fails when the answer is from before the wanted time, when several questions are asked although one suffices, or when a failure is
+// not returned.
 func TestThePreferredVersionIsAsNewAsItIsWanted(t *testing.T) {
 	catalogued(t, func(t *testing.T, l look) {
 		widget := schema.GroupKind{Group: "a.example", Kind: "Widget"}

@@ -16,7 +16,7 @@ import (
 	"notifier/internal/fair"
 )
 
-// Result is how one reconcile ended, as a label for metrics.
+// Result is the result of one reconcile, as a label for metrics.
 type Result string
 
 // The ways in which a reconcile ends.
@@ -34,22 +34,22 @@ func Results() []Result { return []Result{ResultOK, ResultConflict, ResultRetry,
 type ControllerOptions[K comparable] struct {
 	// Name is the controller's name in errors.
 	Name string
-	// Workers is how many keys are worked on at once.
+	// Workers is how many keys are reconciled concurrently.
 	Workers int
-	// Parts returns a key's namespace, which keys take turns by, and its name, for the log. For a Key it is Key.Parts.
+	// Parts returns a key's namespace, by which keys take turns, and its name, for the log. For a Key it is Key.Parts.
 	Parts func(K) (namespace, name string)
-	// Reconcile brings the world in line with the object of one key, whether it exists or not.
+	// Reconcile brings the system in line with the object of one key, which may not exist.
 	Reconcile func(ctx context.Context, key K) error
-	// Delay is how long a key waits after Enqueue, so that what comes together is worked on once; zero for not at all.
+	// Delay is how long a key waits after Enqueue, so that simultaneous changes cause one reconcile; zero for no wait.
 	Delay time.Duration
-	// MinBackoff and MaxBackoff bound the pause before a failed key is tried again; 250 ms and 1 min when zero.
+	// MinBackoff and MaxBackoff bound the pause before a failed key is retried; 250 ms and 1 min when zero.
 	MinBackoff, MaxBackoff time.Duration
 	// Observe is called after each reconcile.
 	Observe func(result Result, took time.Duration)
 	Log     *slog.Logger
 }
 
-// Controller works on the keys of a queue. Namespaces take turns, so that a namespace with many keys is waited for by itself alone.
+// Controller reconciles the keys of a queue. Namespaces take turns, so that a namespace with many keys delays only itself.
 type Controller[K comparable] struct {
 	options ControllerOptions[K]
 	synced  []cache.DoneChecker
@@ -58,11 +58,11 @@ type Controller[K comparable] struct {
 	mu sync.Mutex
 	// queue is nil until the caches are synced.
 	queue workqueue.TypedRateLimitingInterface[K]
-	// initial holds the keys that were enqueued before the queue was there and were not reconciled since, with when they are due.
+	// initial has the keys that were enqueued before the queue existed and were not reconciled since, with their due times.
 	initial map[K]time.Time
 }
 
-// NewController returns a controller that nothing feeds yet.
+// NewController returns a controller without a source of keys.
 func NewController[K comparable](o ControllerOptions[K]) *Controller[K] {
 	if o.MinBackoff == 0 {
 		o.MinBackoff = 250 * time.Millisecond
@@ -76,9 +76,9 @@ func NewController[K comparable](o ControllerOptions[K]) *Controller[K] {
 	return &Controller[K]{options: o, done: make(chan struct{}), initial: map[K]time.Time{}}
 }
 
-// Watch enqueues what keys returns for every object of the informer that comes, goes or changes. changed, if not nil, says which
-// changes count. It must be called before the informer and the controller run. What it returns is done when the whole of the first
-// list was enqueued.
+// Watch enqueues the keys of every object of the informer that is added, changed or deleted. changed, if not nil, reports which changes
+// count. Watch must be called before the informer and the controller run. The returned checker is done when the whole first list was
+// enqueued.
 func Watch[T Object, K comparable](
 	c *Controller[K], in *Informer[T], keys func(T) []K, changed func(was, is T) bool,
 ) (cache.DoneChecker, error) {
@@ -112,13 +112,13 @@ func Watch[T Object, K comparable](
 	return synced, nil
 }
 
-// same reports whether an update brings an object in the version that was there.
+// same reports whether an update repeats the known version of an object.
 func same(was, is metav1.Object) bool {
 	return was.GetResourceVersion() != "" && was.GetResourceVersion() == is.GetResourceVersion() && was.GetUID() == is.GetUID()
 }
 
-// Unwrap returns the object that an informer's handler was given. A deletion that was missed while disconnected arrives as a
-// tombstone that holds the last known state; this is the one place that knows.
+// Unwrap returns the object that was passed to an informer's handler. A deletion that was missed while disconnected arrives as a
+// tombstone with the last known state; no other code handles tombstones.
 func Unwrap[T Object](o any) (T, bool) {
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
@@ -130,10 +130,10 @@ func Unwrap[T Object](o any) (T, bool) {
 // Self is the keys function of a controller's own kind.
 func Self[T Object](o T) []Key { return []Key{KeyOf(o)} }
 
-// Enqueue asks for a key to be reconciled soon. It may be called at any time, before Run too.
+// Enqueue schedules a reconcile of the key after Options.Delay. It may be called at any time, also before Run.
 func (c *Controller[K]) Enqueue(k K) { c.EnqueueAfter(k, c.options.Delay) }
 
-// EnqueueAfter asks for a key to be reconciled after a while.
+// EnqueueAfter schedules a reconcile of the key after a pause.
 func (c *Controller[K]) EnqueueAfter(k K, after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *Controller[K]) EnqueueAfter(k K, after time.Duration) {
 	c.queue.AddAfter(k, after)
 }
 
-// Len returns how many keys wait.
+// Len returns the number of waiting keys.
 func (c *Controller[K]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +157,8 @@ func (c *Controller[K]) Len() int {
 	return c.queue.Len()
 }
 
-// Synced closes when every key that was there at start has been reconciled once, with success or a permanent failure.
+// Synced closes when every key that was enqueued before the start has been reconciled once, with success or a permanent failure. It
+// does not wait for keys that failed with Isolated errors three times, or with Later.
 func (c *Controller[K]) Synced() <-chan struct{} { return c.done }
 
 // Run waits for the caches and then reconciles until ctx ends. It can be called once.
@@ -180,7 +181,7 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	return nil
 }
 
-// open makes the queue and moves into it what was enqueued before.
+// open makes the queue and adds the keys that were enqueued before.
 func (c *Controller[K]) open() workqueue.TypedRateLimitingInterface[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +241,7 @@ func (c *Controller[K]) next(ctx context.Context, queue workqueue.TypedRateLimit
 	return ctx.Err() == nil
 }
 
-// safely turns a panic into an error: an object that trips the code up must not stop the others.
+// safely turns a panic into an error: an object that causes one must not stop the others.
 func (c *Controller[K]) safely(ctx context.Context, k K) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -258,7 +259,7 @@ func (c *Controller[K]) reconciled(k K) {
 	}
 	delete(c.initial, k)
 	if len(c.initial) == 0 {
-		c.initial = nil // a map keeps the room of all that was in it
+		c.initial = nil // a map keeps the memory of all its former keys
 		close(c.done)
 	}
 }
@@ -288,7 +289,7 @@ type isolatedError struct{ error }
 
 func (e isolatedError) Unwrap() error { return e.error }
 
-// Isolated marks an error as the fault of its key alone: it is tried again as any other, but Controller.Synced does not wait for it
+// Isolated marks an error as the fault of its key alone: it is retried like any other, but Controller.Synced does not wait for it
 // beyond the third attempt.
 func Isolated(err error) error { return isolatedError{err} }
 
@@ -298,10 +299,10 @@ func IsIsolated(err error) bool {
 	return errors.As(err, &isolated)
 }
 
-// ErrNotYet is the error of a key that is to be tried again as after any failure, though nothing failed that is to be logged.
+// ErrNotYet is the error of a key that must be retried as after a failure, although there is no failure to log.
 var ErrNotYet = errors.New("not yet")
 
-// Later is the error of a key whose turn it is not yet. It is reconciled again after a while, which is no failure of it. Synced does
+// Later returns the error of a key that is not due yet. It is reconciled again after a pause and does not count as failed. Synced does
 // not wait for it.
 func Later(after time.Duration) error { return laterError{after} }
 
@@ -309,5 +310,5 @@ type laterError struct{ after time.Duration }
 
 func (e laterError) Error() string { return "its turn comes in " + e.after.String() }
 
-// Permanent marks an error as one that trying again will not mend.
+// Permanent marks an error that a retry would repeat.
 func Permanent(err error) error { return permanentError{err} }

@@ -30,7 +30,7 @@ func (s *scene) called(name string) int {
 	return s.calls[kube.Key{Namespace: "team-a", Name: name}]
 }
 
-// play runs the controller over a cluster of receivers while test looks at it.
+// play runs the controller over a cluster of receivers while test checks it.
 func play(t *testing.T, receivers int, reconcile func(k kube.Key, call int) error, test func(s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

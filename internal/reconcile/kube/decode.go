@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// tolerantSerializer gives clients decoders that survive objects which their Go type cannot hold. Without it one such object,
-// which any tenant can make, fails every list and watch of its kind, and with them the whole process.
+// tolerantSerializer gives clients decoders that accept objects which do not fit their Go type. Without it one such object, which any
+// tenant can make, fails every list and watch of its kind, and so the whole process.
 type tolerantSerializer struct {
 	runtime.NegotiatedSerializer
 	scheme *runtime.Scheme
 }
 
-// DecoderToVersion wraps the decoder that a client reads answers with.
+// DecoderToVersion wraps the decoder with which a client reads answers.
 func (s tolerantSerializer) DecoderToVersion(serializer runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
 	return tolerantDecoder{s.NegotiatedSerializer.DecoderToVersion(serializer, gv), s.scheme}
 }
@@ -28,7 +28,7 @@ type tolerantDecoder struct {
 	scheme *runtime.Scheme
 }
 
-// Decode decodes data, and if that fails once more with the objects at fault reduced to their metadata.
+// Decode decodes data. If that fails it decodes once more, without the parts of the object at fault.
 func (d tolerantDecoder) Decode(
 	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
 ) (runtime.Object, *schema.GroupVersionKind, error) {
@@ -41,13 +41,13 @@ func (d tolerantDecoder) Decode(
 		return nil, gvk, err
 	}
 	if into != nil {
-		// The first attempt left what it could read, which the second would mix with the next object's.
+		// The first attempt left its decoded fields, which the second would mix with the new ones.
 		reflect.ValueOf(into).Elem().SetZero()
 	}
 	return d.Decoder.Decode(reduced, defaults, into)
 }
 
-// decodeReduced decodes an object without the parts at fault. Where that does not help it returns cause, why the whole did not decode.
+// decodeReduced decodes an object without the parts at fault. If that fails too it returns cause, the error of the first decoding.
 func (d tolerantDecoder) decodeReduced(data []byte, into runtime.Object, cause error) error {
 	reduced, err := d.reduce(data)
 	if err != nil {
@@ -56,8 +56,8 @@ func (d tolerantDecoder) decodeReduced(data []byte, into runtime.Object, cause e
 	return json.Unmarshal(reduced, into)
 }
 
-// reduce returns an object without the parts that do not decode, the least that helps: the status, which its writer then replaces; the
-// spec, which marks the object as Undecodable; or both.
+// reduce removes as few of an object's parts as are needed to decode it: the status, which its writer then replaces; the spec, which
+// marks the object as Undecodable; or both.
 func (d tolerantDecoder) reduce(data []byte) ([]byte, error) {
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(data, &kind); err != nil {
@@ -96,7 +96,7 @@ func (d tolerantDecoder) fits(gvk schema.GroupVersionKind, fields map[string]jso
 	return err == nil && json.Unmarshal(data, object) == nil
 }
 
-// mark encodes fields with the annotation Undecodable. An item of a list may lack its kind, so that is set too.
+// mark encodes fields with the annotation Undecodable. It also sets the kind, which an item of a list may lack.
 func mark(gvk schema.GroupVersionKind, fields map[string]json.RawMessage) ([]byte, error) {
 	var meta metav1.ObjectMeta
 	if err := json.Unmarshal(fields["metadata"], &meta); err != nil {

@@ -21,7 +21,7 @@ const poisoned = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Rece
 "metadata":{"name":"bad","namespace":"team-b","uid":"u2",
 "resourceVersion":"7"},"spec":{"type":"github","interval":"99999999999h"},"status":{"observedGeneration":4}}`
 
-// hurt has a status that somebody broke: a time that the CRD's format admits and Go does not read.
+// hurt has a status with a time that the CRD's format admits and Go does not read.
 const hurt = `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver",
 "metadata":{"name":"hurt","namespace":"team-c","uid":"u3"},
 "spec":{"type":"github"},"status":{"conditions":[{"type":"Ready","lastTransitionTime":"2026-01-02t03:04:05z"}]}}`
@@ -43,7 +43,7 @@ func realResource(t *testing.T, handler http.HandlerFunc) kube.Resource[*v1.Rece
 		func() *v1.Receiver { return &v1.Receiver{} }, func() *v1.ReceiverList { return &v1.ReceiverList{} })
 }
 
-// A tenant can make an object that no Go type of ours holds. Fails, as the list then fails, when the tolerant decoder is left out.
+// A tenant can make an object that does not fit our Go types. Fails, as the list then fails, when the tolerant decoder is left out.
 func TestAnObjectThatDoesNotDecodeHarmsNoOther(t *testing.T) {
 	resource := realResource(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -67,7 +67,7 @@ func TestAnObjectThatDoesNotDecodeHarmsNoOther(t *testing.T) {
 				t.Errorf("%s: the good object came as %+v", where, got)
 			}
 		case "bad":
-			// The status has to stay: without it, writing it would be a change each time, and so set off the next.
+			// The status must stay: without it, each write of it would be a change, and would cause the next.
 			if !kube.IsUndecodable(got) || got.UID != "u2" || got.ResourceVersion != "7" ||
 				got.Spec.Type != "" || got.Status.ObservedGeneration != 4 {
 				t.Errorf("%s: the bad object came as %+v", where, got)

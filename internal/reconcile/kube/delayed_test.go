@@ -13,7 +13,8 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Fails when what was enqueued for later before the controller runs comes at once, or when the earlier of two times does not count.
+// Fails when a key that was enqueued for later before the controller runs is reconciled at once, or when the earlier of two times does
+// not count.
 func TestWhatIsEnqueuedForLaterBeforeRunWaitsForItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -36,7 +37,7 @@ func TestWhatIsEnqueuedForLaterBeforeRunWaitsForItsTime(t *testing.T) {
 	})
 }
 
-// Fails when a key that is only not ready yet is logged as a failure, or is not tried again with a growing pause.
+// Fails when a key that is only not ready yet is logged as a failure, or is not retried with a growing pause.
 func TestWhatIsNotYetIsTriedAgainWithoutALine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
@@ -64,7 +65,7 @@ func TestWhatIsNotYetIsTriedAgainWithoutALine(t *testing.T) {
 	}
 }
 
-// runFor runs a controller for a while.
+// runFor runs a controller for d.
 func runFor(t *testing.T, c *kube.Controller[string], d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

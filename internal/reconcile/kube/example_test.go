@@ -13,7 +13,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// A controller reconciles each object of an informer, and again until that works. This is the form of all of them: the constructors
+// A controller reconciles each object of an informer, and retries until that succeeds. All controllers have this form: the constructors
 // register and start nothing, handlers enqueue keys, Reconcile reads the present state, and Run ends with its context.
 func ExampleController() {
 	scheme := runtime.NewScheme()
@@ -37,7 +37,7 @@ func ExampleController() {
 		Name: "receivers", Workers: 2, Parts: kube.Key.Parts, Log: slog.New(slog.DiscardHandler),
 		Reconcile: func(_ context.Context, key kube.Key) error {
 			if _, exists := informer.Get(key); !exists {
-				return nil // what was made for the object is removed here
+				return nil // the results of the object are removed here
 			}
 			mu.Lock()
 			defer mu.Unlock()

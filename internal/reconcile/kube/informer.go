@@ -21,7 +21,7 @@ type Informer[T Object] struct {
 	log    *slog.Logger
 }
 
-// Indexers name the ways in which an informer's objects are looked up.
+// Indexers are the indexes of an informer's objects, by name.
 type Indexers[T Object] map[string]func(T) []string
 
 // NewInformer returns the informer over a resource, in one namespace or, for the empty one, in all.
@@ -41,7 +41,7 @@ func NewInformer[T Object, L runtime.Object](
 	for name, values := range indexers {
 		byName[name] = func(o any) ([]string, error) { return values(o.(T)), nil }
 	}
-	var example T // its type is all that counts
+	var example T // only its type matters
 	i := &Informer[T]{
 		shared: cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, ListFirst{}), example, 0, byName),
 		log:    log,
@@ -74,11 +74,11 @@ func (i *Informer[T]) Get(k Key) (T, bool) {
 // All returns all objects in no order.
 func (i *Informer[T]) All() []T { return typed[T](i.shared.GetIndexer().List()) }
 
-// By returns the objects that have value under an index that the informer was made with, in no order.
+// By returns the objects that have value under an index of the informer, in no order.
 func (i *Informer[T]) By(index, value string) []T {
 	objects, err := i.shared.GetIndexer().ByIndex(index, value)
 	if err != nil {
-		return nil // an index that was not asked for has no objects
+		return nil // an unknown index has no objects
 	}
 	return typed[T](objects)
 }
@@ -97,7 +97,7 @@ func typed[T Object](objects []any) []T {
 // missingEvery is how often the log repeats that a kind is not served.
 const missingEvery = time.Minute
 
-// watchError returns a handler that says what holds a cache up. The informer itself tries again, at most 30 s later.
+// watchError returns a handler that logs the obstacle to a cache. The informer itself retries, at most 30 s later.
 func (i *Informer[T]) watchError() cache.WatchErrorHandlerWithContext {
 	var logged time.Time // the informer calls its handler from one goroutine
 	return func(_ context.Context, _ *cache.Reflector, err error) {

@@ -139,8 +139,8 @@ func TestOtherTroubleIsLogged(t *testing.T) {
 	})
 }
 
-// Fails when every object is reconciled again, though none changed, because the API server does not know any more what came since the
-// last list: after an outage of a large cluster that is tens of thousands at once.
+// Fails when every object is reconciled again, though none changed, because the API server no longer knows the changes since the last
+// list: after an outage of a large cluster that is tens of thousands at once.
 func TestAListThatRepeatsWhatIsKnownReconcilesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newReceiver("a"), newReceiver("b")

@@ -32,17 +32,17 @@ type Client[T Object, L runtime.Object] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// Resource is how to reach one kind.
+// Resource returns the clients of one kind.
 type Resource[T Object, L runtime.Object] struct {
-	// In returns the client for one namespace; for the empty namespace, one that can only list and watch.
+	// In returns the client for one namespace; for the empty namespace, a client that can only list and watch.
 	In func(namespace string) Client[T, L]
 }
 
-// Undecodable is an annotation, in memory only, of an object whose spec does not decode into its Go type: a duration that matches
-// the CRD's pattern and overflows, for instance. The spec is empty then.
+// Undecodable is an annotation, in memory only, of an object whose spec does not decode into its Go type: for instance a duration that
+// matches the CRD's pattern and overflows. The spec is empty then.
 const Undecodable = "notifier.internal/undecodable"
 
-// IsUndecodable reports whether o stands for an object that could not be decoded.
+// IsUndecodable reports whether the spec of o could not be decoded.
 func IsUndecodable(o metav1.Object) bool {
 	_, ok := o.GetAnnotations()[Undecodable]
 	return ok

@@ -17,10 +17,10 @@ const (
 	maxOutagePause = 2 * time.Second
 )
 
-// Outage delays all requests of one kind together while the API server does not answer, so that all go on at most two seconds after its
-// return: an informer left to itself would by then wait for up to a minute. Requests must not try again by themselves
-// (rest.Request.MaxRetries): an API server that has started answers 429 while it reads a kind from etcd, with a Retry-After that grows
-// exponentially with the time that this takes, 15 s after 45 s of it and up to 30 s, and client-go keeps to that. Log is required.
+// Outage delays all requests of one kind together while the API server does not answer, so that all continue at most two seconds after
+// its return. An informer alone would by then wait for up to a minute. Requests must not retry by themselves (rest.Request.MaxRetries).
+// An API server that has started answers 429 while it reads a kind from etcd. Its Retry-After grows exponentially with the time that
+// this takes, 15 s after 45 s of it and up to 30 s, and client-go follows it. Log is required.
 type Outage struct {
 	Log *slog.Logger
 
@@ -29,7 +29,7 @@ type Outage struct {
 	until time.Time
 }
 
-// Try calls ask, and again for as long as its error says that the API server does not answer. It returns ask's error, or ctx's.
+// Try calls ask until its error no longer means that the API server does not answer. It returns ask's error, or ctx's.
 func (o *Outage) Try(ctx context.Context, ask func() error) error {
 	for {
 		if !o.Wait(ctx) {
@@ -47,7 +47,7 @@ func (o *Outage) Try(ctx context.Context, ask func() error) error {
 	}
 }
 
-// Wait waits until the next try is due, and reports whether ctx is still there.
+// Wait waits until the next try is due, and reports whether ctx has not ended.
 func (o *Outage) Wait(ctx context.Context) bool {
 	for {
 		o.mu.Lock()
@@ -62,7 +62,7 @@ func (o *Outage) Wait(ctx context.Context) bool {
 	}
 }
 
-// Begin notes that a try got no answer, and why. Tries that were made together count as one.
+// Begin records that a try got no answer, and logs err. Simultaneous tries count as one.
 func (o *Outage) Begin(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -76,7 +76,7 @@ func (o *Outage) Begin(err error) {
 	o.until = time.Now().Add(o.pause/2 + rand.N(o.pause/2))
 }
 
-// Over notes that the API server answered.
+// Over records that the API server answered.
 func (o *Outage) Over() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,7 +86,7 @@ func (o *Outage) Over() {
 	o.pause, o.until = 0, time.Time{}
 }
 
-// IsAway reports whether an error says that the API server cannot answer now, whatever it is asked.
+// IsAway reports whether an error means that the API server cannot answer any request now.
 func IsAway(err error) bool {
 	if err == nil {
 		return false

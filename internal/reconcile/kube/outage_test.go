@@ -20,7 +20,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Fails when what waits for the API server goes on later than two seconds after its return, or asks it all the time meanwhile.
+// Fails when a waiting request continues later than two seconds after the API server's return, or asks it all the time meanwhile.
 func TestWhatWaitsForTheAPIServerGoesOnSoonAfterItsReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -78,8 +78,8 @@ func TestAnAnswerOfTheAPIServerIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// Fails when a request keeps to the Retry-After of an API server that has started and reads the kind from etcd: up to half a minute beyond
-// the time that it takes.
+// Fails when a request follows the Retry-After of an API server that has started and reads the kind from etcd: up to half a minute
+// beyond the end of that.
 func TestAKindThatTheAPIServerIsReadingIsAskedForAgainSoon(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, kube.Client[*v1.Receiver, *v1.ReceiverList]) error{
 		"list": func(ctx context.Context, c kube.Client[*v1.Receiver, *v1.ReceiverList]) error {

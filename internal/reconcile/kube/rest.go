@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// API reaches the custom resources of one group version.
+// API is a client of the custom resources of one group version.
 type API struct {
 	client   *rest.RESTClient
 	codec    runtime.ParameterCodec
@@ -20,13 +20,12 @@ type API struct {
 	away     *Outage
 }
 
-// NewAPI returns the API of a group version whose types scheme knows. The configuration's rate limiter, if it has one, is shared
-// with whoever else was given it.
+// NewAPI returns the API of a group version whose types scheme knows. If the configuration has a rate limiter, all its users share it.
 func NewAPI(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion, log *slog.Logger) (*API, error) {
 	c := rest.CopyConfig(config)
 	c.APIPath = "/apis"
 	c.GroupVersion = &gv
-	// Custom resources are served as JSON alone, whatever the configuration asks for.
+	// Custom resources are served as JSON only, for any configuration.
 	c.ContentType = runtime.ContentTypeJSON
 	c.AcceptContentTypes = runtime.ContentTypeJSON
 	c.NegotiatedSerializer = tolerantSerializer{serializer.NewCodecFactory(scheme).WithoutConversion(), scheme}

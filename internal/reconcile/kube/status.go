@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// probeEvery is how often a kind that had no status subresource is asked again: its CRD may have been replaced by one that has.
+// probeEvery is how often a kind without a status subresource is tried again: its CRD may have been replaced by one with it.
 const probeEvery = 10 * time.Minute
 
 // StatusWriter writes the status of one kind's objects.
 type StatusWriter[T Object, L runtime.Object] struct {
 	resource Resource[T, L]
-	// Kept, if not nil, is called after each write with what was sent and what the API server made of it, which drops the fields
-	// that its CRD does not have. Without remembering that, a status would be found to differ, and be written, for ever. It is set
-	// before the writer is used.
+	// Kept, if not nil, is called after each write with the sent object and the API server's result, which lacks the fields that its CRD
+	// does not have. Unless the caller remembers that, the status always differs and is written for ever. It is set before the writer is
+	// used.
 	Kept func(sent, kept T)
 
 	mu sync.Mutex
@@ -34,8 +34,8 @@ func NewStatusWriter[T Object, L runtime.Object](r Resource[T, L]) *StatusWriter
 }
 
 // Write changes a copy of cached by set and writes its status if that made a difference. It reports whether it wrote. A conflict is
-// returned as it is and means that the cache was behind: the caller's queue tries again. That the object is gone, or that its
-// kind has no status (as with Flux's own CRDs of Alert and Provider), is no error.
+// returned unchanged and means that the cache is outdated: the caller's queue retries. A missing object is no error, nor is a kind
+// without a status (as in Flux's own CRDs of Alert and Provider).
 func (w *StatusWriter[T, L]) Write(ctx context.Context, cached T, set func(T)) (bool, error) {
 	object := cached.DeepCopyObject().(T)
 	set(object)
@@ -59,7 +59,7 @@ func (w *StatusWriter[T, L]) Write(ctx context.Context, cached T, set func(T)) (
 	}
 }
 
-// notFound tells an object that is gone from a kind without status: the API server's answer is the same.
+// notFound distinguishes a missing object from a kind without status: the API server's answer is the same.
 func (w *StatusWriter[T, L]) notFound(ctx context.Context, client Client[T, L], cached T) error {
 	live, err := client.Get(ctx, cached.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Sharer is an object that tells which of its texts other objects are likely to have as well, such as the name of a kind.
+// Sharer is an object that names the texts that other objects probably have too, such as the name of a kind.
 type Sharer interface {
 	// ShareTexts calls share with each of them.
 	ShareTexts(share func(*string))
@@ -22,14 +22,14 @@ func trim(o any) (any, error) {
 	return o, nil
 }
 
-// trimObject drops what is of no use in the cache, which is most of an object that was applied by kubectl, and has objects that say the
-// same share the memory of it: thousands have the same conditions.
+// trimObject drops the parts that the cache does not use, which are most of an object that was applied by kubectl. Equal texts of
+// objects then share memory: thousands of objects have the same conditions.
 func trimObject(o metav1.Object) {
 	o.SetManagedFields(nil)
 	annotations := o.GetAnnotations()
-	delete(annotations, corev1.LastAppliedConfigAnnotation) // a second copy of the object, which nobody here reads
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // a second copy of the object, which is never read here
 	if len(annotations) == 0 {
-		o.SetAnnotations(nil) // an empty map keeps the room of what was in it
+		o.SetAnnotations(nil) // an empty map keeps the memory of its former contents
 	}
 	if s, ok := o.(Sharer); ok {
 		s.ShareTexts(share)
@@ -43,7 +43,7 @@ func trimObject(o metav1.Object) {
 }
 
 func trimConditions(conditions *[]metav1.Condition) {
-	if cap(*conditions) > len(*conditions) { // as a decoder leaves it
+	if cap(*conditions) > len(*conditions) { // decoders leave spare capacity
 		*conditions = slices.Clip(append(make([]metav1.Condition, 0, len(*conditions)), *conditions...))
 	}
 	for i := range *conditions {
@@ -55,7 +55,7 @@ func trimConditions(conditions *[]metav1.Condition) {
 	}
 }
 
-// share replaces a text by the one copy of it, which is forgotten with the last object that has it.
+// share replaces a text by one shared copy, which is freed with the last object that has it.
 func share(text *string) {
 	if *text != "" {
 		*text = unique.Make(*text).Value()

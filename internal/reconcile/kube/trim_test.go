@@ -10,10 +10,10 @@ import (
 	"notifier/api/v1beta3"
 )
 
-// copied is a text in memory of its own, as a decoder makes it.
+// copied returns a copy of s in memory of its own, as a decoder makes it.
 func copied(s string) string { return string([]byte(s)) }
 
-// Fails when each of a cluster's thousands of objects keeps its own copy of what all of them say, or the room that a decoder left.
+// Fails when each of a cluster's thousands of objects keeps its own copy of common texts, or the spare capacity that a decoder left.
 func TestObjectsThatSayTheSameShareIt(t *testing.T) {
 	objects := make([]*v1beta3.Alert, 2)
 	for i := range objects {

@@ -11,7 +11,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// T6: fails when a namespace waits behind all that another has enqueued before, or when one has no order of its own.
+// T6: fails when a namespace waits behind all earlier keys of another, or when one namespace's keys lose their order.
 func TestT6NamespacesTakeTurnsInAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
@@ -31,7 +31,7 @@ func TestT6NamespacesTakeTurnsInAQueue(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		synctest.Wait() // the queue is open: what comes before has no order
+		synctest.Wait() // the queue is open: earlier keys have no order
 		const many = 100
 		for i := range many {
 			c.Enqueue(kube.Key{Namespace: "flood", Name: strconv.Itoa(i)})

@@ -11,13 +11,14 @@ import (
 	"notifier/internal/fair"
 )
 
-// Older reports whether one resource version is known to come before another. Versions that do not compare, as an empty one, are not.
+// Older reports whether one resource version is known to precede another. It is false for versions that do not compare, such as an
+// empty one.
 func Older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// ParseAPIVersion reads the group and version of a kind, and reports whether they are plain names: they come from a tenant and
+// ParseAPIVersion reads the group and version of a kind, and reports whether they are plain names: a tenant writes them, and they
 // become part of a path.
 func ParseAPIVersion(apiVersion string) (schema.GroupVersion, bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
@@ -28,7 +29,7 @@ func ParseAPIVersion(apiVersion string) (schema.GroupVersion, bool) {
 	return gv, true
 }
 
-// Await waits until done closes, but no longer than a time. It reports whether ctx is still there.
+// Await waits until done closes, but at most for atMost. It reports whether it returned before ctx ended.
 func Await(ctx context.Context, done <-chan struct{}, atMost time.Duration) bool {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()

@@ -11,7 +11,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Fails when versions are compared as text, or when what is no version counts as an early one.
+// Fails when versions are compared as text, or when an invalid version counts as an early one.
 func TestOlder(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -32,7 +32,7 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// Fails when what would change the path of a request is taken for a group or a version.
+// Fails when a text that would change the path of a request is accepted as a group or a version.
 func TestParseAPIVersion(t *testing.T) {
 	for text, want := range map[string]schema.GroupVersion{
 		"v1":                          {Version: "v1"},
@@ -49,7 +49,7 @@ func TestParseAPIVersion(t *testing.T) {
 	}
 }
 
-// Fails when the end of the context is waited out, or is taken for the end of the time.
+// Fails when Sleep waits on after the end of the context, or mistakes that for the end of the time.
 func TestSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

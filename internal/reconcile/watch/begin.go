@@ -11,10 +11,10 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// baselinePrefix begins the key that says of a kind that its first state is recorded.
+// baselinePrefix begins the key that marks a kind's first state as recorded.
 const baselinePrefix = "baseline-done."
 
-// load reads what was last published, trying until ctx ends. It reports whether it did.
+// load reads the last published states and retries until ctx ends. It reports whether it succeeded.
 func (t *publisher) load(ctx context.Context) bool {
 	for pause := minBusPause; ; pause = min(2*pause, maxBusPause) {
 		err := t.opts.State.All(ctx, t.loaded)
@@ -31,7 +31,7 @@ func (t *publisher) load(ctx context.Context) bool {
 	}
 }
 
-// loaded takes in one key of the store, and wants more.
+// loaded takes in one key of the store. It returns true to continue.
 func (t *publisher) loaded(key string, value []byte, _ uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,12 +49,12 @@ func (t *publisher) loaded(key string, value []byte, _ uint64) bool {
 	return true
 }
 
-// begin brings the publishing of a kind in line with its cache: the baseline is recorded if there is none, every object's state
-// is compared with what was last published, and what is recorded of objects that are no more is removed.
+// begin brings the publishing of a kind in line with its cache. It records the baseline if there is none, compares every object's state
+// with the last published one, and removes the records of objects that no longer exist.
 func (t *publisher) begin(ctx context.Context, of item) error {
 	in := t.cache.informerOf(of.kind)
 	if in == nil {
-		if t.cache.absent(of.kind) { // with the definition go all its objects
+		if t.cache.absent(of.kind) { // all objects disappear with the definition
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.endMissing(of.kind, nil)
@@ -62,7 +62,7 @@ func (t *publisher) begin(ctx context.Context, of item) error {
 		return nil
 	}
 	if !in.hasSynced() {
-		return nil // the informer has the kind begun when it has
+		return nil // the informer begins the kind when it has synced
 	}
 	if err := t.baseline(ctx, in); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (t *publisher) begin(ctx context.Context, of item) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cache.informerOf(of.kind) != in {
-		return nil // another took its place, which has the kind begun again
+		return nil // another informer replaced it and begins the kind again
 	}
 	t.publishing[of.kind] = in
 	t.metrics.publishing.WithLabelValues(of.kind.Kind).Set(1)
@@ -84,7 +84,7 @@ func (t *publisher) begin(ctx context.Context, of item) error {
 	return nil
 }
 
-// endMissing ends the objects of a kind that are known but not present. The caller holds the lock.
+// endMissing ends the known objects of a kind that are not present. The caller holds the lock.
 func (t *publisher) endMissing(kind *Kind, present map[item]bool) {
 	for it := range t.subjects {
 		if it.kind == kind && !present[it] {
@@ -93,7 +93,7 @@ func (t *publisher) endMissing(kind *Kind, present map[item]bool) {
 	}
 }
 
-// baseline records the states of all objects of a kind silently, once in the life of the store.
+// baseline records the states of all objects of a kind without publishing them, once in the life of the store.
 func (t *publisher) baseline(ctx context.Context, in *informer) error {
 	t.mu.Lock()
 	done := t.recorded[in.kind]

@@ -16,14 +16,14 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Server is kube.Discovery and Objects by requests to the API server. Unlike client-go's discovery client's, its requests end with their
-// context; unlike client-go's dynamic client it decodes only the fields that are kept, and once.
+// Server implements kube.Discovery and Objects by requests to the API server. Unlike client-go's discovery client, its requests end
+// with their context. Unlike client-go's dynamic client, it decodes only the fields that are kept, and only once.
 type Server struct {
 	client rest.Interface
 	away   kube.Outage
 }
 
-// NewServer returns the API server that config names.
+// NewServer returns a Server for the API server that config names.
 func NewServer(config *rest.Config, log *slog.Logger) (*Server, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &schema.GroupVersion{}
@@ -36,10 +36,10 @@ func NewServer(config *rest.Config, log *slog.Logger) (*Server, error) {
 	return &Server{client: client, away: kube.Outage{Log: log}}, nil
 }
 
-// aggregated is the media type of all that a server serves in one answer. A server that does not have it answers with another.
+// aggregated is the media type of an answer with all served resources. A server without it answers with another type.
 const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// All asks for everything that the cluster serves, the core group included. Servers before Kubernetes 1.30 cannot say it.
+// All returns all resources that the cluster serves, the core group included. Servers before Kubernetes 1.30 cannot report them.
 func (s *Server) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, error) {
 	var groups []apidiscovery.APIGroupDiscovery
 	for _, path := range []string{"/api", "/apis"} {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answers is an API server that answers paths with JSON.
+// answers is an API server that maps paths to JSON answers.
 type answers map[string]string
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -25,7 +25,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// Fails when the core group is left out, when the answer that has everything is not asked for, or when another is taken for it.
+// Fails when the core group is left out, when the answer with all resources is not requested, or when another is mistaken for it.
 func TestTheServerIsAskedForEverythingAtOnce(t *testing.T) {
 	const core = `{"kind":"APIGroupDiscoveryList","items":[{"versions":[{"version":"v1","resources":[{"resource":"pods"}]}]}]}`
 	const others = `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"a.example"}},{"metadata":{"name":"b.example"}}]}`

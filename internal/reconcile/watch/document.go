@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// document is as much of a Flux object's JSON as is read. A large cluster sends a hundred megabytes of it at a start, of which this is
-// a tenth: the rest is skipped and never made into Go values.
+// document has the fields of a Flux object's JSON that are read. A large cluster sends a hundred megabytes of JSON at a start, and
+// these fields are a tenth of it. The rest is skipped and never decoded into Go values.
 type document struct {
 	APIVersion string `json:"apiVersion"`
 	Metadata   struct {
@@ -29,7 +29,7 @@ type document struct {
 	refusal
 }
 
-// refusal has the fields of the answer that the API server sends in place of an object when a watch cannot go on.
+// refusal has the fields of the answer that the API server sends instead of an object when a watch cannot continue.
 type refusal struct {
 	Code    int32               `json:"code"`
 	Reason  metav1.StatusReason `json:"reason"`
@@ -43,7 +43,7 @@ func (r refusal) asStatus() *metav1.Status {
 	}
 }
 
-// status is as much of a status as any kind's is read. Each kind has some of the fields.
+// status has the fields of all kinds' statuses that are read. Each kind has some of them.
 type status struct {
 	ObservedGeneration    int64             `json:"observedGeneration"`
 	Conditions            []statusCondition `json:"conditions"`
@@ -72,8 +72,8 @@ type statusCondition struct {
 	ObservedGeneration int64  `json:"observedGeneration"`
 }
 
-// tolerate drops the error of a value that is not of the type which its field has: the field is left empty then, and the rest is read.
-// A malformed status of one object must not stop its kind.
+// tolerate drops the error of a value of the wrong type for its field: that field stays empty, and the rest is read. A malformed status
+// of one object must not stop its kind.
 func tolerate(err error) error {
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil

@@ -55,14 +55,14 @@ func (d *fakeDiscovery) All(context.Context) (groups []apidiscovery.APIGroupDisc
 	return groups, d.err
 }
 
-// fakeBus keeps events in memory, drops repeated IDs, and can be told to fail.
+// fakeBus keeps events in memory, drops repeated IDs, and fails on request.
 type fakeBus struct {
 	mu       sync.Mutex
 	events   []*event.Record
 	ids      map[string]bool
 	follower func(*event.Record)
 	fail     bool
-	// loseAnswers is how many events of watchers are stored and not confirmed.
+	// loseAnswers is how many events of watchers are stored but not confirmed.
 	loseAnswers int
 	// beforePublish is called before a watcher's event is published, beforeLast before the last event of an object is read.
 	beforePublish, beforeLast func()
@@ -103,13 +103,13 @@ func (b *fakeBus) PublishEventAfter(ctx context.Context, r *event.Record, seq ui
 	duplicate, err := b.PublishEvent(ctx, r)
 	if err == nil && b.loseAnswers > 0 {
 		b.loseAnswers--
-		clear(b.ids) // it takes longer to try again than the stream knows duplicates
+		clear(b.ids) // the retry comes after the stream's duplicate window
 		return false, errBus
 	}
 	return duplicate, err
 }
 
-// headersOf is what a follower gets of a record.
+// headersOf returns the parts of a record that a follower gets.
 func headersOf(r *event.Record) *event.Record {
 	h := *r
 	h.Event = event.Event{InvolvedObject: r.Event.InvolvedObject, Severity: r.Event.Severity, Timestamp: r.Event.Timestamp, Message: r.Event.Message}
@@ -152,7 +152,7 @@ func (b *fakeBus) LastEvent(_ context.Context, namespace, kind, name string) (*e
 	return nil, false, nil
 }
 
-// told lists what the watchers published, as "outcome name revision".
+// told lists the events that the watchers published, as "outcome name revision".
 func (b *fakeBus) told() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,7 +165,7 @@ func (b *fakeBus) told() []string {
 	return list
 }
 
-// mute has the follower told nothing more.
+// mute stops all records to the follower.
 func (b *fakeBus) mute() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,7 +183,7 @@ type fakeValue struct {
 	revision uint64
 }
 
-// fakeState is a key-value store in memory that can be told to fail.
+// fakeState is a key-value store in memory that fails on request.
 type fakeState struct {
 	mu       sync.Mutex
 	values   map[string]fakeValue
@@ -244,7 +244,7 @@ func (s *fakeState) setFail(fail bool) {
 	s.fail = fail
 }
 
-// fakeObjects is Objects over client-go's fake, whose objects go through their JSON as those of an API server do.
+// fakeObjects implements Objects over client-go's fake. Its objects are decoded from JSON as those of an API server are.
 type fakeObjects struct {
 	client *dynamicfake.FakeDynamicClient
 }

@@ -106,8 +106,8 @@ func (w *Watcher) stopAll() {
 	}
 }
 
-// watchFailed logs why a list or watch failed. One that the server knows nothing of is looked at again: the definition may have
-// dropped the version.
+// watchFailed logs the reason of a failed list or watch. After a 404 the kind is examined again: the definition may have dropped the
+// version.
 func (w *Watcher) watchFailed(kind *Kind, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return // the ordinary end of an old watch
@@ -124,7 +124,7 @@ func (w *Watcher) observed(in *informer, obj any) {
 	}
 }
 
-// deleted unwraps the tombstone that stands for an object whose deletion the watch missed.
+// deleted unwraps the tombstone of an object whose deletion the watch missed.
 func (w *Watcher) deleted(in *informer, obj any) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj
@@ -147,7 +147,7 @@ func (w *Watcher) informerOf(kind *Kind) *informer {
 	return w.running[kind]
 }
 
-// Lookup returns what is known of a cached object. The labels must not be changed.
+// Lookup returns the cached facts about an object. The labels must not be changed.
 func (w *Watcher) Lookup(kind, namespace, name string) (event.Object, bool) {
 	in := w.informerOf(kindNamed(kind))
 	if in == nil {

@@ -9,17 +9,17 @@ type Kind struct {
 	Resource string
 	// Controller is the name under which the kind's controller reports events.
 	Controller string
-	// revision extracts from a status what the object's last reconciliation was about; failed says how it ended.
+	// revision extracts from a status the revision of the object's last reconciliation. failed reports that it failed.
 	revision func(s *status, failed bool) string
 	// awaits are the reasons under which an object waits for its source, which its controller does not POST. With awaitsIdle an object
 	// that is Reconciling does not wait: it has failed under such a reason.
 	awaits     []string
 	awaitsIdle bool
-	// postsLast says that the controller POSTs a success after it has written it. All others, and all failures, are POSTed before.
+	// postsLast reports that the controller POSTs a success after writing it. Other kinds' successes, and all failures, are POSTed before.
 	postsLast bool
 }
 
-// crd is the name of the definition of the kind.
+// crd returns the name of the definition of the kind.
 func (k *Kind) crd() string { return k.Resource + "." + k.Group }
 
 const (
@@ -33,7 +33,7 @@ const (
 	sourceNotReady = "SourceNotReady"
 )
 
-// kinds is the table of what is watched. Kind names are unique in it: events name objects by kind, without a group.
+// kinds is the table of watched kinds. Kind names are unique in it: events name objects by kind, without a group.
 var kinds = []*Kind{
 	{Group: sourceGroup, Kind: "GitRepository", Resource: "gitrepositories", Controller: sources, revision: artifactRevision},
 	{Group: sourceGroup, Kind: "OCIRepository", Resource: "ocirepositories", Controller: sources, revision: artifactRevision},
@@ -80,7 +80,7 @@ func Kinds() []Kind {
 	return all
 }
 
-// artifactRevision is nothing of a source that failed: the artifact it still has is of an earlier success.
+// artifactRevision is empty for a failed source: the artifact it still has is from an earlier success.
 func artifactRevision(s *status, failed bool) string {
 	if failed {
 		return ""
@@ -88,9 +88,9 @@ func artifactRevision(s *status, failed bool) string {
 	return s.Artifact.Revision
 }
 
-// noRevision is for image repositories and automations: every scan of a registry has a revision of its own, but what matters of it is published
-// by the policies that select from the tags; and what an automation pushed its status does not say in words, and the source that is pushed
-// to publishes it.
+// noRevision is for image repositories and automations. Every scan of a registry has a revision of its own, but its relevant result is
+// published by the policies that select from the tags. An automation's status does not name the pushed revision, and the source that it
+// pushes to publishes it.
 func noRevision(*status, bool) string { return "" }
 
 func sourcesDigest(s *status, failed bool) string {
@@ -120,7 +120,7 @@ func helmRevision(s *status, failed bool) string {
 	return released
 }
 
-// policyRevision is the image that the policy selected; versions before v1 of the API have it as one string.
+// policyRevision returns the image that the policy selected. API versions before v1 have it as one string.
 func policyRevision(s *status, failed bool) string {
 	if failed {
 		return ""

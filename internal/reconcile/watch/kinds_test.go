@@ -147,8 +147,8 @@ func TestWhichStatesAreTerminal(t *testing.T) {
 	}
 }
 
-// An object that waits for its source says Ready=False as a failed one does. Fails when awaitsSource does not tell them apart: as recorded of
-// source- and kustomize-controller, and for HelmRelease as helm-controller's code has it.
+// An object that waits for its source has Ready=False as a failed one does. Fails when awaitsSource confuses them: as recorded of
+// source- and kustomize-controller, and for HelmRelease as in helm-controller's code.
 func TestWaitingForASourceIsNoFailure(t *testing.T) {
 	const missing = `GitRepository.source.toolkit.fluxcd.io \"app\" not found`
 	for name, c := range map[string]struct {
@@ -180,7 +180,7 @@ func TestWaitingForASourceIsNoFailure(t *testing.T) {
 	}
 }
 
-// Fails when more is kept than what is read of an object, or its annotations.
+// Fails when the cache keeps more than the fields that are read of an object and its annotations.
 func TestObjectsAreTrimmed(t *testing.T) {
 	o := fromJSON(t, "Kustomization", `{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization",
 		"metadata":{"name":"app","namespace":"team-a","uid":"u","resourceVersion":"7","generation":3,"labels":{"a":"b"},

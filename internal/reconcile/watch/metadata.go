@@ -13,12 +13,12 @@ import (
 	"notifier/internal/event"
 )
 
-// maxAnnotations bounds the annotations that are kept of an object only because a filter may read them, keys and values together,
-// in bytes. There may be 100,000 objects.
+// maxAnnotations bounds the annotations of an object that are kept only for filters, keys and values together, in bytes. There may be
+// 100,000 objects.
 const maxAnnotations = 2 << 10
 
-// keptAnnotations takes out of an object's annotations what the cache does not keep: kubectl's copy of the object and, beyond the
-// bound, the largest of those that are no event annotations.
+// keptAnnotations deletes from all the annotations that the cache does not keep: kubectl's copy of the object and, beyond the bound,
+// the largest of those other than event annotations.
 func keptAnnotations(all map[string]string) map[string]string {
 	delete(all, corev1.LastAppliedConfigAnnotation)
 	var others []string
@@ -46,7 +46,7 @@ func keptAnnotations(all map[string]string) map[string]string {
 	return all
 }
 
-// eventAnnotations returns a copy of those annotations that go with every event of the object.
+// eventAnnotations returns a copy of the annotations that are part of every event of the object.
 func eventAnnotations(all map[string]string) map[string]string {
 	kept := maps.Clone(all)
 	maps.DeleteFunc(kept, func(key, _ string) bool { return !strings.HasPrefix(key, event.MetadataPrefix) })
@@ -56,7 +56,7 @@ func eventAnnotations(all map[string]string) map[string]string {
 	return kept
 }
 
-// document returns what is kept of the object's metadata in the form of the object's JSON.
+// document returns the kept metadata of the object in the form of the object's JSON.
 func (o *object) document() map[string]any {
 	metadata := map[string]any{
 		"name": o.Name, "namespace": o.Namespace, "uid": string(o.UID), "resourceVersion": o.ResourceVersion, "generation": o.Generation,

@@ -2,13 +2,13 @@ package watch
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// How a transition was recorded as published.
+// The ways in which a transition was recorded as published.
 const (
 	resultPublished = "published" // by an event of the watcher
-	resultPosted    = "posted"    // by a POST that came in as well
-	resultKnown     = "known"     // by an event that was found on the bus after a change of leader or a crash
-	resultLeft      = "left"      // not at all: the object has left the state before it had settled
-	resultBaseline  = "baseline"  // silently, as the state in which the kind was first seen
+	resultPosted    = "posted"    // by a POST about it
+	resultKnown     = "known"     // by an event that was found on the bus after a change of worker or a crash
+	resultLeft      = "left"      // not at all: the object left the state before it had settled
+	resultBaseline  = "baseline"  // without an event, as the first seen state of the kind
 )
 
 type metrics struct {

@@ -12,27 +12,27 @@ import (
 	"notifier/internal/event"
 )
 
-// maxWord bounds a revision or a reason in bytes: what was published of an object is kept, for all objects, in one bounded bucket.
+// maxWord bounds a revision or a reason in bytes: the last published states of all objects are kept in one bounded bucket.
 const maxWord = 1024
 
-// maxMessage is the greatest length of an event's message in bytes, as Flux's event API has it.
+// maxMessage is the greatest length of an event's message in bytes, as in Flux's event API.
 const maxMessage = 39000
 
-// object is what the cache keeps of a Flux object: of its metadata only name, namespace, UID, versions, labels, annotations as far
-// as keptAnnotations has them and the times of creation and deletion, and the outcome of its last reconciliation. It is never
-// changed once it is cached.
+// object is the cached part of a Flux object: the outcome of its last reconciliation, and of its metadata only name, namespace, UID,
+// versions, labels, the annotations that keptAnnotations leaves, and the times of creation and deletion. It is immutable once it is
+// cached.
 type object struct {
 	metav1.ObjectMeta
 	kind       *Kind
 	apiVersion string
 	ready      condition
-	// reconciling says that the controller is still at work, whatever Ready says.
+	// reconciling reports that the controller is still at work, for any status of Ready.
 	reconciling bool
 	// observed is status.observedGeneration, zero when there is none.
 	observed int64
 	revision string
-	// faults begin the messages of the other conditions that are False: of a HelmRelease that was rolled back Ready tells of that, and
-	// another condition why.
+	// faults are the beginnings of the messages of the other conditions that are False. After a rollback a HelmRelease's Ready names the
+	// rollback, and another condition its reason.
 	faults []string
 }
 
@@ -48,14 +48,14 @@ type condition struct {
 	observed int64
 }
 
-// state is the terminal state of an object. Two objects in one state have nothing to tell each other apart.
+// state is the terminal state of an object. Nothing distinguishes two objects in one state.
 type state struct {
 	UID      string        `json:"uid"`
 	Outcome  event.Outcome `json:"outcome"`
 	Revision string        `json:"revision,omitempty"`
 }
 
-// newObject returns a document in the form that the cache keeps.
+// newObject converts a document to its cached form.
 func newObject(kind *Kind, d *document) *object {
 	o := &object{
 		ObjectMeta: metav1.ObjectMeta{
@@ -103,21 +103,21 @@ func newCondition(c *statusCondition) condition {
 	}
 }
 
-// share replaces what other objects are likely to have too by the one copy of it.
+// share replaces values that other objects probably have too by one shared copy.
 func (o *object) share(w *words) {
 	o.Namespace, o.apiVersion, o.revision = w.one(o.Namespace), w.one(o.apiVersion), w.one(o.revision)
 	o.ready.status, o.ready.reason, o.ready.message = w.one(o.ready.status), w.one(o.ready.reason), w.one(o.ready.message)
 	o.Labels = w.set(o.Labels)
 }
 
-// GetObjectKind makes an object one of Kubernetes, which an informer asks for. Nothing reads its kind from it.
+// GetObjectKind implements runtime.Object, which an informer requires. Nothing reads an object's kind from it.
 func (o *object) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns the object itself, which is never changed.
+// DeepCopyObject returns the object itself, which is immutable.
 func (o *object) DeepCopyObject() runtime.Object { return o }
 
-// terminal returns the state that the object's last reconciliation ended in. It reports false while one is under way, or when
-// what the status says is about an older generation, and for an object that is being deleted.
+// terminal returns the state in which the object's last reconciliation ended. It reports false during a reconciliation, for a status
+// about an older generation, and for an object that is being deleted.
 func (o *object) terminal() (state, bool) {
 	s := state{UID: string(o.UID), Revision: o.revision}
 	switch metav1.ConditionStatus(o.ready.status) {
@@ -140,9 +140,9 @@ func (o *object) terminal() (state, bool) {
 // notFound ends the API server's message that an object does not exist.
 const notFound = "\" not found"
 
-// awaitsSource reports whether the object failed for want of its source alone, which is no end: it goes on by itself once the source is
-// there, and if the source fails it is published of the source. A Kustomization that really failed under the same reason is tried again,
-// and says so by Reconciling. Where the source does not exist nothing else publishes it.
+// awaitsSource reports whether the object failed only for lack of its source, which is not terminal: it continues by itself once the
+// source is there, and a failure of the source is published about the source. A Kustomization that really failed under the same reason
+// is retried, and shows that by Reconciling. If the source does not exist nothing else publishes the failure.
 func (o *object) awaitsSource() bool {
 	if !slices.Contains(o.kind.awaits, o.ready.reason) || strings.HasSuffix(o.ready.message, notFound) {
 		return false
@@ -150,10 +150,10 @@ func (o *object) awaitsSource() bool {
 	return !o.reconciling || !o.kind.awaitsIdle
 }
 
-// noLabels are those of an object without labels; nil stands for an object that is not known.
+// noLabels are the labels of an object without labels. nil means that the object is not known.
 var noLabels = map[string]string{}
 
-// known is what events about the object are compared with.
+// known returns the facts with which events about the object are compared.
 func (o *object) known() event.Object {
 	k := event.Object{UID: string(o.UID), Labels: o.Labels, Version: o.ResourceVersion}
 	if k.Labels == nil {
@@ -165,15 +165,15 @@ func (o *object) known() event.Object {
 	return k
 }
 
-// says reports whether the message of an event that says how the object's reconciliation failed is what the object says of that.
-// Controllers write one text into both; some add to it in the event.
+// says reports whether the message of a failure event repeats a message in the object's conditions. Controllers write one text into
+// both; some append to it in the event.
 func (o *object) says(message string) bool {
 	return begins(message, o.ready.message) || slices.ContainsFunc(o.faults, func(fault string) bool {
 		return fault != "" && begins(message, fault)
 	})
 }
 
-// begins reports whether a message begins with what a condition says, as far as messages are published.
+// begins reports whether a message begins with a condition's message, up to the length that is compared.
 func begins(message, shown string) bool {
 	if shown == "" {
 		return message == ""
@@ -181,8 +181,8 @@ func begins(message, shown string) bool {
 	return strings.HasPrefix(message, shown[:min(len(shown), event.MessageStart)])
 }
 
-// outdated reports whether the Ready condition, or the whole status where the condition does not say, is about an older
-// generation of the object. A status that does not say either is taken as current.
+// outdated reports whether the Ready condition is about an older generation of the object. The whole status decides if the condition
+// has no generation. A status without either counts as current.
 func (o *object) outdated() bool {
 	if o.ready.observed != 0 {
 		return o.ready.observed < o.Generation

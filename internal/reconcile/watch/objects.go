@@ -18,24 +18,24 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Objects reaches the objects of the kinds that are watched.
+// Objects lists and watches the objects of the watched kinds.
 type Objects interface {
-	// ListerWatcher returns how to list and to watch a kind by a resource, in one namespace or, for the empty one, in all. Its objects
-	// are of the type that the cache holds.
+	// ListerWatcher returns a lister and watcher of a kind by a resource, in one namespace or, for the empty one, in all. Its objects are
+	// of the cache's type.
 	ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher
 }
 
-// objectList is a list of objects, as an informer wants it.
+// objectList is a list of objects in the form that an informer requires.
 type objectList struct {
 	metav1.TypeMeta
 	metav1.ListMeta
 	Items []*object
 }
 
-// DeepCopyObject returns the list itself, which is never changed.
+// DeepCopyObject returns the list itself, which is immutable.
 func (l *objectList) DeepCopyObject() runtime.Object { return l }
 
-// version1 is the version in which the options of a request are encoded, whatever the version of the objects is.
+// version1 is the version in which the options of a request are encoded, for any version of the objects.
 var version1 = schema.GroupVersion{Version: "v1"}
 
 // optionsCodec encodes the options of a list or watch as parameters of a request.
@@ -53,7 +53,7 @@ func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource,
 		if namespace != "" {
 			r = r.Suffix("namespaces", namespace)
 		}
-		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, optionsCodec, version1).MaxRetries(0) // stream tries again
+		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, optionsCodec, version1).MaxRetries(0) // stream retries
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -75,7 +75,7 @@ func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource,
 	}, kube.ListFirst{})
 }
 
-// stream asks until the API server answers.
+// stream sends the request until the API server answers.
 func (s *Server) stream(ctx context.Context, request func(*metav1.ListOptions) *rest.Request, o metav1.ListOptions) (body io.ReadCloser, err error) {
 	err = s.away.Try(ctx, func() (err error) {
 		body, err = request(&o).Stream(ctx)
@@ -84,7 +84,7 @@ func (s *Server) stream(ctx context.Context, request func(*metav1.ListOptions) *
 	return body, err
 }
 
-// brokenStream is how an informer learns that what a watch sent cannot be read.
+// brokenStream reports an undecodable watch event to an informer.
 var brokenStream = apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")
 
 func decodeList(kind *Kind, shared *words, body io.Reader) (*objectList, error) {
@@ -105,7 +105,7 @@ func decodeList(kind *Kind, shared *words, body io.Reader) (*objectList, error) 
 	return list, nil
 }
 
-// objectStream decodes what a watch sends.
+// objectStream decodes the events of a watch.
 type objectStream struct {
 	kind   *Kind
 	shared *words

@@ -19,15 +19,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// repositoryJSON is a GitRepository; version is also the revision of its artifact.
+// repositoryJSON returns a GitRepository; version is also the revision of its artifact.
 func repositoryJSON(name, version string) string {
 	return fmt.Sprintf(`{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","metadata":{"name":%q,"namespace":"team-a","uid":"u",
 		"resourceVersion":%q,"managedFields":[{"manager":"x"}]},"spec":{"url":"x"},"status":{"artifact":{"revision":%[2]q},
 		"conditions":[{"type":"Ready","status":"True"}]}}`, name, version)
 }
 
-// Fails when something of a list or a watch is lost or not understood, when a malformed object stops the others, or when a watch that
-// is too old is not known as such.
+// Fails when a part of a list or a watch is lost or misread, when a malformed object stops the others, or when a too old watch is not
+// recognized.
 func TestObjectsAreReadAsTheAPIServerSendsThem(t *testing.T) {
 	const malformed = `{"metadata":{"name":"odd","namespace":"team-a","resourceVersion":"3"},"status":{"artifact":"none","conditions":{}}}`
 	var asked []string
@@ -91,8 +91,8 @@ func TestObjectsAreReadAsTheAPIServerSendsThem(t *testing.T) {
 	}
 }
 
-// Fails when a request keeps to the Retry-After of an API server that has started and reads the kind from etcd: up to half a minute beyond
-// the time that it takes.
+// Fails when a request follows the Retry-After of an API server that has started and reads the kind from etcd: up to half a minute
+// beyond the end of that.
 func TestAKindThatTheAPIServerIsReadingIsAskedForAgainSoon(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

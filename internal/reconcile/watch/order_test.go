@@ -10,8 +10,8 @@ import (
 	"notifier/internal/event"
 )
 
-// With its POSTs answered late: kustomize-controller writes a success before it POSTs it, and tries for 15 s. Fails when due does not know
-// that, or has everyone wait as long where nobody POSTs.
+// Late answers to POSTs: kustomize-controller writes a success before it POSTs it, and tries for 15 s. Fails when due ignores that, or
+// when a kind without POSTs waits as long.
 func TestASuccessThatIsPostedLastIsWaitedForWherePostsComeIn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		posting bool
@@ -45,7 +45,7 @@ func TestASuccessThatIsPostedLastIsWaitedForWherePostsComeIn(t *testing.T) {
 	}
 }
 
-// After a start: what controllers could not POST while nobody served is tried for 20 s more. Fails when due ignores when the term began.
+// After a start: controllers retry the POSTs that no replica served for 20 s more. Fails when due ignores the begin of the term.
 func TestAfterAStartTheEmittersTriesAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -65,8 +65,8 @@ func TestAfterAStartTheEmittersTriesAreWaitedFor(t *testing.T) {
 	})
 }
 
-// E4: fails when contradicted does not look at the last event, so that a failure is told after a POST about what came after it; and when
-// the wait has no end, so that a POST silences it (E9).
+// E4: fails when contradicted does not look at the last event, so that a failure is published after a POST about a later state; and
+// when the wait has no end, so that a POST suppresses it (E9).
 func TestE4AStateIsNotToldAfterANewerPost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		leaves bool
@@ -95,7 +95,7 @@ func TestE4AStateIsNotToldAfterANewerPost(t *testing.T) {
 	}
 }
 
-// E4: fails when publish does not ask for the object's last event to be what decide saw.
+// E4: fails when publish does not require the object's last event to be that which decide saw.
 func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.bus.beforePublish = func() {
@@ -114,8 +114,8 @@ func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
 	})
 }
 
-// The first request of a status has the outcome beside the old revision, also when the object was at work for long since it was last in that
-// very state. Fails when a state that comes back is due at once.
+// The first request of a status has the outcome beside the old revision, even after a long reconciliation that began in that very
+// state. Fails when a returning state is due at once.
 func TestAStateThatComesBackIsToldWhenItsStatusIsWhole(t *testing.T) {
 	for name, work := range map[string]time.Duration{"after seconds": 10 * time.Second, "after minutes": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestAStateThatComesBackIsToldWhenItsStatusIsWhole(t *testing.T) {
 	}
 }
 
-// Fails when a failure that is tried again and again settles anew each time.
+// Fails when each retry of a failure restarts its wait.
 func TestAFailureThatIsTriedAgainEveryTwoSecondsIsTold(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		for range 4 {
@@ -147,7 +147,7 @@ func TestAFailureThatIsTriedAgainEveryTwoSecondsIsTold(t *testing.T) {
 	})
 }
 
-// E3: fails when a POST counts only once the post of it has come.
+// E3: fails when a POST counts only once its post was taken.
 func TestE3APostWhoseNoteIsLateTellsTheTransition(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.bus.mute()
@@ -158,7 +158,7 @@ func TestE3APostWhoseNoteIsLateTellsTheTransition(t *testing.T) {
 	})
 }
 
-// Fails when a state is told in the words in which it was first seen.
+// Fails when a state is published with the message with which it was first seen.
 func TestAStateIsToldInItsNewestWords(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		for _, message := range []string{"timed out after 1s", "timed out after 2s"} {
@@ -173,8 +173,8 @@ func TestAStateIsToldInItsNewestWords(t *testing.T) {
 	})
 }
 
-// E6: the object goes on while its state is being decided, or published beside a POST. Fails when claim does not look at what waits by then,
-// or unclaim keeps a state that the object has left.
+// E6: the object changes while its state is being decided, or published beside a POST. Fails when claim ignores the transition that
+// waits by then, or when unclaim keeps a state that the object has left.
 func TestE6AStateThatIsLeftAtTheLastMomentIsNotTold(t *testing.T) {
 	for name, moment := range map[string]func(w *world, recover func()){
 		"before it is decided": func(w *world, recover func()) {
@@ -207,7 +207,7 @@ func TestE6AStateThatIsLeftAtTheLastMomentIsNotTold(t *testing.T) {
 	}
 }
 
-// E3: fails when publish takes its own event, the answer to which was lost, for a newer one.
+// E3: fails when publish mistakes its own event, the answer to which was lost, for a newer one.
 func TestE3AnAnswerThatWasLostDoesNotTellTwice(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.bus.loseAnswers = 1
@@ -220,7 +220,7 @@ func TestE3AnAnswerThatWasLostDoesNotTellTwice(t *testing.T) {
 	})
 }
 
-// Fails when an object that never rests is never told of.
+// Fails when no event is published about an object that never settles.
 func TestAnObjectThatNeverRestsIsToldOfEachMinute(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		for i := range 130 {

@@ -9,8 +9,8 @@ import (
 	"notifier/internal/event"
 )
 
-// The bounds on posts. Beyond either the oldest post goes first, of the object or of all: a post that is missing lets a
-// transition be published twice, one too many could keep it from being published, so forgetting is the safe side.
+// The bounds on posts. Beyond either the oldest post is dropped, of the object or of all. Dropping is the safe side: a missing post
+// lets a transition be published twice, while one too many could suppress it.
 const (
 	maxPostsPerObject = 16
 	maxPosts          = 1 << 16
@@ -22,14 +22,14 @@ type post struct {
 	uid      string
 	outcome  event.Outcome
 	accepted time.Time
-	// message is how the message of a failure begins, revision what the event is about if it says so in no more than event.MaxRevision bytes.
+	// message is the beginning of a failure's message. revision is the event's revision if it has at most event.MaxRevision bytes.
 	message, revision string
 }
 
 func postOf(it item, r *event.Record) post {
 	x := post{item: it, uid: r.Event.InvolvedObject.UID, outcome: r.Outcome, accepted: r.Accepted}
 	if x.outcome == event.OutcomeFailed {
-		x.message = strings.Clone(r.Event.Message[:min(len(r.Event.Message), event.MessageStart)]) // the rest of it is not kept
+		x.message = strings.Clone(r.Event.Message[:min(len(r.Event.Message), event.MessageStart)]) // a copy, so that the rest of it is not kept
 	}
 	if revision := r.Event.Revision(); len(revision) <= event.MaxRevision {
 		x.revision = revision
@@ -37,13 +37,14 @@ func postOf(it item, r *event.Record) post {
 	return x
 }
 
-// postLead is by how much a POST may be older than the state that it is about: controllers say how a reconciliation ended before they
-// write it, and write it once the POST is answered.
+// postLead is how much older a POST may be than the state that it is about: controllers POST the outcome of a reconciliation before
+// they write it, and write it once the POST is answered.
 const postLead = 10 * time.Second
 
-// covers reports whether the POST published tr, observed after prior was published. It counts if it has the UID and the outcome of tr and is not
-// older than the observation of prior. Who can reach the door and knows the UID can forge that (invariant E9), so more is asked for:
-// of a failure that the object itself says the same, which nobody can know before; of a success that it was not said long before.
+// covers reports whether the POST published tr, observed after prior was published. It counts if it has the UID and the outcome of tr,
+// no other revision, and is not older than the observation of prior. A client that reaches the events endpoint and knows the UID can
+// forge that (invariant E9), so there are more conditions. A failure must be in the object's own words, which no client can know
+// before. A success must be accepted at most postLead before the state was observed, or later.
 func (x post) covers(tr *transition, prior lastPublished) bool {
 	switch {
 	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
@@ -57,11 +58,11 @@ func (x post) covers(tr *transition, prior lastPublished) bool {
 	}
 }
 
-// posts are the POSTs that were not used up, in the order they were accepted. Accepted is the clock of the replica that took
-// the POST, the times it is compared with are this one's: the replicas' clocks are taken to agree within a second or so.
+// posts are the unused POSTs, in the order they were accepted. Accepted is by the clock of the replica that took the POST and is
+// compared with times of this one's clock: the clocks are assumed to agree within a second or so.
 type posts struct {
 	mu sync.Mutex
-	// all holds every post, oldest first; byItem the elements of all that are about one object, oldest first.
+	// all has every post, oldest first; byItem the elements of all that are about one object, oldest first.
 	all    *list.List
 	byItem map[item][]*list.Element
 }
@@ -92,8 +93,8 @@ func (n *posts) removeOldest(it item) {
 	n.byItem[it] = elements[1:]
 }
 
-// take looks for a POST that covers tr, observed after prior was published, and uses it up. With it go all posts that
-// no later transition may use: those older than the one used, and those older than the observation of tr.
+// take looks for a POST that covers tr, observed after prior was published, and uses it up. It also drops all posts that no later
+// transition may use: those older than the used one, and those older than the observation of tr.
 func (n *posts) take(it item, tr *transition, prior lastPublished) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +122,7 @@ func (n *posts) forget(it item, uid string, outcome event.Outcome) {
 	n.remove(it, func(x post) bool { return x.uid == uid && x.outcome == outcome })
 }
 
-// drop forgets the object's posts accepted before a time.
+// drop removes the object's posts accepted before a time.
 func (n *posts) drop(it item, before time.Time) {
 	n.remove(it, func(x post) bool { return x.accepted.Before(before) })
 }

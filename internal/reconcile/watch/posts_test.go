@@ -33,9 +33,9 @@ func TestE9AForgedPostDoesNotSuppress(t *testing.T) {
 	}
 }
 
-// E9: who knows the UID can say that the object failed, or recovered, in words that Alerts leave out. Fails when tells (of the posts)
-// does not compare a failure with what the object says, lets a success count that was said long before, or take (of the publisher) ignores
-// Doubted.
+// E9: a client that knows the UID can POST that the object failed, or recovered, with a message that Alerts exclude. Fails when covers
+// does not compare a failure with the object's own conditions, when it counts a success that was POSTed long before, or when take (of
+// the publisher) ignores Doubted.
 func TestE9AForgedPostWithTheTrueUIDDoesNotSilenceWhatReallyHappens(t *testing.T) {
 	with := func(outcome event.Outcome, message string, change func(*event.Record)) func() *event.Record {
 		return func() *event.Record {
@@ -80,8 +80,8 @@ func TestE9AForgedPostWithTheTrueUIDDoesNotSilenceWhatReallyHappens(t *testing.T
 	}
 }
 
-// The genuine POST of a failure says what the object says, with more after it where a controller adds its log; of a HelmRelease that was
-// rolled back the condition beside Ready says it. Fails when tells (of the object) asks for equal texts, or looks at Ready alone.
+// The genuine POST of a failure repeats the object's message, with more after it where a controller adds its log. For a HelmRelease
+// after a rollback another condition than Ready has it. Fails when says (of the object) requires equal texts, or reads Ready alone.
 func TestAPostThatSaysWhatTheObjectSaysTellsItsFailure(t *testing.T) {
 	for name, object := range map[string]kustomization{
 		"by Ready":             {failed: true, message: "upgrade failed: x"},
@@ -100,8 +100,8 @@ func TestAPostThatSaysWhatTheObjectSaysTellsItsFailure(t *testing.T) {
 	}
 }
 
-// What is known of an object is what a POST is compared with: its outcome unless it is being reconciled, and labels in any case. Fails
-// when known tells the outcome of an object at work, or labels that are nil.
+// A POST is compared with the known facts about an object: its outcome unless it is being reconciled, and always its labels. Fails when
+// known returns an outcome during a reconciliation, or nil labels.
 func TestWhatIsKnownOfAnObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -140,7 +140,7 @@ func TestE9AForgedPostBeforeTheObjectIsThereDoesNotSuppress(t *testing.T) {
 	})
 }
 
-// E9 at a change of leader. Fails when known does not ask for the UID, or for Known.
+// E9 at a change of worker. Fails when known does not compare the UID, or ignores Known.
 func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
 	for name, forge := range map[string]func(*event.Record){
 		"another UID":                   func(r *event.Record) { r.Event.InvolvedObject.UID = "uid-9" },
@@ -160,7 +160,7 @@ func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
 				r := postRecord(event.OutcomeFailed, "uid-1", "r1")
 				forge(r)
 				w.accept(r)
-				pass(10 * time.Minute) // beyond what the new leader reads back of the POSTs
+				pass(10 * time.Minute) // longer ago than the new worker reads POSTs back
 				_, stop := w.replica(true)
 				defer stop()
 				pass(time.Minute)
@@ -170,7 +170,7 @@ func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
 	}
 }
 
-// One voice. Fails when take ignores posts from before the observation, or drops those before looking for one.
+// One event for two sources. Fails when take ignores posts from before the observation, or drops those before looking for one.
 func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 	for name, posted := range map[string]time.Duration{
 		"the POST comes a second before the status": -time.Second,
@@ -195,13 +195,13 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 	}
 }
 
-// Fails when a state that was left leaves its posts: the POST about the first failure would count for the second.
+// Fails when leaving a state keeps its posts: the POST about the first failure would count for the second.
 func TestAPostTellsOneTransitionOnly(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.put(kustomization{failed: true})
 		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
 		pass(time.Second)
-		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1")) // repeated, used by nothing
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1")) // repeated, and not used up
 		pass(time.Second)
 		w.put(kustomization{})
 		pass(time.Second)
@@ -211,7 +211,7 @@ func TestAPostTellsOneTransitionOnly(t *testing.T) {
 	})
 }
 
-// Fails when tells (of the posts) does not compare revisions.
+// Fails when covers does not compare revisions.
 func TestALatePostAboutTheLastRevisionDoesNotTellTheNext(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.put(kustomization{failed: true})
@@ -228,7 +228,7 @@ func TestALatePostAboutTheLastRevisionDoesNotTellTheNext(t *testing.T) {
 	})
 }
 
-// Fails when postOf keeps the event's texts as they are: a post is kept long after its event, and events are up to a megabyte.
+// Fails when postOf keeps the event's texts uncut: a post is kept long after its event, and events are up to a megabyte.
 func TestAPostKeepsNoMoreThanWhatItIsComparedBy(t *testing.T) {
 	r := postRecord(event.OutcomeFailed, "uid-1", strings.Repeat("r", event.MaxRevision+1))
 	r.Event.Message = strings.Repeat("y", 1<<20)

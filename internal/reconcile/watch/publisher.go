@@ -22,14 +22,14 @@ func (it item) String() string { return it.kind.Kind + "/" + it.namespace + "/" 
 
 func (it item) parts() (namespace, name string) { return it.namespace, it.kind.Kind + "/" + it.name }
 
-// lastPublished is what the bus's key-value store keeps of an object: its last published state.
+// lastPublished is an object's last published state, as the bus's key-value store keeps it.
 type lastPublished struct {
 	state
 	// Since is the time of the Ready condition's transition into the state.
 	Since time.Time `json:"since"`
-	// Observed is when the watcher saw the state. Notes older than that are about what came before.
+	// Observed is when the watcher saw the state. Older POSTs are about earlier states.
 	Observed time.Time `json:"observed"`
-	// Ordinal counts the transitions of this UID that were published.
+	// Ordinal counts the published transitions of this UID.
 	Ordinal uint64 `json:"ordinal"`
 }
 
@@ -39,7 +39,7 @@ const (
 	maxBusPause = 30 * time.Second
 )
 
-// publisher is one term of leadership: it publishes transitions from its start to the end of its context.
+// publisher is one term: it publishes transitions from its start to the end of its context.
 type publisher struct {
 	opts    *Options
 	log     *slog.Logger
@@ -48,26 +48,26 @@ type publisher struct {
 	posts   *posts
 	queue   *kube.Controller[item]
 
-	// began is when this term did.
+	// began is the begin of the term.
 	began time.Time
 
 	mu       sync.Mutex
 	subjects map[item]*subject
 	// posted is when a POST about an object of a kind was last accepted.
 	posted map[*Kind]time.Time
-	// recorded are the kinds whose baseline is recorded; publishing has the informer whose observations count.
+	// recorded are the kinds whose baseline is recorded. publishing has the informer whose observations count.
 	recorded   map[*Kind]bool
 	publishing map[*Kind]*informer
 }
 
-// cacheView is what the publisher reads of the watcher.
+// cacheView is the part of the watcher that the publisher reads.
 type cacheView interface {
 	informerOf(*Kind) *informer
 	absent(*Kind) bool
 }
 
-// Lead publishes transitions until ctx ends, and joins all it started. It is called while this replica leads, beside Run, and not
-// twice at a time.
+// Lead publishes transitions until ctx ends, and joins all goroutines that it started. It is called during a term, beside Run; a second
+// concurrent call is an error.
 func (w *Watcher) Lead(ctx context.Context) error {
 	t := &publisher{
 		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, posts: newPosts(),
@@ -97,11 +97,11 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	for _, kind := range kinds {
 		t.kindChanged(kind)
 	}
-	_ = t.queue.Run(ctx) // it waits for no cache, so that it ends with ctx alone
+	_ = t.queue.Run(ctx) // it waits for no cache and ends with ctx alone
 	return nil
 }
 
-// resetGauges leaves the gauges as a replica that does not lead has them.
+// resetGauges sets the gauges to the values of a replica that does not lead.
 func (t *publisher) resetGauges() {
 	t.metrics.waiting.Set(0)
 	t.metrics.posts.Set(0)
@@ -110,7 +110,7 @@ func (t *publisher) resetGauges() {
 	}
 }
 
-// kindChanged has the kind begun (again) by a worker.
+// kindChanged enqueues the kind to be begun (again).
 func (t *publisher) kindChanged(kind *Kind) { t.queue.Enqueue(item{kind: kind}) }
 
 // kindStopped ends the publishing of the kind until it is begun again.
@@ -121,7 +121,7 @@ func (t *publisher) kindStopped(kind *Kind) {
 	t.metrics.publishing.WithLabelValues(kind.Kind).Set(0)
 }
 
-// work settles what waits of an object, or without a name begins a kind.
+// work settles the first pending transition of an object, or without a name begins a kind.
 func (t *publisher) work(ctx context.Context, it item) error {
 	work := t.settle
 	if it.name == "" {
@@ -140,7 +140,7 @@ func (t *publisher) observed(result kube.Result, _ time.Duration) {
 	}
 }
 
-// follow takes posts of the POSTs that come in, from a while before this replica led.
+// follow takes the accepted POSTs, from two minutes before this term.
 func (t *publisher) follow(ctx context.Context) {
 	const before = 2 * time.Minute
 	from, pause := time.Now().Add(-before), minBusPause
@@ -164,8 +164,8 @@ func (t *publisher) follow(ctx context.Context) {
 	}
 }
 
-// take makes a post of a record that may cover a transition: POSTed, not doubted, about an object that the door knew by that UID and that
-// the cache does not know by another.
+// take makes a post of a record that may cover a transition. The record must be POSTed and not doubted, and the events endpoint must
+// have known its object by that UID. The cache must not know the object by another UID.
 func (t *publisher) take(r *event.Record) {
 	o := r.Event.InvolvedObject
 	kind := kindNamed(o.Kind)

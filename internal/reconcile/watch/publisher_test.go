@@ -40,8 +40,8 @@ func TestTheFirstStartOfAKindIsSilent(t *testing.T) {
 	})
 }
 
-// E6: nothing missed while down. Fails when Lead does not consider the objects that are there at its start, and, for the
-// second start, when the state is not recorded after the event.
+// E6: nothing missed while down. Fails when Lead does not consider the objects that exist at its start, and, for the second start, when
+// the state is not recorded after the event.
 func TestE6WhatChangedWhileDownIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -63,8 +63,8 @@ func TestE6WhatChangedWhileDownIsToldOnce(t *testing.T) {
 	})
 }
 
-// E6 over a crash between the event and its record. Fails when known never finds the last event, and, where another event came
-// after it, when the ID is not derived from what is recorded.
+// E6 over a crash between the event and its record. Fails when known never finds the last event, and, if another event was published
+// after it, when the ID is not derived from the record.
 func TestE6ACrashBeforeTheRecordDoesNotTellTwice(t *testing.T) {
 	for name, after := range map[string]func(*world){
 		"it is the object's last event": func(w *world) { clear(w.bus.ids) }, // and too old for the stream to know its ID
@@ -91,7 +91,7 @@ func TestE6ACrashBeforeTheRecordDoesNotTellTwice(t *testing.T) {
 	}
 }
 
-// Fails when the transition that a crash took from the queue is not looked up by the object's last event.
+// Fails when a transition that a crash removed from the queue is not compared with the object's last event.
 func TestAPostOfATransitionLostInACrashIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -130,8 +130,8 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 	})
 }
 
-// E6: a state that an object only passes through is no event. Fails when arrive keeps a state that the object has left, does not replace
-// one by a later one of its outcome, or has a state settle from when it was first seen in another form.
+// E6: a state that an object only passes through is no event. Fails when arrive keeps a state that the object has left, or when it does
+// not replace one by a later one of its outcome. Fails when a state's wait counts from an earlier form of it.
 func TestE6WhatAnObjectPassesThroughIsNotTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		states []kustomization
@@ -158,7 +158,7 @@ func TestE6WhatAnObjectPassesThroughIsNotTold(t *testing.T) {
 	}
 }
 
-// Fails when consider does not compare resource versions: after a list, informers repeat updates that came before it.
+// Fails when consider does not compare resource versions: after a list, informers repeat older updates.
 func TestAnOlderStateThatComesLateIsNoTransition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -175,7 +175,7 @@ func TestAnOlderStateThatComesLateIsNoTransition(t *testing.T) {
 	})
 }
 
-// Fails when a failed attempt drops the transition, or lets the next one of the object overtake it.
+// Fails when a failed attempt drops the transition, or lets the object's next one overtake it.
 func TestTransitionsOutlastTheBusInOrder(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.bus.setFail(true)
@@ -192,7 +192,7 @@ func TestTransitionsOutlastTheBusInOrder(t *testing.T) {
 	})
 }
 
-// Fails when more than one state of an object waits, and when the last does not survive.
+// Fails when more than one state of an object waits, and when the last is lost.
 func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.bus.setFail(true)
@@ -205,7 +205,7 @@ func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
 	})
 }
 
-// Fails when the key outlives the object, or when a record of another UID counts for the new one.
+// Fails when the key outlives the object, or when a record of another UID counts for the new object.
 func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -241,7 +241,7 @@ func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
 	})
 }
 
-// E6: fails when deletion keeps what waits, or the record of what was told.
+// E6: fails when deletion keeps the waiting transition, or the record of the last published state.
 func TestE6AStateThatEndsWithItsObjectBeforeItSettledIsNotTold(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.put(kustomization{failed: true})
@@ -334,7 +334,7 @@ func TestTenThousandObjectsCostNoGoroutinesAndNoWritesAtRest(t *testing.T) {
 	})
 }
 
-// Fails when a transition of the term before is told by a watcher that no longer leads.
+// Fails when a watcher that no longer leads publishes a transition of the earlier term.
 func TestLeadEndsWithItsContextAndMayBeCalledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -13,8 +13,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Select returns the names of the objects of a namespace that a target selects by their labels. Only the group of its API version
-// counts, and none means any. It reports false when the kind is not watched or its objects are not all known yet.
+// Select returns the names of the objects of a namespace that a target selects by their labels. Of its API version only the group
+// counts, and an empty version means any. It reports false when the kind is not watched or its objects are not all known yet.
 func (w *Watcher) Select(namespace string, target event.Target) (names []string, watched bool) {
 	in, ok := w.holding(namespace, target)
 	if !ok {
@@ -26,7 +26,7 @@ func (w *Watcher) Select(namespace string, target event.Target) (names []string,
 	return names, true
 }
 
-// Selects reports whether the object of that name is among those that Select returns.
+// Selects reports whether Select returns the object of that name.
 func (w *Watcher) Selects(namespace string, target event.Target, name string) (selected, watched bool) {
 	in, ok := w.holding(namespace, target)
 	if !ok {
@@ -36,8 +36,8 @@ func (w *Watcher) Selects(namespace string, target event.Target, name string) (s
 	return o != nil && selectorOf(target).Matches(labels.Set(o.Labels)), true
 }
 
-// Objects returns the objects that a target means, one by its name or all that it selects, ordered by name, each with what is
-// kept of its metadata in the form of its JSON. Both the maps and what they hold must not be changed.
+// Objects returns the objects that a target means: the object of its name, or all that it selects, ordered by name. Each has the kept
+// part of its metadata in the form of its JSON. The maps and their contents must not be changed.
 func (w *Watcher) Objects(namespace string, target event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
 	in, ok := w.holding(namespace, target)
 	if !ok {
@@ -73,7 +73,7 @@ func (w *Watcher) holding(namespace string, target event.Target) (*informer, boo
 func (in *informer) selected(namespace string, selector labels.Selector) []*object {
 	items, err := in.objects.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
-		return nil // there is such an index, see start
+		return nil // impossible: start adds the index
 	}
 	objects := make([]*object, 0, len(items))
 	for _, item := range items {
@@ -84,7 +84,7 @@ func (in *informer) selected(namespace string, selector labels.Selector) []*obje
 	return objects
 }
 
-// selectorOf is what the target demands of labels. A demand that is none that Kubernetes knows is met by no object.
+// selectorOf returns the target's label selector. An invalid one matches no object.
 func selectorOf(target event.Target) labels.Selector {
 	demands := &metav1.LabelSelector{MatchLabels: target.MatchLabels}
 	for _, r := range target.MatchExpressions {

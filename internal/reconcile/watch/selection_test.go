@@ -83,7 +83,7 @@ func TestSelectFindsByLabelsInOneNamespace(t *testing.T) {
 	})
 }
 
-// Fails when something of it is left out, or when what is absent is told as empty.
+// Fails when a part of the metadata is left out, or when an absent field appears as empty.
 func TestAnObjectIsReadAsItsJSONHasItsMetadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -134,7 +134,7 @@ func TestAnObjectIsReadAsItsJSONHasItsMetadata(t *testing.T) {
 	})
 }
 
-// Fails when the bound is left out, when it takes event annotations, or when it begins with the small ones.
+// Fails when the bound is missing, when it drops event annotations, or when it drops the small ones first.
 func TestTheAnnotationsOfAnObjectAreBounded(t *testing.T) {
 	all := map[string]string{
 		"small": "1", "half": strings.Repeat("x", maxAnnotations/2), "large": strings.Repeat("x", maxAnnotations-8),
@@ -149,7 +149,7 @@ func TestTheAnnotationsOfAnObjectAreBounded(t *testing.T) {
 	}
 }
 
-// What is kept for filters is not told: fails when newRecord takes all annotations.
+// Annotations that are kept for filters are not published: fails when newRecord takes all annotations.
 func TestOnlyEventAnnotationsAreTold(t *testing.T) {
 	annotations := map[string]string{"team": "blue", event.MetadataPrefix + "env": "prod"}
 	o := &object{kind: kindNamed("Kustomization"), ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: annotations}, revision: "r1"}

@@ -13,13 +13,13 @@ import (
 const (
 	// emitterTime is how long a controller tries to POST an event: at once and after 1, 3, 7 and 15 s, each time for up to 5 s.
 	emitterTime = 20 * time.Second
-	// postsSince is how long ago a kind's last POST may be for its controller to be taken for one that POSTs.
+	// postsSince is the greatest age of a kind's last POST at which its controller counts as POSTing.
 	postsSince = time.Hour
-	// maxOvertaken is how often a transition that is about to be published waits for what came in at the same moment.
+	// maxOvertaken bounds how often a transition waits for an event that was published at the same moment.
 	maxOvertaken = 3
 )
 
-// settle publishes the transition of an object that has waited longest, once its time has come.
+// settle publishes the first pending transition of an object, once it is due.
 func (t *publisher) settle(ctx context.Context, it item) error {
 	tr := t.head(it)
 	if tr == nil {
@@ -33,13 +33,13 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 		return nil
 	}
 	if !tr.decided && !tr.found && !t.isDue(it, tr) {
-		return nil // nothing is read for it before
+		return nil // nothing is read before
 	}
 	prior, revision, err := t.read(ctx, it)
 	if err != nil {
 		return err
 	}
-	if prior.state == tr.state { // an earlier attempt recorded it and did not learn so, or another leader did
+	if prior.state == tr.state { // an earlier attempt whose answer was lost recorded it, or another worker did
 		if t.claim(it, tr) {
 			t.settled(it, prior)
 		}
@@ -68,9 +68,8 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 	return nil
 }
 
-// decide settles how the transition is published, once and for all: another attempt to publish keeps to it. It reports false when it cannot
-// say yet and has seen to it that it is asked again, or when another state has taken the transition's place. It returns the object's
-// last event, nil for none.
+// decide determines how the transition is published; later attempts do not change it. It reports false when it cannot decide yet and
+// has enqueued another look, or when another state has replaced the transition. It returns the object's last event, nil for none.
 func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior lastPublished) (last *event.Record, decided bool, err error) {
 	if tr.decided && tr.result != resultPublished {
 		return nil, true, nil
@@ -98,7 +97,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	}
 	tr.result = resultPublished
 	if t.coveredBy(it, last, tr, prior) {
-		tr.result = resultPosted // the post of it is on its way here
+		tr.result = resultPosted // its post has not arrived yet
 	} else if wait := t.contradicted(last, tr); wait > 0 {
 		t.queue.EnqueueAfter(it, wait)
 		return nil, false, nil
@@ -117,8 +116,8 @@ func (t *publisher) coveredBy(it item, last *event.Record, tr *transition, prior
 	return s != nil && last.Accepted.After(s.left[tr.Outcome])
 }
 
-// isDue reports whether the time of the transition has come, and otherwise has it looked at again when it may have: at its time, or when
-// the object, which is at work, comes back to the state.
+// isDue reports whether the transition is due. Otherwise the object is looked at again: at the due time, or when the object, whose
+// reconciliation is under way, returns to the state.
 func (t *publisher) isDue(it item, tr *transition) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +129,7 @@ func (t *publisher) isDue(it item, tr *transition) bool {
 	return s != nil && s.terminal
 }
 
-// claim decides the transition unless another has taken its place.
+// claim marks the transition as decided unless another has replaced it.
 func (t *publisher) claim(it item, tr *transition) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,9 +141,9 @@ func (t *publisher) claim(it item, tr *transition) bool {
 	return true
 }
 
-// contradicted returns for how long the transition must wait because of a POST that came in after it and does not cover it: the object is
-// about to leave the state then, and what is published after a newer event of the object would be out of order (invariant E4). A POST proves
-// nothing (invariant E9), so the wait is bounded, and the transition is published when the object has stayed.
+// contradicted returns the pause that a later POST which does not cover the transition demands. The object is then about to leave the
+// state, and an event published after a newer one of the object would be out of order (invariant E4). A POST proves nothing (invariant
+// E9), so the wait is bounded, and the transition is published if the object stays in the state.
 func (t *publisher) contradicted(last *event.Record, tr *transition) time.Duration {
 	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted ||
 		last.Event.InvolvedObject.UID != tr.UID || !last.Accepted.After(tr.observed) {
@@ -157,15 +156,15 @@ func (t *publisher) contradicted(last *event.Record, tr *transition) time.Durati
 	return time.Until(until)
 }
 
-// publish puts the transition on the bus. If an event of the object came in since last, it is decided anew: it may be published by that already, or may
-// not be published after it.
+// publish publishes the transition. If an event of the object was published since last, the transition is decided anew: that event may
+// cover it, or may be about a later state. After maxOvertaken such events it is published anyway.
 func (t *publisher) publish(ctx context.Context, it item, tr *transition, r *event.Record, last *event.Record) (done bool, err error) {
 	after := uint64(0)
 	if last != nil {
 		after = last.Seq
 	}
 	if last != nil && last.ID == r.ID {
-		tr.published = true // by an attempt that did not learn so
+		tr.published = true // by an attempt whose answer was lost
 		return true, nil
 	}
 	if tr.overtaken < maxOvertaken {
@@ -185,7 +184,7 @@ func (t *publisher) publish(ctx context.Context, it item, tr *transition, r *eve
 	return true, nil
 }
 
-// unclaim undoes claim. If the object has gone on meanwhile, the transition is what it only passed through.
+// unclaim undoes claim. If another transition is pending by now, it drops this one: the object only passed through its state.
 func (t *publisher) unclaim(it item, tr *transition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -210,7 +209,7 @@ func (t *publisher) last(ctx context.Context, it item) (*event.Record, error) {
 	return r, nil
 }
 
-// known reports whether the object's last event on the bus published the state already: it was published but the crash came before
+// known reports whether the object's last event on the bus published the state already. Either it was published and the crash preceded
 // the record, or it was POSTed and the transition that it covered was lost while it waited.
 func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) bool {
 	switch {
@@ -218,9 +217,9 @@ func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) 
 		return false
 	case r.Source != event.SourceWatch && (!r.Known || r.Doubted): // proves nothing (E9)
 		return false
-	case r.Source != event.SourceWatch && r.Outcome == event.OutcomeFailed && !tr.object.says(r.Event.Message): // nor does that
+	case r.Source != event.SourceWatch && r.Outcome == event.OutcomeFailed && !tr.object.says(r.Event.Message): // the same is true of this one
 		return false
-	case prior.UID == tr.UID && r.Accepted.Before(prior.Observed): // about what came before
+	case prior.UID == tr.UID && r.Accepted.Before(prior.Observed): // it is about an earlier state
 		return false
 	}
 	if revision := r.Event.Revision(); revision != "" && tr.Revision != "" {
@@ -229,12 +228,12 @@ func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) 
 	return !r.Event.Timestamp.Before(tr.object.ready.since.Add(-t.opts.Settle))
 }
 
-// newRecord is the event of the transition into next from prior.
+// newRecord returns the event of the transition into next from prior.
 func newRecord(tr *transition, prior, next lastPublished) *event.Record {
 	o := tr.object
 	at := next.Since
 	if at.IsZero() || prior.UID == next.UID && !at.After(prior.Since) {
-		at = tr.observed // a new revision came without a transition of the condition
+		at = tr.observed // the revision changed without a transition of the condition
 	}
 	severity := event.SeverityInfo
 	if tr.Outcome == event.OutcomeFailed {
@@ -257,14 +256,14 @@ func newRecord(tr *transition, prior, next lastPublished) *event.Record {
 			Severity: severity, Timestamp: at.UTC().Truncate(time.Second), Message: o.ready.message, Reason: o.ready.reason,
 			Metadata: metadata, ReportingController: o.kind.Controller,
 		},
-		// It may have waited for the bus while its namespace was deleted and made again.
+		// The transition may have waited for the bus while its namespace was deleted and created again.
 		Source: event.SourceWatch, Outcome: tr.Outcome, Known: true, Labels: o.known().Labels, Accepted: tr.observed,
 	}
 	record.Event.TrimMetadata()
 	return record
 }
 
-// head is the transition of the object that has waited longest, nil if none waits.
+// head returns the object's first pending transition, nil if there is none.
 func (t *publisher) head(it item) *transition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -274,7 +273,7 @@ func (t *publisher) head(it item) *transition {
 	return nil
 }
 
-// settled takes the head away, which led to what is now lastPublished, and has the next one looked at.
+// settled removes the head, records now as last published, and enqueues the next transition.
 func (t *publisher) settled(it item, now lastPublished) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -290,7 +289,7 @@ func (t *publisher) settled(it item, now lastPublished) {
 	}
 }
 
-// read returns what is recorded of an object, zero if nothing is, with the revision of the record.
+// read returns the record of an object with its revision, zero if there is none.
 func (t *publisher) read(ctx context.Context, it item) (lastPublished, uint64, error) {
 	value, revision, found, err := t.opts.State.Get(ctx, it.String())
 	if err != nil {
@@ -302,7 +301,7 @@ func (t *publisher) read(ctx context.Context, it item) (lastPublished, uint64, e
 	return decodeLast(value), revision, nil
 }
 
-// decodeLast reads a record. One that cannot be read counts as nothing published: its object is published once more.
+// decodeLast reads a record. An unreadable one counts as nothing published: its object is published once more.
 func decodeLast(value []byte) lastPublished {
 	var x lastPublished
 	if err := json.Unmarshal(value, &x); err != nil {

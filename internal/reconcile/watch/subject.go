@@ -7,49 +7,50 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// subject is what the publisher knows of one object.
+// subject is the publisher's state of one object.
 type subject struct {
 	last lastPublished
-	// seen is the resource version last looked at. Informers repeat older ones after a list.
+	// seen is the last considered resource version. Informers repeat older ones after a list.
 	seen string
-	// terminal says that the object is in a terminal state now: the one that waits, or else the one published last.
+	// terminal reports that the object is now in a terminal state: the waiting one, or else the last published one.
 	terminal bool
-	// left is when the object last left a state of an outcome that was not published.
+	// left is when the object last left an unpublished state, by outcome.
 	left map[event.Outcome]time.Time
-	// pending are, in this order, a transition that is decided and not yet recorded, the end of the object, and one transition that
-	// waits. Each of them may be missing.
+	// pending are, in this order, a transition that is decided and not yet recorded, the end of the object, and one waiting transition.
+	// Each of them may be missing.
 	pending []*transition
 }
 
-// transition is a terminal state of an object that waits to be published, or with gone the end of the object. Its state, object and times are
-// never changed: another takes its place.
+// transition is a terminal state of an object that waits to be published, or with gone the end of the object. Its state, object and
+// times are immutable: a new transition replaces it.
 type transition struct {
 	state
 	object *object
-	// observed is when the state was first seen, came when the object last came to it, perhaps after it was at work again, and first when
-	// the first was seen that others of its outcome have replaced.
+	// observed is when the state was first seen. came is when the object last entered it, perhaps after another reconciliation. first is
+	// when the first of the states was seen that later ones of the same outcome have replaced.
 	observed, came, first time.Time
 	gone                  bool
-	// decided says that how the transition is published is settled. From then on nothing takes its place.
+	// decided reports that the way of publishing the transition is fixed. From then on nothing replaces it.
 	decided bool
-	// found says that the state was there when the leader or the kind started, so that it may have been published before.
+	// found reports that the state existed when the term or the kind began, so that it may have been published before.
 	found bool
 
-	// From here on the fields belong to the worker that settles the transition.
+	// The following fields belong to the worker that settles the transition.
 	result    string
 	published bool
-	// overtaken counts the events of the object that came in while this one was being published.
+	// overtaken counts the events of the object that were published while this one was being published.
 	overtaken int
 }
 
-// maxWait is how long a state may wait while its object goes on from revision to revision, or while POSTs about the object come in that do
-// not cover it.
+// maxWait bounds the wait of a state while its object moves from revision to revision, or while POSTs about the object that do not
+// cover it are accepted.
 const maxWait = time.Minute
 
-// wholeAfter is how long after the first of the two requests of a status the second has come for sure. It was 131 ms at most in recordings.
+// wholeAfter is how long after the first of the two requests of a status the second has certainly arrived. It took at most 131 ms in
+// recordings.
 const wholeAfter = time.Second
 
-// waiting is the transition that is not decided, nil for none.
+// waiting returns the undecided transition, nil for none.
 func (s *subject) waiting() *transition {
 	if n := len(s.pending); n > 0 && !s.pending[n-1].decided && !s.pending[n-1].gone {
 		return s.pending[n-1]
@@ -57,7 +58,7 @@ func (s *subject) waiting() *transition {
 	return nil
 }
 
-// decided is the state last published, or sure to be; zero if there is none.
+// decided returns the state last published, or certain to be; zero if there is none.
 func (s *subject) decided() state {
 	n := len(s.pending)
 	if s.waiting() != nil {
@@ -73,7 +74,7 @@ func (s *subject) decided() state {
 	}
 }
 
-// observe takes in an object as the informer saw it.
+// observe takes in an object from the informer.
 func (t *publisher) observe(in *informer, o *object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +83,7 @@ func (t *publisher) observe(in *informer, o *object) {
 	}
 }
 
-// consider has the object's state wait if it is terminal and unlike the last published one. The caller holds the lock.
+// consider queues the object's state if it is terminal and unlike the last published one. The caller holds the lock.
 func (t *publisher) consider(o *object, found bool) {
 	it := item{o.kind, o.Namespace, o.Name}
 	s := t.subjects[it]
@@ -104,7 +105,7 @@ func (t *publisher) consider(o *object, found bool) {
 		return
 	}
 	if len(s.pending) == 0 && s.last.state == st {
-		s.last.state = st // the same, in the strings of the object
+		s.last.state = st // the same state, but sharing the strings of the object
 		return
 	}
 	now := time.Now()
@@ -118,10 +119,10 @@ func (t *publisher) consider(o *object, found bool) {
 	t.arrive(it, s, tr)
 }
 
-// arrive takes in the terminal state that an object has come to. What it only passed through is not published (invariant E6): a state that
-// waits is dropped when the object has left it, for another outcome or back to the last published state, and replaced by a later one of the same
-// outcome. Controllers write a status in two requests, of which the first has the new outcome beside the old revision. The caller holds
-// the lock.
+// arrive takes in the terminal state that an object has reached. States that it only passes through are not published (invariant E6). A
+// waiting state is dropped when the object has left it, for another outcome or back to the last published state. A later state of the
+// same outcome replaces it: controllers write a status in two requests, and the first has the new outcome beside the old revision. The
+// caller holds the lock.
 func (t *publisher) arrive(it item, s *subject, tr *transition) {
 	tr.first = tr.observed
 	w := s.waiting()
@@ -132,7 +133,7 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 		}
 		return
 	case w == nil:
-	case w.UID == tr.UID && w.Outcome == tr.Outcome: // or the same in its newest words
+	case w.UID == tr.UID && w.Outcome == tr.Outcome: // including the same state with a newer message
 		tr.first = w.first
 		t.drop(s)
 	default:
@@ -141,7 +142,7 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 	t.push(it, s, tr)
 }
 
-// leave drops the transition that waits because its object has left the state. POSTs that covered it cover no later one.
+// leave drops the waiting transition because its object has left the state. POSTs that covered it cover no later one.
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
 	t.posts.forget(it, w.UID, w.Outcome)
@@ -158,7 +159,7 @@ func (t *publisher) drop(s *subject) {
 	t.metrics.waiting.Dec()
 }
 
-// push adds a transition to those that are pending. The caller holds the lock.
+// push adds a transition to the pending ones. The caller holds the lock.
 func (t *publisher) push(it item, s *subject, tr *transition) {
 	s.pending = append(s.pending, tr)
 	t.metrics.waiting.Inc()
@@ -169,7 +170,7 @@ func (t *publisher) push(it item, s *subject, tr *transition) {
 	t.queue.EnqueueAfter(it, time.Until(t.due(it, tr)))
 }
 
-// due is when the transition may be published: when a POST about it would have come. The caller holds the lock.
+// due returns the time when the transition may be published: a POST about it would have arrived by then. The caller holds the lock.
 func (t *publisher) due(it item, tr *transition) time.Time {
 	due := tr.observed.Add(t.opts.Settle)
 	if tr.Outcome == event.OutcomeSucceeded && it.kind.postsLast && t.posting(it.kind, tr.observed) {
@@ -184,14 +185,13 @@ func (t *publisher) due(it item, tr *transition) time.Time {
 	return due
 }
 
-// posting reports whether a POST about an object of the kind may have been on its way at a time: there were some not long ago, or this
-// term has just begun and knows of none. What controllers could not POST while nobody served they may still be trying to. The caller
-// holds the lock.
+// posting reports whether a POST about an object of the kind may have been under way at a time. This is so if there were some not long
+// before, or if this term had just begun and knew of none: controllers retry POSTs that no replica served. The caller holds the lock.
 func (t *publisher) posting(kind *Kind, at time.Time) bool {
 	return at.Sub(t.posted[kind]) < postsSince || at.Sub(t.began) < emitterTime
 }
 
-// forget takes in the deletion of an object. A state that waits to be published has been left.
+// forget takes in the deletion of an object. A waiting state counts as left.
 func (t *publisher) forget(in *informer, namespace, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,17 +20,17 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Events is what the watchers need of the bus's stream of events.
+// Events is the part of the bus's stream of events that the watchers need.
 type Events interface {
-	// PublishEvent puts the record on the bus and returns once it is kept; duplicate says that its ID was there already.
+	// PublishEvent publishes the record and returns once it is acknowledged. duplicate reports that the stream had its ID already.
 	PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error)
-	// PublishEventAfter is PublishEvent, but returns event.ErrOvertaken when an event of the object came in after the one at seq, zero for
-	// none.
+	// PublishEventAfter is PublishEvent, but returns event.ErrOvertaken when an event of the object was published after that at seq, zero
+	// for none.
 	PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error)
-	// FollowEvents hands over every record accepted since from; of its event the object, the revision, and of a failure how its message
-	// begins are enough. It returns when ctx ends or on an error.
+	// FollowEvents calls h with every record accepted since from. Of its event it needs only the object, the revision, and the beginning
+	// of a failure's message. It returns when ctx ends or on an error.
 	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error
-	// LastEvent returns the last record kept about an object.
+	// LastEvent returns the last stored record about an object.
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
 }
 
@@ -39,15 +39,15 @@ type State interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, found bool, err error)
 	// Put writes the value if the key still has the revision, zero meaning that it does not exist.
 	Put(ctx context.Context, key string, value []byte, revision uint64) error
-	// Delete removes the key; it is no error when there is none.
+	// Delete removes the key; a missing key is no error.
 	Delete(ctx context.Context, key string) error
-	// All hands over every key with its value and revision, until each returns false.
+	// All calls each with every key, its value and its revision, until each returns false.
 	All(ctx context.Context, each func(key string, value []byte, revision uint64) bool) error
 }
 
 // Options configure a Watcher.
 type Options struct {
-	// Metadata watches the definitions of the kinds, Objects their objects, and Catalogue says in which version. Its owner runs it.
+	// Metadata watches the definitions of the kinds, Objects their objects. Catalogue returns the served version; the caller runs it.
 	Metadata  metadata.Interface
 	Objects   Objects
 	Catalogue *kube.Catalogue
@@ -93,7 +93,7 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Watcher keeps the cache of Flux objects. Its methods may be called at any time from anywhere.
+// Watcher keeps the cache of Flux objects. Its methods may be called concurrently and at any time.
 type Watcher struct {
 	opts    Options
 	log     *slog.Logger
@@ -101,40 +101,40 @@ type Watcher struct {
 
 	crds       cache.SharedIndexInformer
 	crdsSynced cache.DoneChecker
-	// queue has the definitions of kinds looked at.
+	// queue examines the kinds whose definitions changed.
 	queue *kube.Controller[*Kind]
 
 	mu sync.RWMutex
-	// running has the informer of each kind that is served; examined the kinds of which that is known either way.
+	// running has the informer of each served kind. examined has the kinds that are known to be served or not.
 	running  map[*Kind]*informer
 	examined map[*Kind]bool
-	// patience is when kinds that cannot be read are no longer waited for; zero before Run.
+	// patience is the time after which unreadable kinds are no longer Pending; zero before Run.
 	patience time.Time
 
-	// started is when kinds began to be examined, and looked has those that were, if in vain. They are the queue's one worker's.
+	// started is when the examination of kinds began. looked has the kinds with a first attempt. Only the queue's one worker uses them.
 	started time.Time
 	looked  map[*Kind]bool
 
-	// begun closes when the objects may be read, filled when all are, by fill.
+	// begun closes when the objects may be read; fill closes filled when all objects are read.
 	begun, filled chan struct{}
 	fill          func()
 
 	leading atomic.Pointer[publisher]
 }
 
-// The pauses between looks at a definition that the server does not serve (yet), or cannot say.
+// The pauses between looks at a definition that the server does not serve (yet), or cannot report.
 const (
 	minDiscoveryPause = 250 * time.Millisecond
 	maxDiscoveryPause = 30 * time.Second
-	// discoveryLag is after how long a changed definition is looked at once more: the server's discovery follows the definition
-	// with a delay, and nothing tells when it has.
+	// discoveryLag is the pause before a changed definition is examined once more: the server's discovery follows the definition with a
+	// delay, and nothing reports when it has.
 	discoveryLag = 5 * time.Second
 )
 
 const (
 	// maxBegin is how long reading the objects waits for more urgent requests of a start.
 	maxBegin = 30 * time.Second
-	// maxAwaited is how long after the start a kind may be Pending. It is longer than emitters try again.
+	// maxAwaited is how long after the start a kind may be Pending. It is longer than the period in which controllers retry POSTs.
 	maxAwaited = time.Minute
 )
 
@@ -165,7 +165,7 @@ func New(opts Options) (*Watcher, error) {
 	}
 	registration, err := w.crds.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			if !initial { // Run looks at all kinds once the first list is there
+			if !initial { // Run examines all kinds after the first list
 				w.definitionChanged(obj)
 			}
 		},
@@ -179,7 +179,7 @@ func New(opts Options) (*Watcher, error) {
 	return w, nil
 }
 
-// trimDefinition keeps of a definition that it exists and which one it is.
+// trimDefinition keeps only the identity of a definition.
 func trimDefinition(in any) (any, error) {
 	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -189,8 +189,8 @@ func trimDefinition(in any) (any, error) {
 	return in, nil
 }
 
-// Run keeps the cache until ctx ends, and joins all it started. It is called once. The objects are read when begin closes, or maxBegin
-// after the start: a start has more urgent things to ask the API server for.
+// Run keeps the cache until ctx ends, and joins all goroutines that it started. It is called once. The objects are read when begin
+// closes, or maxBegin after the start: a start has more urgent requests for the API server.
 func (w *Watcher) Run(ctx context.Context, begin <-chan struct{}) error {
 	var wg sync.WaitGroup
 	defer w.stopAll() // last, when nothing can start another informer
@@ -207,11 +207,11 @@ func (w *Watcher) Run(ctx context.Context, begin <-chan struct{}) error {
 	for _, kind := range kinds {
 		w.queue.Enqueue(kind)
 	}
-	_ = w.queue.Run(ctx) // it waits for no cache, so that it ends with ctx alone
+	_ = w.queue.Run(ctx) // it waits for no cache and ends with ctx alone
 	return nil
 }
 
-// definitionChanged looks at the kind that a definition is about, now and once more when discovery must have followed.
+// definitionChanged enqueues the definition's kind, now and once more when discovery must have followed.
 func (w *Watcher) definitionChanged(obj any) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
@@ -225,8 +225,8 @@ func (w *Watcher) definitionChanged(obj any) {
 	}
 }
 
-// examine brings the kind's informer in line with the cluster: none where the kind is not defined or not served, else one on
-// the version that is served of the definition that stands.
+// examine brings the kind's informer in line with the cluster: none if the kind is not defined or not served, else one on the served
+// version of the present definition.
 func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 	obj, defined, err := w.crds.GetStore().GetByKey(kind.crd())
 	if err != nil {
@@ -247,7 +247,7 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 	if !served {
 		w.stop(kind)
 		w.markExamined(kind)
-		return kube.ErrNotYet // discovery may lag behind the definition, so ask again
+		return kube.ErrNotYet // discovery may lag behind the definition
 	}
 	if in := w.informerOf(kind); in == nil || in.resource != resource || in.definition != definition.UID {
 		w.stop(kind)
@@ -259,8 +259,8 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 	return nil
 }
 
-// since is how old the catalogue's answer about a kind may be: as old as the start for the first look, which all kinds have together, and
-// not older than the present one for any other.
+// since returns the earliest time of a usable answer of the catalogue about a kind. For the first look it is the start, so that all
+// kinds share one answer; for any later look it is now.
 func (w *Watcher) since(kind *Kind) time.Time {
 	if w.looked[kind] {
 		return time.Now()
@@ -276,9 +276,8 @@ func (w *Watcher) markExamined(kind *Kind) {
 	w.markRead()
 }
 
-// Pending reports whether the objects of a kind are still being read for the first time, so that nothing can be said of them yet. The
-// caller asks again later. A kind that cannot be read is pending for a minute after the start and no longer; a kind that is not watched
-// never is.
+// Pending reports whether the objects of a kind are still being read for the first time, so that nothing is known of them yet. The
+// caller asks again later. An unreadable kind is pending for at most a minute after the start; an unwatched kind is never pending.
 func (w *Watcher) Pending(kind string) bool {
 	if w.HasSynced() {
 		return false
@@ -295,13 +294,13 @@ func (w *Watcher) Pending(kind string) bool {
 	return !w.read(k)
 }
 
-// read reports whether the cache holds all objects of a kind, or none because the cluster does not serve it. The caller holds the lock.
+// read reports whether the cache has all objects of a kind, or none because the cluster does not serve it. The caller holds the lock.
 func (w *Watcher) read(kind *Kind) bool {
 	in := w.running[kind]
 	return w.examined[kind] && (in == nil || in.hasSynced())
 }
 
-// markRead closes filled when the cache holds all objects of all kinds that the cluster serves.
+// markRead closes filled when the cache has all objects of all kinds that the cluster serves.
 func (w *Watcher) markRead() {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -313,8 +312,8 @@ func (w *Watcher) markRead() {
 	w.fill()
 }
 
-// Filled closes when the cache holds all objects of all kinds that the cluster serves. A kind that is installed, or cannot be listed,
-// later does not undo it.
+// Filled closes when the cache has all objects of all kinds that the cluster serves. It stays closed when a later kind is installed or
+// cannot be listed.
 func (w *Watcher) Filled() <-chan struct{} { return w.filled }
 
 // HasSynced reports whether Filled is closed.

@@ -81,7 +81,7 @@ func TestAnInformerFollowsTheServedVersionAndTheDefinition(t *testing.T) {
 	})
 }
 
-// Fails when a definition is looked at just when it changes: discovery follows it later, and may tell of the old version then.
+// Fails when a definition is examined only at its change: discovery follows later, and may still return the old version then.
 func TestDiscoveryMayTellOfTheOldVersionAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -98,7 +98,7 @@ func TestDiscoveryMayTellOfTheOldVersionAtFirst(t *testing.T) {
 	})
 }
 
-// Fails when begin keeps what is recorded of a kind that is no longer defined.
+// Fails when begin keeps the records of a kind that is no longer defined.
 func TestRecordsOfAKindThatWentWhileDownAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -206,8 +206,8 @@ func TestDefinitionsAreTrimmed(t *testing.T) {
 	}
 }
 
-// Fails when the objects are read before what a start does first, when a kind is said to be known before it is read, and when one that
-// cannot be read is waited for for ever.
+// Fails when the objects are read before a start's first requests, when a kind counts as known before it is read, and when an
+// unreadable kind is waited for without a bound.
 func TestAKindIsPendingUntilItIsReadOrAMinuteLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// words keeps one copy of what many objects have in common: versions, reasons, the labels that one Kustomization gives all it applies.
-// Decoding makes a copy for each object, which is most of what the cache of a large cluster would hold. It is bounded, since tenants
-// choose these: when it is full it begins anew.
+// words keeps one copy of values that many objects share: versions, reasons, the labels that one Kustomization gives all its objects.
+// Decoding makes a copy for each object, which would be most of the cache of a large cluster. It is bounded, since tenants choose the
+// values: when it is full it is cleared.
 type words struct {
 	mu     sync.Mutex
 	texts  map[string]string
 	labels map[string]map[string]string
 }
 
-// The bounds on what words keeps.
+// The bounds on the contents of words.
 const (
 	maxWords      = 8192
 	maxWordLength = 256
@@ -26,7 +26,7 @@ func newWords() *words {
 	return &words{texts: map[string]string{}, labels: map[string]map[string]string{}}
 }
 
-// one returns s, or an equal string that is there already.
+// one returns s, or an equal string that is already kept.
 func (w *words) one(s string) string {
 	if s == "" || len(s) > maxWordLength {
 		return s
@@ -43,7 +43,7 @@ func (w *words) one(s string) string {
 	return s
 }
 
-// set returns a map equal to m, one that is there already if it can. It must not be changed.
+// set returns a map equal to m, a kept one if possible. It must not be changed.
 func (w *words) set(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (w *words) set(m map[string]string) map[string]string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		b.WriteString(key)
-		b.WriteByte(0) // in no label or annotation key; a value that has one makes another text of the same length at most
+		b.WriteByte(0) // no label or annotation key has a zero byte; a value with one makes another text of the same length at most
 		b.WriteString(m[key])
 		b.WriteByte(0)
 	}

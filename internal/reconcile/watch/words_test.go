@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// Fails when objects that have much in common keep a copy of it each, when two that differ share, or when what tenants choose grows
-// the table without bound.
+// Fails when objects with equal values keep a copy each, when two that differ share, or when tenants' values let the table grow without
+// bound.
 func TestWhatObjectsHaveInCommonIsKeptOnce(t *testing.T) {
 	w := newWords()
 	a, b := w.one(strings.Clone("main@sha1:1")), w.one(strings.Clone("main@sha1:1"))

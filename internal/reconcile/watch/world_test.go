@@ -27,7 +27,7 @@ var (
 	crdResource    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// world is a cluster, a bus and any number of watchers, one after the other, in the bubble of one test.
+// world is a cluster, a bus and a sequence of watchers, in the bubble of one test.
 type world struct {
 	t         *testing.T
 	dynamic   *dynamicfake.FakeDynamicClient
@@ -93,7 +93,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// watcher returns a watcher that does not run, over a catalogue that does.
+// watcher returns a watcher that does not run, over a running catalogue.
 func (w *world) watcher() *Watcher {
 	w.t.Helper()
 	catalogue := kube.NewCatalogue(w.discovery)
@@ -135,7 +135,7 @@ func (w *world) replica(lead bool) (watcher *Watcher, stop func()) {
 	return watcher, func() { cancel(); wg.Wait() }
 }
 
-// silent runs a leader over the first state of the cluster, so that all kinds in it speak from then on.
+// silent runs a leader over the first state of the cluster, so that transitions of all its kinds are published from then on.
 func (w *world) silent() (stop func()) {
 	w.t.Helper()
 	_, stop = w.replica(true)
@@ -146,7 +146,7 @@ func (w *world) silent() (stop func()) {
 	return stop
 }
 
-// led plays a test in which a leader has recorded the first state of the Kustomization "app", which is Ready at revision r1.
+// led runs a test in which a leader has recorded the first state of the Kustomization "app", which is Ready at revision r1.
 func led(t *testing.T, play func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,9 +158,9 @@ func led(t *testing.T, play func(t *testing.T, w *world)) {
 	})
 }
 
-// pass lets time go by and everything that it brings happen.
+// pass advances the bubble's clock by d and waits until all goroutines are idle.
 func pass(d time.Duration) {
-	<-time.After(d) // in the bubble of the test: no time passes outside
+	<-time.After(d) // in the bubble of the test: no real time passes
 	synctest.Wait()
 }
 
@@ -241,7 +241,7 @@ func (w *world) remove(name string) {
 	synctest.Wait()
 }
 
-// postRecord is an accepted POST about the object "app" as its controller sends it.
+// postRecord returns the record of an accepted POST about the object "app", in the form that its controller sends.
 func postRecord(outcome event.Outcome, uid, revision string) *event.Record {
 	severity := event.SeverityInfo
 	if outcome == event.OutcomeFailed {
@@ -259,7 +259,7 @@ func postRecord(outcome event.Outcome, uid, revision string) *event.Record {
 	}
 }
 
-// accept is a POST that the door let in.
+// accept publishes a POST as the events endpoint does.
 func (w *world) accept(r *event.Record) {
 	w.t.Helper()
 	_, err := w.bus.PublishEvent(context.Background(), r)
@@ -267,7 +267,7 @@ func (w *world) accept(r *event.Record) {
 	synctest.Wait()
 }
 
-// begun says that the objects may be read at once.
+// begun is closed: the objects may be read at once.
 var begun = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)

@@ -19,16 +19,17 @@ const (
 	maxMessage = 8000    // characters of an annotation
 	maxValue   = 1000    // characters of a label's name or value
 	maxReply   = 1 << 20 // bytes of the answer to a look-up
-	// maxAuthored is how many labels of the Alert's author tell objects of one name apart.
+	// maxAuthored is the number of labels of the Alert's author that distinguish objects of one name.
 	maxAuthored = 32
-	// fires is how long an alert fires when nothing more is heard of its object.
+	// fires is the time for which an alert fires without another event of its object.
 	fires = 24 * time.Hour
 )
 
-// summaryKey is the metadata that becomes an annotation instead of a label.
+// summaryKey is the metadata key that becomes an annotation instead of a label.
 const summaryKey = "summary"
 
-// providerKey is the annotation with the UID of the Provider that fired an alert. Objects of two clusters may have all labels in common.
+// providerKey is the annotation with the UID of the Provider that fired an alert. Objects of two clusters may have all labels in
+// common.
 const providerKey = "flux_provider"
 
 // Sender sends to one Alertmanager.
@@ -38,10 +39,10 @@ type Sender struct {
 	recoveries provider.Recoveries
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	if cfg.Username != "" && cfg.Password != "" {
-		cfg.Token = "" // the pair wins
+		cfg.Token = "" // username and password take precedence
 	}
 	login, err := cfg.Login()
 	if err != nil {
@@ -54,10 +55,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, provider: cfg.UID}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
-// alert is one of API version 2, as it is posted and as it is returned.
+// alert is an alert of API version 2, as it is posted and returned.
 type alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -65,7 +66,7 @@ type alert struct {
 	EndsAt      *time.Time        `json:"endsAt,omitempty"`
 }
 
-// Send fires the alert of a failure, or ends those of an object that recovered.
+// Send fires the alert of a failure, or ends the alerts of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
@@ -81,7 +82,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 			if err := s.post(ctx, h, []alert{fired}); err != nil {
 				return err
 			}
-			_ = s.end(ctx, h, n, fired.Labels) // the failure was delivered; the recovery ends what is left
+			_ = s.end(ctx, h, n, fired.Labels) // the failure was delivered; the recovery ends the rest
 			return nil
 		case provider.Recovered(n):
 			return s.end(ctx, h, n, nil)
@@ -91,7 +92,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-// end ends the alerts of the object that fire, but one with the labels except, and those that another Provider fired.
+// end ends the firing alerts of the object. It leaves out the one with the labels except, and those that another Provider fired.
 func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notification, except map[string]string) error {
 	identity := identityOf(n)
 	u := s.client.URL()
@@ -117,7 +118,7 @@ func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notificatio
 	}
 	for i, a := range ended {
 		at := n.Event.Timestamp
-		if a.StartsAt != nil && at.Before(*a.StartsAt) { // such an end is refused
+		if a.StartsAt != nil && at.Before(*a.StartsAt) { // Alertmanager refuses an end before the start
 			at = *a.StartsAt
 		}
 		ended[i] = alert{Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: &at}
@@ -134,7 +135,7 @@ func (s *Sender) post(ctx context.Context, h *http.Client, alerts []alert) error
 	return err
 }
 
-// firing is the alert of a failure.
+// firing returns the alert of a failure.
 func firing(n provider.Notification) alert {
 	e := n.Event
 	a := alert{Labels: map[string]string{}, Annotations: map[string]string{}}
@@ -166,7 +167,7 @@ func firing(n provider.Notification) alert {
 // fixed are the names of labels that no metadata replaces.
 var fixed = []string{"alertname", "kind", "name", "namespace", "reason", "reportingcontroller", "severity"}
 
-// identityOf returns the labels that all alerts of the object have in common, an empty value for one that they lack.
+// identityOf returns the labels that all alerts of the object have in common. A label that they lack has an empty value.
 func identityOf(n provider.Notification) map[string]string {
 	e := n.Event
 	identity := map[string]string{
@@ -184,7 +185,7 @@ func identityOf(n provider.Notification) map[string]string {
 	return identity
 }
 
-// labelName makes a key of metadata the name of a label.
+// labelName returns a key of metadata as the name of a label.
 func labelName(key string) string {
 	name := strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
@@ -198,7 +199,7 @@ func labelName(key string) string {
 	return name
 }
 
-// title writes a reason as alert names have it: "HealthCheckFailed" as "Healthcheckfailed".
+// title returns a reason as alert names have it: "HealthCheckFailed" as "Healthcheckfailed".
 func title(reason string) string {
 	first, size := utf8.DecodeRuneInString(reason)
 	if size == 0 {
@@ -209,10 +210,10 @@ func title(reason string) string {
 
 var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// quote writes a matcher's value.
+// quote returns a matcher's value in quotes.
 func quote(value string) string { return `"` + quoter.Replace(value) + `"` }
 
-// matches reports whether labels have the wanted values; an empty one is that of a label that is absent.
+// matches reports whether labels have the wanted values. An empty value means that the label is absent.
 func matches(labels, wanted map[string]string) bool {
 	for name, value := range wanted {
 		if labels[name] != value {

@@ -22,7 +22,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return s, nil
 }
 
-// config returns that of an Alertmanager at address, with a token.
+// config returns the Config for an Alertmanager at address, with a token.
 func config(address string) provider.Config {
 	return provider.Config{Type: "alertmanager", Address: address + "/api/v2/alerts", Token: "t", Network: providertest.Loopback()}
 }
@@ -61,14 +61,14 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "alertmanager", newSender(t, config(sink.URL)), sink)
 }
 
-// Fails when a recovery posts its own labels instead of those that fire, or a state of the process is needed.
+// Fails when a recovery posts its own labels instead of those of the firing alerts, or needs a state of the process.
 func TestARecoveryResolvesWhatTheFailureFired(t *testing.T) {
 	v := newVendor()
 	sink := providertest.NewSink(t, v.ServeHTTP)
 	providertest.Incidents(t, func() provider.Sender { return newSender(t, config(sink.URL)) }, v.events)
 }
 
-// failure is one of the kit's object at a revision.
+// failure returns a failure of the kit's object at a revision.
 func failure(t *testing.T, revision string) provider.Notification {
 	t.Helper()
 	n := providertest.Notifications(t)["error"]
@@ -76,7 +76,7 @@ func failure(t *testing.T, revision string) provider.Notification {
 	return n
 }
 
-// Fails when the alerts of earlier revisions pile up while an object keeps failing.
+// Fails when the alerts of earlier revisions accumulate while an object keeps failing.
 func TestAFailureOfANewRevisionEndsThatOfTheOld(t *testing.T) {
 	v, _, send := serve(t)
 	for _, revision := range []string{"1", "2", "3", "3"} {
@@ -87,7 +87,7 @@ func TestAFailureOfANewRevisionEndsThatOfTheOld(t *testing.T) {
 	}
 }
 
-// Fails when the look-up's answer is not compared with the object, or its matchers leave out what tells two clusters apart.
+// Fails when the look-up's answer is not compared with the object, or its matchers leave out a label that distinguishes two clusters.
 func TestOnlyAlertsOfTheObjectAreEnded(t *testing.T) {
 	for name, change := range map[string]func(*provider.Notification){
 		"another object":     func(n *provider.Notification) { n.Event.InvolvedObject.Name = `a"pps\` },
@@ -99,7 +99,7 @@ func TestOnlyAlertsOfTheObjectAreEnded(t *testing.T) {
 		for _, filters := range []bool{true, false} {
 			v := newVendor()
 			sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
-				if !filters { // as a proxy that drops the query
+				if !filters { // like a proxy that drops the query
 					r.URL.RawQuery = ""
 				}
 				v.ServeHTTP(w, r)
@@ -121,7 +121,7 @@ func TestOnlyAlertsOfTheObjectAreEnded(t *testing.T) {
 	}
 }
 
-// Fails when an object whose fields are hostile to matchers and labels is never found again.
+// Fails when an object whose fields have special characters of matchers and labels is never found again.
 func TestAnObjectWithOddNamesRecovers(t *testing.T) {
 	v, _, send := serve(t)
 	n := failure(t, "1")
@@ -147,7 +147,7 @@ func TestAnEndIsNeverBeforeItsStart(t *testing.T) {
 	}
 }
 
-// Fails when a failure that was delivered is a failed send because the look-up is refused, or a recovery is none.
+// Fails when a refused look-up fails the send of a delivered failure, or when it lets the send of a recovery succeed.
 func TestALookUpThatIsRefused(t *testing.T) {
 	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -186,7 +186,7 @@ func TestALoginWithAPasswordWinsOverTheToken(t *testing.T) {
 	}
 }
 
-// Fails when a label that decides what is looked up or routed can be set by metadata, or one is left that Alertmanager refuses.
+// Fails when metadata can set a label that decides the look-up or the routing, or when a label is left that Alertmanager refuses.
 func TestMetadataBecomesLabelsThatAreValid(t *testing.T) {
 	n := failure(t, "1")
 	n.Event.Metadata = map[string]string{
@@ -219,7 +219,7 @@ func TestFactsThatAreLeftOutAreNoLabel(t *testing.T) {
 	}
 }
 
-// Fails when the recovery of an object ends the alert of another cluster's object that has the same name.
+// Fails when the recovery of an object ends the alert of another cluster's object with the same name.
 func TestARecoveryEndsNoAlertOfAnotherCluster(t *testing.T) {
 	v, sink, _ := serve(t)
 	send := func(uid string, n provider.Notification) {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// vendor is Alertmanager's API of alerts, version 2, with its rules of what is valid, what is one alert and what fires.
+// vendor is Alertmanager's API of alerts, version 2. It applies Alertmanager's rules of validity, of identity and of firing.
 type vendor struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -24,7 +24,7 @@ type vendor struct {
 	header http.Header // of the last request
 }
 
-// newVendor returns an Alertmanager in the hour of the kit's events.
+// newVendor returns an Alertmanager whose clock is in the hour of the kit's events.
 func newVendor() *vendor {
 	return &vendor{now: time.Date(2026, 3, 4, 5, 30, 0, 0, time.UTC), alerts: map[string]alert{}}
 }
@@ -35,7 +35,7 @@ func (v *vendor) events() []string {
 	return slices.Clone(v.log)
 }
 
-// firing returns the revisions of the alerts that fire.
+// firing returns the revisions of the firing alerts.
 func (v *vendor) firing() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

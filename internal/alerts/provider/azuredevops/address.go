@@ -13,18 +13,18 @@ import (
 const (
 	service   = "https://dev.azure.com"
 	ownDomain = ".visualstudio.com" // where the organization is a part of the host's name
-	// collection is the default one of organizations and servers.
+	// collection is the default collection of organizations and servers.
 	collection = "DefaultCollection"
 )
 
-// sshHosts are those of the service, whose addresses have the form host:v3/organization/project/repository.
+// sshHosts are the service's hosts whose addresses have the form host:v3/organization/project/repository.
 var sshHosts = []string{"ssh.dev.azure.com", "vs-ssh.visualstudio.com"}
 
 // errAddress describes the form of an address.
 var errAddress = errors.New("address is no repository of Azure DevOps; " +
 	"it has the form dev.azure.com/organization/project/_git/repository, with https before it")
 
-// locate reads the repository of an address and leaves the address of its organization or collection in its place.
+// locate returns the repository of cfg.Address and replaces that address by the one of its organization or collection.
 func locate(cfg *provider.Config) (host, error) {
 	at, err := githost.ParseRepository(cfg.Address)
 	if err != nil {
@@ -42,7 +42,7 @@ func locate(cfg *provider.Config) (host, error) {
 		return host{}, errAddress
 	}
 	organization, repo := path[:mark], path[mark+1]
-	project, shortest := repo, 1 // a project's first repository has its name, and its address may go without the project
+	project, shortest := repo, 1 // a project's first repository has its name, and its address may omit the project
 	if strings.HasSuffix(at.Host, ownDomain) {
 		shortest = 0
 	}
@@ -59,7 +59,7 @@ func locate(cfg *provider.Config) (host, error) {
 	return host{project: project, repo: repo}, nil
 }
 
-// isService reports whether an address is that of Azure DevOps Services, to which the tokens of Entra ID may be sent.
+// isService reports whether an address is on Azure DevOps Services, to which the tokens of Entra ID may be sent.
 func isService(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Scheme == "https" && (u.Hostname() == "dev.azure.com" || strings.HasSuffix(u.Hostname(), ownDomain))

@@ -20,7 +20,7 @@ import (
 var Types = []string{"azuredevops"}
 
 const (
-	// apiVersion is that of Azure DevOps Server 2019, which later ones and the service have too.
+	// apiVersion is the version of Azure DevOps Server 2019, which later servers and the service have too.
 	apiVersion = "5.0"
 	scope      = "499b84ac-1321-427f-aa17-267ca6975798/.default" // Azure DevOps at Microsoft Entra ID
 	genre      = "fluxcd"
@@ -38,7 +38,7 @@ type Sender struct {
 type host struct {
 	client        *provider.Client
 	project, repo string
-	// login gives the access tokens of a workload identity, nil where a personal access token logs in.
+	// login returns the access tokens of a workload identity. It is nil if a personal access token logs in.
 	login *cloudauth.Source
 }
 
@@ -56,13 +56,13 @@ type statusContext struct {
 	Name  string `json:"name"`
 }
 
-// New builds a Sender. It needs a repository's address, and a token or a service account.
+// New returns a Sender. It needs a repository's address, and a token or a service account.
 func New(cfg provider.Config) (*Sender, error) {
 	h, addressErr := locate(&cfg)
 	cfg = cfg.WithSecretTLS()
 	header := http.Header{
 		"Accept": {"application/json"},
-		// Credentials that are not valid are answered 401 then, not with a page for browsers.
+		// Invalid credentials are then answered 401, not with a page for browsers.
 		"X-Tfs-Fedauthredirect": {"Suppress"},
 	}
 	login, authErr := authorize(cfg, header)
@@ -78,7 +78,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{githost.NewStatuses(cfg, client, h, limits, false), h}, nil
 }
 
-// authorize adds the credentials of a Config to a header, or returns where they are got for each request.
+// authorize adds the credentials of a Config to header, or returns the source of the credentials for each request.
 func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, error) {
 	switch {
 	case cfg.Token != "":
@@ -96,7 +96,7 @@ func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, erro
 	}
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (h host) Close() error {
 	if h.login != nil {
 		return errors.Join(h.client.Close(), h.login.Close())

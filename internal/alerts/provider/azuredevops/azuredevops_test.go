@@ -15,7 +15,7 @@ import (
 
 const (
 	commit = "4d5c2c3a9b7e4d5c2c3a9b7e4d5c2c3a9b7e4d5c"
-	basic  = "Basic OnBhdC1zM2NyZXQ=" // of nobody, and pat-s3cret
+	basic  = "Basic OnBhdC1zM2NyZXQ=" // of no user, and pat-s3cret
 	uid    = "0c9c2e41-8a43-4bd5-9d0c-6a2f6f1f5c11"
 )
 
@@ -62,7 +62,7 @@ func send(t *testing.T, s provider.Sender, n provider.Notification) {
 	}
 }
 
-// Fails when a status is posted although the last one of its context says the same, or is not when it says something else.
+// Fails when a status is posted although the last one of its context is the same, or is not posted although it differs.
 func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
 	v := &vendor{keep: true}
 	s, _ := newTo(t, v)
@@ -75,7 +75,7 @@ func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
 	}
 }
 
-// Fails when a replay does not look at when Azure DevOps took the last status, or a status of before the event counts as newer.
+// Fails when a replay ignores the time at which Azure DevOps took the last status, or an older status counts as newer than the event.
 func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 	for created, posts := range map[string]int{
 		"2026-03-04T05:06:06.9999999Z": 2, "2026-03-04T05:06:07.0000001Z": 1, "2027-01-01T00:00:00Z": 1, "nonsense": 2,
@@ -104,7 +104,7 @@ func TestAnAttemptWhoseAnswerWasLostPostsOnce(t *testing.T) {
 	}
 }
 
-// Fails when a form of address that Azure DevOps shows for cloning is not read as it is.
+// Fails when an address in a form that Azure DevOps shows for cloning is misread.
 func TestTheAddressIsThatForCloning(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://dev.azure.com/o/p/_git/r":                      "https://dev.azure.com/o p r",
@@ -136,7 +136,7 @@ func TestTheAddressIsThatForCloning(t *testing.T) {
 	}
 }
 
-// Fails when statuses of two summaries count as one, or the first of several that are listed counts as the last.
+// Fails when statuses of two summaries count as one, or when the first of several listed statuses counts as the last.
 func TestASummaryIsAGenreOfItsOwn(t *testing.T) {
 	v := &vendor{keep: true}
 	s, _ := newTo(t, v)
@@ -156,7 +156,7 @@ func TestASummaryIsAGenreOfItsOwn(t *testing.T) {
 	}
 }
 
-// Fails when the page to sign in counts as an answer: every status would be lost without a word.
+// Fails when the page to sign in counts as an answer: every status would be lost silently.
 func TestAPageToSignInIsARefusal(t *testing.T) {
 	v := &vendor{}
 	for _, refused := range []string{http.MethodGet, http.MethodPost} {
@@ -184,10 +184,10 @@ func TestAPageToSignInIsARefusal(t *testing.T) {
 	}
 }
 
-// systemCA is that of Azure DevOps.
+// systemCA is the authority of Azure DevOps.
 var systemCA = providertest.NewSystemCA()
 
-// Fails when the token that a service account gets is sent to a host that is not Microsoft's, or unencrypted.
+// Fails when a service account's token is sent to a host that is not Microsoft's, or unencrypted.
 func TestAnAccountsTokenIsForTheServiceAlone(t *testing.T) {
 	for address, want := range map[string]bool{
 		"https://dev.azure.com/o/p/_git/r": true, "https://o.visualstudio.com/p/_git/r": true, "git@ssh.dev.azure.com:v3/o/p/r": true,
@@ -207,8 +207,8 @@ func TestAnAccountsTokenIsForTheServiceAlone(t *testing.T) {
 	}
 }
 
-// Fails when the workload identity's token is sent as a personal access token, is asked of the account for another audience or scope, or is
-// asked anew for each request.
+// Fails when the workload identity's token is sent as a personal access token, is requested for another audience or scope, or is
+// requested anew for each request.
 func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
 	logins := 0
 	entra := func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +232,7 @@ func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
 	cfg := provider.Config{
 		Address: "https://dev.azure.com/o/p/_git/r", ServiceAccount: "flux", Network: providertest.Loopback(),
 		Proxy:    provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
-		TLS:      provider.TLS{CA: providertest.NewCA(t).PEM()}, // which does not speak for Azure DevOps
+		TLS:      provider.TLS{CA: providertest.NewCA(t).PEM()}, // which did not sign Azure DevOps' certificate
 		Identity: func(_ context.Context, audience string) (string, error) { return "of " + audience, nil },
 		Annotations: func(context.Context) (map[string]string, error) {
 			return map[string]string{"azure.workload.identity/client-id": "client", "azure.workload.identity/tenant-id": "tenant"}, nil
@@ -250,7 +250,7 @@ func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "workload identity") {
 		t.Errorf("without workload identity: %v", err)
 	}
-	cfg.Token, v.auth = "pat-s3cret", basic // the token goes before the account
+	cfg.Token, v.auth = "pat-s3cret", basic // the token takes precedence over the account
 	cfg.TLS = provider.TLS{}
 	if s, err = newForTest(cfg); err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
 	}
 }
 
-// Fails when a message that Azure DevOps is known to answer is lost, or when anything else of an answer is shown.
+// Fails when a known message of Azure DevOps is left out, or when any other part of an answer is shown.
 func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 	providertest.Refusals(t, map[string]string{
 		`{"message":"s3cret","typeKey":"GitCommitDoesNotExistException","errorCode":0}`: "HTTP 403: GitCommitDoesNotExistException",
@@ -276,7 +276,7 @@ func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 	})
 }
 
-// Fails when an answer that is not Azure DevOps' counts as one, or the TLS material of the Secret is not used.
+// Fails when an answer that is not Azure DevOps' counts as one, or the TLS material of the Secret goes unused.
 func TestWhatIsNotAzureDevOpsIsTold(t *testing.T) {
 	for _, faulty := range []string{http.MethodGet, http.MethodPost} {
 		sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
@@ -301,7 +301,7 @@ func TestWhatIsNotAzureDevOpsIsTold(t *testing.T) {
 	}
 }
 
-// Fails when a text is not cut to what Azure DevOps takes.
+// Fails when a text is longer than Azure DevOps takes.
 func TestTheLongestTextsAreTaken(t *testing.T) {
 	v := &vendor{}
 	s, _ := newTo(t, v)

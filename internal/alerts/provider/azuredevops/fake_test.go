@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// vendor answers as Azure DevOps documents its Git statuses, and refuses what it does not take.
+// vendor answers as Azure DevOps documents its Git statuses, and refuses every other request.
 type vendor struct {
-	auth string // the Authorization that it lets in
-	keep bool   // whether it remembers statuses between requests
+	auth string // the Authorization that it accepts
+	keep bool   // whether it keeps statuses between requests
 
 	mu        sync.Mutex
-	unordered []status // what is listed instead, in an order of the server's
+	unordered []status // is listed instead, in an order of the server's
 	statuses  []status // oldest first
 	posts     int
 }
@@ -64,7 +64,7 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// latest returns the last status of each context, in the order of their first.
+// latest returns the last status of each context, in the order of the contexts' first statuses.
 func (v *vendor) latest() []status {
 	list := []status{}
 	for _, s := range v.statuses {
@@ -77,7 +77,7 @@ func (v *vendor) latest() []status {
 	return list
 }
 
-// signIn answers credentials that are not valid: browsers get the page to sign in, with a status of success.
+// signIn answers invalid credentials: browsers get the page to sign in, with a status of success.
 func signIn(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-Tfs-Fedauthredirect") == "Suppress" {
 		w.WriteHeader(http.StatusUnauthorized)

@@ -21,9 +21,9 @@ import (
 var Types = []string{"azureeventhub"}
 
 const (
-	// scope is the same in every cloud; so Azure's own library has it.
+	// scope is the same in every cloud, as in Azure's own library.
 	scope = "https://eventhubs.azure.net//.default"
-	// maxEvent is the longest event in bytes: the Basic tier takes 256 KB with the properties.
+	// maxEvent is the length of the longest event in bytes: the Basic tier takes 256 KB with the properties.
 	maxEvent    = 250_000
 	apiVersion  = "2014-01"
 	contentType = "application/atom+xml;type=entry;charset=utf-8"
@@ -34,7 +34,7 @@ var (
 	namespaceForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$`)
 )
 
-// login gives the value of the header Authorization.
+// login returns the value of the Authorization header.
 type login interface {
 	authorization(ctx context.Context) (string, error)
 	Close() error
@@ -48,7 +48,7 @@ type Sender struct {
 	timeout time.Duration
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	address := strings.TrimSpace(cfg.Address)
 	if address == "" {
@@ -83,7 +83,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return build(cfg, "https://"+namespace, address, l)
 }
 
-// newShared builds a Sender of a connection string.
+// newShared returns a Sender for a connection string.
 func newShared(cfg provider.Config, address string) (*Sender, error) {
 	switch {
 	case cfg.Token != "":
@@ -111,7 +111,7 @@ func newShared(cfg provider.Config, address string) (*Sender, error) {
 	return s, nil
 }
 
-// suffix returns the domain of the namespaces in the cloud of an Entra ID.
+// suffix returns the domain of the namespaces in the cloud of an Entra ID authority.
 func suffix(authority string) string {
 	switch {
 	case strings.Contains(authority, "chinacloudapi.cn"):
@@ -123,7 +123,7 @@ func suffix(authority string) string {
 	}
 }
 
-// build builds a Sender of a hub at an endpoint.
+// build returns a Sender for a hub at an endpoint.
 func build(cfg provider.Config, endpoint, hub string, l login) (*Sender, error) {
 	cfg.Address = endpoint
 	client, err := provider.NewClient(cfg, provider.ClientOptions{})
@@ -138,10 +138,10 @@ func build(cfg provider.Config, endpoint, hub string, l login) (*Sender, error) 
 	return s, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return errors.Join(s.client.Close(), s.login.Close()) }
 
-// brokerProperties is the header of that name.
+// brokerProperties is the value of the BrokerProperties header.
 type brokerProperties struct {
 	MessageID    string `json:"MessageId"`
 	PartitionKey string `json:"PartitionKey"`

@@ -26,7 +26,7 @@ const (
 	connString   = "Endpoint=sb://team.servicebus.windows.net/;SharedAccessKeyName=send;SharedAccessKey=" + sharedAccess
 )
 
-// hub answers like Event Hubs, and refuses what that would. Besides signatures it takes the token "cloud".
+// hub answers like Event Hubs and refuses the same requests. Besides signatures it accepts the token "cloud".
 func hub(w http.ResponseWriter, r *http.Request) {
 	switch body, _ := io.ReadAll(r.Body); {
 	case r.Header.Get("Authorization") != "Bearer cloud" && !signed(r):
@@ -62,7 +62,7 @@ func signed(r *http.Request) bool {
 		strings.EqualFold(u.Host, r.Host) && strings.HasPrefix(r.URL.Path, u.Path) && u.RawQuery == ""
 }
 
-// valid reports whether the properties are known ones within their limits, and the body an event.
+// valid reports whether the properties are known and within their limits, and the body is an event.
 func valid(properties string, body []byte) bool {
 	d := json.NewDecoder(bytes.NewReader([]byte(properties)))
 	d.DisallowUnknownFields()
@@ -71,7 +71,7 @@ func valid(properties string, body []byte) bool {
 	return d.Decode(&p) == nil && p.MessageId != "" && len(p.MessageId) <= 128 && p.PartitionKey != "" && len(p.PartitionKey) <= 128 && err == nil
 }
 
-// at builds a Sender whose endpoint is the address of the Config, as the kit has it.
+// at returns a Sender whose endpoint is the address of the Config, for the kit.
 func at(cfg provider.Config) (provider.Sender, error) {
 	s, err := build(cfg, cfg.Address, "hub", nil)
 	if err != nil {
@@ -97,10 +97,10 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "azureeventhub", s, sink)
 }
 
-// systemCA is that of Azure.
+// systemCA is the authority of Azure.
 var systemCA = providertest.NewSystemCA()
 
-// cloud leads every host of Azure to h.
+// cloud returns cfg with a proxy that connects every host of Azure to h.
 func cloud(t *testing.T, cfg provider.Config, h http.HandlerFunc, hosts ...string) (provider.Config, *providertest.Sink) {
 	t.Helper()
 	sink := systemCA.NewTLSSink(t, h, false, hosts...)
@@ -109,7 +109,7 @@ func cloud(t *testing.T, cfg provider.Config, h http.HandlerFunc, hosts ...strin
 	return cfg, sink
 }
 
-// Fails when a login or an address that Flux takes is not taken, or leads elsewhere.
+// Fails when a login or an address that Flux accepts is refused, or leads elsewhere.
 func TestEachLoginReachesItsHub(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg             provider.Config
@@ -142,7 +142,7 @@ func TestEachLoginReachesItsHub(t *testing.T) {
 	}
 }
 
-// Fails when the workload identity's token is not the one that is sent.
+// Fails when another token than the workload identity's is sent.
 func TestAWorkloadIdentityLogsIn(t *testing.T) {
 	t.Setenv("AZURE_AUTHORITY_HOST", "")
 	cfg := provider.Config{
@@ -159,7 +159,7 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 			_, _ = fmt.Fprint(w, `{"access_token":"cloud","expires_in":3600}`)
 		}
 	}, "login.microsoftonline.com", "team.servicebus.windows.net")
-	cfg.TLS.CA = providertest.NewCA(t).PEM() // which does not speak for Azure
+	cfg.TLS.CA = providertest.NewCA(t).PEM() // which did not sign Azure's certificate
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,8 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 	}
 }
 
-// Fails when a text that Event Hubs does not take fails the send, or events of two objects have one partition key, or two sends two.
+// Fails when a text beyond the limits of Event Hubs fails the send, when events of two objects have one partition key, or when two
+// events of one object have two.
 func TestLargeEventsAreCutAndObjectsKeepTheirPartition(t *testing.T) {
 	sink := providertest.NewSink(t, hub)
 	s, err := build(provider.Config{Network: providertest.Loopback()}, sink.URL, "hub", bearer("Bearer cloud"))
@@ -197,7 +198,7 @@ func TestLargeEventsAreCutAndObjectsKeepTheirPartition(t *testing.T) {
 	}
 }
 
-// Fails when two logins are taken, one of which would be used without a word, or an error quotes what is secret.
+// Fails when two logins are accepted, one of which would be used silently, or when an error quotes a secret.
 func TestABadConfigIsRefusedWithItsField(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg  provider.Config
@@ -227,7 +228,7 @@ func TestABadConfigIsRefusedWithItsField(t *testing.T) {
 	}
 }
 
-// Fails when the token that a service account gets is sent to a host that is none of its cloud.
+// Fails when a service account's token is sent to a host outside its cloud.
 func TestAnAccountsTokenIsForItsCloudAlone(t *testing.T) {
 	cfg := provider.Config{
 		Address: "hub", ServiceAccount: "events", Identity: func(context.Context, string) (string, error) { return "k8s", nil },

@@ -15,16 +15,16 @@ import (
 	"notifier/internal/alerts/provider/cloudauth"
 )
 
-// signatureLife is how long a shared access signature is good; it is made for one send.
+// signatureLife is the time for which a shared access signature is valid. A signature is made for one send.
 const signatureLife = 10 * time.Minute
 
-// connection is what a connection string says.
+// connection has the fields of a connection string.
 type connection struct{ endpoint, keyName, key, hub string }
 
 var errConnection = errors.New("address is not a connection string of the form Endpoint=sb://…/;" +
 	"SharedAccessKeyName=…;SharedAccessKey=…;EntityPath=…")
 
-// parseConnection reads a connection string. Its errors quote nothing of it.
+// parseConnection parses a connection string. Its errors quote nothing of it.
 func parseConnection(text string) (connection, error) {
 	var c connection
 	for part := range strings.SplitSeq(text, ";") {
@@ -61,7 +61,7 @@ type sharedKey struct {
 	now      func() time.Time
 }
 
-// authorization returns a signature over the resource and its own end ("Generate a Shared Access Signature token").
+// authorization returns a signature over the resource and the signature's end ("Generate a Shared Access Signature token").
 func (k *sharedKey) authorization(context.Context) (string, error) {
 	resource, end := url.QueryEscape(k.resource), strconv.FormatInt(k.now().Add(signatureLife).Unix(), 10)
 	mac := hmac.New(sha256.New, k.key)
@@ -72,13 +72,13 @@ func (k *sharedKey) authorization(context.Context) (string, error) {
 
 func (k *sharedKey) Close() error { return nil }
 
-// bearer is a token that the Secret has.
+// bearer is a token from the Secret.
 type bearer string
 
 func (b bearer) authorization(context.Context) (string, error) { return string(b), nil }
 func (b bearer) Close() error                                  { return nil }
 
-// identity is the workload identity.
+// identity is the login by workload identity.
 type identity struct{ *cloudauth.Source }
 
 func (i identity) authorization(ctx context.Context) (string, error) {
@@ -86,7 +86,7 @@ func (i identity) authorization(ctx context.Context) (string, error) {
 	return "Bearer " + token, err
 }
 
-// newBearer returns the login by the token, else by the workload identity.
+// newBearer returns the login by the token or, without one, by the workload identity.
 func newBearer(cfg provider.Config) (login, error) {
 	if cfg.Token != "" {
 		header, err := cfg.Bearer()

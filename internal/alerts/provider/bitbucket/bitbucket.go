@@ -23,7 +23,7 @@ var Types = []string{"bitbucket"}
 const (
 	site        = "https://bitbucket.org"
 	api         = "https://api.bitbucket.org/2.0"
-	apiVariable = "BITBUCKET_API_BASE_URL" // takes the place of api
+	apiVariable = "BITBUCKET_API_BASE_URL" // replaces api
 	apiHost     = "api.bitbucket.org"
 )
 
@@ -33,7 +33,7 @@ const (
 	maxReply = 64 << 10 // bytes of an answer, which is one status
 )
 
-// limit keeps the requests of a rolling hour, two a send, below the 1,000 that Bitbucket grants an account.
+// limit keeps the requests of a rolling hour, two per send, below the 1,000 that Bitbucket grants an account.
 var limit = provider.Limit{Rate: 300.0 / 3600, Burst: 200}
 
 // Sender writes statuses in one repository.
@@ -57,7 +57,7 @@ type build struct {
 	URL         string `json:"url"`
 }
 
-// New builds a Sender. It needs a repository's address and a token, or a user's name and a password.
+// New returns a Sender. It needs a repository's address and a token, or a user's name and a password.
 func New(cfg provider.Config) (*Sender, error) {
 	return newSender(cfg, cmp.Or(os.Getenv(apiVariable), api))
 }
@@ -75,7 +75,7 @@ func newSender(cfg provider.Config, api string) (*Sender, error) {
 	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText}, false), h}, nil
 }
 
-// locate reads the repository of an address.
+// locate returns the repository of an address.
 func locate(address string) (host, error) {
 	at, err := githost.ParseRepository(address)
 	if err != nil {
@@ -89,7 +89,7 @@ func locate(address string) (host, error) {
 	return host{owner: owner, repo: repo}, nil
 }
 
-// login returns the header of a Config's credentials, whose token may be a user's name and a password.
+// login returns the header of a Config's credentials. Its token may be a user's name and a password.
 func login(cfg provider.Config) (http.Header, error) {
 	user, password, pair := strings.Cut(cfg.Token, ":")
 	switch {
@@ -107,7 +107,7 @@ func (h host) Limit() provider.Limit {
 	return h.client.LimitOn(limit, apiHost)
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (h host) Close() error { return h.client.Close() }
 
 // LastStatus reads the status of the key.
@@ -115,7 +115,7 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 	want := h.build(s)
 	answer, err := h.client.Do(ctx, c, provider.Request{Method: http.MethodGet, URL: h.builds(s.Commit, want.Key)})
 	if provider.StatusOf(err) == http.StatusNotFound {
-		return githost.Last{}, nil // of the key, or of the repository, which the next call will tell
+		return githost.Last{}, nil // of the key, or of the repository, which the next call reports
 	} else if err != nil {
 		return githost.Last{}, err
 	}
@@ -140,7 +140,7 @@ func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) e
 	return err
 }
 
-// builds returns the address of a commit's build statuses in the API, or of that with a key.
+// builds returns the address of a commit's build statuses in the API, or of the build status with the key.
 func (h host) builds(commit string, key ...string) *url.URL {
 	return h.client.URL(append([]string{"repositories", h.owner, h.repo, "commit", commit, "statuses", "build"}, key...)...)
 }
@@ -161,7 +161,7 @@ func (h host) build(s githost.Status) build {
 	}
 }
 
-// words are the messages of refusals that are shown.
+// words are the messages of refusals that may be shown.
 var words = []string{
 	"Your credentials lack one or more required privilege scopes.", "Access denied. You must have write or admin access.",
 	"Token is invalid, expired, or not supported for this endpoint.", "Rate limit for this resource has been exceeded",

@@ -69,7 +69,7 @@ func send(t *testing.T, s provider.Sender, n provider.Notification) {
 	}
 }
 
-// Fails when a status is posted although the last one of its key says the same, or is not when it says something else.
+// Fails when a status is posted although the last one of its key is the same, or is not posted although it differs.
 func TestAStatusIsPostedWhenTheLastOfItsKeyDiffers(t *testing.T) {
 	v := &vendor{keep: true}
 	s, _ := newTo(t, v)
@@ -79,7 +79,7 @@ func TestAStatusIsPostedWhenTheLastOfItsKeyDiffers(t *testing.T) {
 	}
 }
 
-// Fails when a replay does not look at when Bitbucket took the last status, or a status of before the event counts as newer.
+// Fails when a replay ignores the time at which Bitbucket took the last status, or an older status counts as newer than the event.
 func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 	for updated, posts := range map[string]int{
 		"2026-03-04T05:06:06.999999+00:00": 2, "2026-03-04T06:06:07.000001+01:00": 1, "2027-01-01T00:00:00Z": 1, "nonsense": 2,
@@ -110,7 +110,8 @@ func TestAnAttemptWhoseAnswerWasLostPostsOnce(t *testing.T) {
 	}
 }
 
-// Fails when a form of credentials that Flux's users have, or Bitbucket gives today, is not taken, or a faulty one is sent or quoted.
+// Fails when a form of credentials that Flux's users have, or that Bitbucket issues today, is refused, or when a faulty one is sent or
+// quoted.
 func TestCredentials(t *testing.T) {
 	basic := func(pair string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(pair)) }
 	for name, c := range map[string]struct {
@@ -154,7 +155,7 @@ func TestTheAddressIsThatOfARepository(t *testing.T) {
 	}
 }
 
-// Fails when a link is longer than Bitbucket takes, or has what it takes for a template.
+// Fails when a link is longer than Bitbucket takes, or contains a template of Bitbucket's.
 func TestTheLinkIsOneThatBitbucketTakes(t *testing.T) {
 	for _, h := range []host{{owner: strings.Repeat("o", 1000), repo: "r"}, {owner: "{1}", repo: "{repository.full_name}"}} {
 		link := h.build(githost.Status{Commit: commit}).URL
@@ -164,9 +165,9 @@ func TestTheLinkIsOneThatBitbucketTakes(t *testing.T) {
 	}
 }
 
-var _ provider.Limited = (*Sender)(nil) // or the limit is never asked for
+var _ provider.Limited = (*Sender)(nil) // else the limit is never read
 
-// Fails when the limit holds for another host, or is more than Bitbucket grants in an hour that begins with a burst.
+// Fails when the limit applies to another host, or exceeds Bitbucket's in an hour that begins with a burst.
 func TestOnlyBitbucketsOwnHostIsLimited(t *testing.T) {
 	if perHour := 2 * (float64(limit.Rate)*3600 + float64(limit.Burst)); perHour > 1000 {
 		t.Errorf("%v requests an hour", perHour)
@@ -185,7 +186,7 @@ func TestOnlyBitbucketsOwnHostIsLimited(t *testing.T) {
 	}
 }
 
-// Fails when a message that Bitbucket is known to answer is lost, or when anything else of an answer is shown.
+// Fails when a known message of Bitbucket is left out, or when any other part of an answer is shown.
 func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 	providertest.Refusals(t, map[string]string{
 		`{"type":"error","error":{"message":"Your credentials lack one or more required privilege scopes.","detail":{"x":1}}}`://
@@ -214,7 +215,7 @@ func TestWhatIsNotBitbucketIsTold(t *testing.T) {
 	}
 }
 
-// Fails when a text is not cut to what Bitbucket takes.
+// Fails when a text is longer than Bitbucket takes.
 func TestTheLongestTextsAreTaken(t *testing.T) {
 	v := &vendor{}
 	s, _ := newTo(t, v)

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// vendor answers as Bitbucket Cloud documents its commit statuses, and refuses what it does not take.
+// vendor answers as Bitbucket Cloud documents its commit statuses, and refuses every other request.
 type vendor struct {
-	auth string // the Authorization that it lets in
-	keep bool   // whether it remembers statuses between requests
+	auth string // the Authorization that it accepts
+	keep bool   // whether it keeps statuses between requests
 
 	mu     sync.Mutex
 	builds map[string]map[string]any // by commit and key
@@ -93,7 +93,7 @@ func readBuild(r *http.Request) (map[string]any, error) {
 	return build, nil
 }
 
-// refuse answers as the API says what is wrong.
+// refuse answers with an error in the API's form.
 func refuse(w http.ResponseWriter, status int, message string) {
 	reply(w, status, map[string]any{"type": "error", "error": map[string]any{"message": message}})
 }

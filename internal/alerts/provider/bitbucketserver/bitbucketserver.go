@@ -46,12 +46,12 @@ type build struct {
 	URL         string `json:"url"`
 }
 
-// New builds a Sender. It needs the address that Bitbucket shows for cloning over HTTP, and a token, or a user and a password.
+// New returns a Sender. It needs the address that Bitbucket shows for cloning over HTTP, and a token, or a user and a password.
 func New(cfg provider.Config) (*Sender, error) {
 	h, addressErr := locate(&cfg)
 	login, authErr := cfg.RequireLogin()
 	cfg = cfg.WithSecretTLS()
-	header := http.Header{"X-Atlassian-Token": {"no-check"}} // without it Bitbucket takes a POST for a forged one
+	header := http.Header{"X-Atlassian-Token": {"no-check"}} // without it Bitbucket may reject a POST as forged
 	maps.Copy(header, login)
 	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
 	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
@@ -65,7 +65,8 @@ func New(cfg provider.Config) (*Sender, error) {
 var errAddress = errors.New("address is not the one for cloning from Bitbucket over HTTP; " +
 	"it has the form bitbucket.example.com/scm/project/repository.git, with https before it")
 
-// locate reads the repository of an address and leaves the address of the server in its place, with the path that it is installed under.
+// locate returns the repository of cfg.Address and replaces that address by the server's, with the path that the server is installed
+// under.
 func locate(cfg *provider.Config) (host, error) {
 	address := strings.ToLower(strings.TrimSpace(cfg.Address))
 	if address != "" && !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
@@ -87,7 +88,7 @@ func locate(cfg *provider.Config) (host, error) {
 	return host{project: project, repo: repo}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (h host) Close() error { return h.client.Close() }
 
 // builds returns the address of a commit's builds.
@@ -144,7 +145,7 @@ func (h host) build(s githost.Status) build {
 	}
 }
 
-// link returns the page of a commit, or where that is too long, of the server.
+// link returns the page of a commit or, if its URL is too long, of the server.
 func (h host) link(commit string) string {
 	u := h.client.URL("projects", h.project, "repos", h.repo, "commits", commit)
 	u.User, u.RawQuery = nil, ""

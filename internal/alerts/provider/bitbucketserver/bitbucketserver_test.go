@@ -51,7 +51,7 @@ func newTo(t *testing.T, v *vendor) (provider.Sender, *providertest.Sink) {
 
 func TestPayloads(t *testing.T) {
 	sink := providertest.NewSink(t, (&vendor{auth: "Bearer http-s3cret"}).ServeHTTP)
-	proxy := providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p") // for a name of the server that stays the same
+	proxy := providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p") // for a constant name of the server
 	s, err := newForTest(provider.Config{
 		Address: "http://bitbucket.test/git/scm/team-a/fleet.git", UID: uid, Token: "http-s3cret", Network: providertest.Loopback(),
 		Proxy: provider.Proxy{Address: proxy.URL, Username: "u", Password: "p"},
@@ -69,7 +69,7 @@ func send(t *testing.T, s provider.Sender, n provider.Notification) {
 	}
 }
 
-// Fails when a status is posted although the last one of its key says the same, or is not when it says something else.
+// Fails when a status is posted although the last one of its key is the same, or is not posted although it differs.
 func TestAStatusIsPostedWhenTheLastOfItsKeyDiffers(t *testing.T) {
 	v := &vendor{keep: true}
 	s, _ := newTo(t, v)
@@ -79,7 +79,7 @@ func TestAStatusIsPostedWhenTheLastOfItsKeyDiffers(t *testing.T) {
 	}
 }
 
-// Fails when a replay does not look at when Bitbucket took the last status, or a status of before the event counts as newer.
+// Fails when a replay ignores the time at which Bitbucket took the last status, or an older status counts as newer than the event.
 func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC).UnixMilli() // the event's
 	for updated, posts := range map[int64]int{at - 1: 2, at + 1: 1, 0: 2} {
@@ -109,7 +109,7 @@ func TestAnAttemptWhoseAnswerWasLostPostsOnce(t *testing.T) {
 	}
 }
 
-// Fails when the path that the server is installed under is lost, or something else than a clone address over HTTP is taken.
+// Fails when the path that the server is installed under is lost, or an address other than one for cloning over HTTP is accepted.
 func TestTheAddressIsThatForCloning(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://bb.test/scm/p/r.git":             "https://bb.test/ p r",
@@ -133,7 +133,7 @@ func TestTheAddressIsThatForCloning(t *testing.T) {
 	}
 }
 
-// Fails when a link is longer than Bitbucket takes, or shows what the address has of credentials.
+// Fails when a link is longer than Bitbucket takes, or shows the credentials in the address.
 func TestTheLinkIsOneThatBitbucketTakes(t *testing.T) {
 	for _, path := range []string{"p/r", "p/" + strings.Repeat("r", 1000)} {
 		s, err := New(provider.Config{Address: "https://user:s3cret@bb.test/scm/" + path, Token: "t"})
@@ -146,7 +146,7 @@ func TestTheLinkIsOneThatBitbucketTakes(t *testing.T) {
 	}
 }
 
-// Fails when a message that Bitbucket is known to answer is lost, or when anything else of an answer is shown.
+// Fails when a known message of Bitbucket is left out, or when any other part of an answer is shown.
 func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 	providertest.Refusals(t, map[string]string{
 		`{"errors":[{"message":"s3cret","exceptionName":"com.atlassian.bitbucket.AuthorisationException"}]}`: "HTTP 403: AuthorisationException",
@@ -176,7 +176,7 @@ func TestWhatIsNotBitbucketIsTold(t *testing.T) {
 	}
 }
 
-// Fails when a text is not cut to what Bitbucket takes.
+// Fails when a text is longer than Bitbucket takes.
 func TestTheLongestTextsAreTaken(t *testing.T) {
 	v := &vendor{}
 	s, _ := newTo(t, v)

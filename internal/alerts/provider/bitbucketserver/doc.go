@@ -3,22 +3,23 @@
 //
 // # Builds
 //
-// The last build of the key is read, and one is posted where its state or description differs: SUCCESSFUL or FAILED by the event's
-// severity, the event's reason in words as the description, object and description as the name, which is all that Bitbucket shows beside a
-// commit, and the commit's own page as the link, which Bitbucket wants. The key is the SHA-1 of the status's name in hexadecimal digits,
-// so an object has one build per commit and Provider. Events about work under way are left out. Package githost defines the texts.
+// The last build of the key is read. A build is posted if its state or description differs. The state is SUCCESSFUL or FAILED by the
+// event's severity; the description is the event's reason in words. The name is the object and the description, since Bitbucket shows
+// only the name beside a commit. The link, which Bitbucket requires, is the commit's own page. The key is the SHA-1 of the status's
+// name in hexadecimal digits, so an object has one build per commit and Provider. Events about work under way are left out. Package
+// githost defines the texts.
 //
 // # Where
 //
-// spec.address is the one for cloning over HTTP: the part before "/scm/" is the server with the path that it is installed under. A token
-// is an HTTP access token, sent as a bearer token; without one the username (of the Secret or the spec) and the password log in. Requests
-// carry "X-Atlassian-Token: no-check", without which Bitbucket may take a POST for a forged one.
+// spec.address is the one for cloning over HTTP: the part before "/scm/" is the server with the path that it is installed under. A
+// token is an HTTP access token, sent as a bearer token. Without a token the username (of the Secret or the spec) and the password log
+// in. Requests carry "X-Atlassian-Token: no-check", without which Bitbucket may reject a POST as forged.
 //
 // # Repetition and order
 //
-// Bitbucket keeps one build per key and commit and replaces it, so a send that is repeated, its first answer lost, leaves one build. An
-// object's events come here one after the other, each after the outcome of the last is settled: no failure that is retried comes after a
-// newer success. Package githost keeps replayed dead letters from replacing a newer status.
+// Bitbucket keeps one build per key and commit and replaces it, so a repeated send whose first answer was lost leaves one build. The
+// deliverer sends an object's events one after the other, each after the end of the last: no retried failure follows a newer success.
+// Package githost keeps replayed dead letters from replacing a newer status.
 //
-// No library: there is none for these two requests that is kept.
+// No library is used: none that is maintained has these two requests.
 package bitbucketserver

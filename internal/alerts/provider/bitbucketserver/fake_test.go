@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// vendor answers as Bitbucket Data Center documents its builds, and refuses what it does not take.
+// vendor answers as Bitbucket Data Center documents its builds, and refuses every other request.
 type vendor struct {
-	auth string // the Authorization that it lets in
-	keep bool   // whether it remembers builds between requests
+	auth string // the Authorization that it accepts
+	keep bool   // whether it keeps builds between requests
 
 	mu     sync.Mutex
 	builds map[string]map[string]any // by commit and key
@@ -92,7 +92,7 @@ func readBuild(r *http.Request) (map[string]any, error) {
 	return build, nil
 }
 
-// refuse answers as the API says that something is wrong.
+// refuse answers with an error in the API's form.
 func refuse(w http.ResponseWriter, status int) {
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []any{map[string]any{

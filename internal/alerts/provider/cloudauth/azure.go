@@ -14,7 +14,7 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// The annotations by which a service account names its identity at Entra ID, those of Azure's workload identity.
+// The annotations by which a service account names its identity at Entra ID. They are those of Azure's workload identity.
 const (
 	azureClientID = "azure.workload.identity/client-id"
 	azureTenantID = "azure.workload.identity/tenant-id"
@@ -26,14 +26,14 @@ const (
 	jwtAssertion   = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523
 )
 
-// AuthorityHost returns the address of Entra ID, which the administrator of an installation in a sovereign cloud names by the environment
-// variable that Azure's own libraries read.
+// AuthorityHost returns the address of Entra ID. In a sovereign cloud the administrator names it by AZURE_AUTHORITY_HOST, the
+// environment variable that Azure's own libraries read.
 func AuthorityHost() string { return cmp.Or(os.Getenv("AZURE_AUTHORITY_HOST"), azureAuthority) }
 
-// azureName is the form of an ID of a tenant or of an application: a GUID, or a tenant's domain.
+// azureName matches the ID of a tenant or of an application: a GUID, or a tenant's domain.
 var azureName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.-]{0,252}$`)
 
-// Azure returns access tokens for a scope, such as "https://eventhubs.azure.net//.default".
+// Azure returns a Source of access tokens for a scope, such as "https://eventhubs.azure.net//.default".
 func Azure(cfg provider.Config, scope string) (*Source, error) {
 	s, err := newSource(cfg, "Microsoft Entra ID", AuthorityHost(), azureWord)
 	if err != nil {
@@ -71,12 +71,12 @@ func Azure(cfg provider.Config, scope string) (*Source, error) {
 	return s, nil
 }
 
-// seconds returns a life in seconds, of which an hour is as good as any longer one.
+// seconds returns a life given in seconds, at most an hour.
 func seconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(maxAge/time.Second))) * time.Second
 }
 
-// bearer returns the token of an answer, which has to be fit for a header and live for a while.
+// bearer returns the token of an answer. It returns errAnswer if the token is not fit for a header or its life is not positive.
 func bearer(value string, life time.Duration) (accessToken, error) {
 	if value == "" || life <= 0 || slices.ContainsFunc([]byte(value), func(c byte) bool { return c <= ' ' || c > '~' }) {
 		return accessToken{}, errAnswer
@@ -84,7 +84,7 @@ func bearer(value string, life time.Duration) (accessToken, error) {
 	return lasting(value, life), nil
 }
 
-// entraCodes are the codes with which Entra ID refuses a federated login, and what is wrong then.
+// entraCodes are the codes with which Entra ID refuses a federated login, with their meanings.
 var entraCodes = map[int]string{
 	50020:  "the user is of another tenant",
 	53003:  "conditional access forbids it",
@@ -105,7 +105,7 @@ var oauthErrors = []string{
 	"temporarily_unavailable", "server_error", "invalid_resource", "interaction_required",
 }
 
-// azureWord returns what is shown of Entra ID's refusal: what its code means, or OAuth's word for it.
+// azureWord returns the part of Entra ID's refusal that is shown: the meaning of its code, or OAuth's word for it.
 func azureWord(answer []byte) string {
 	var refusal struct {
 		Error string `json:"error"`

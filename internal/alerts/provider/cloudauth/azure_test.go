@@ -22,7 +22,7 @@ const (
 	scope  = "https://eventhubs.azure.net//.default"
 )
 
-// config is that of a Provider whose account has the annotations. Its tokens say whom they are for.
+// config returns the Config of a Provider whose account has the annotations. Its tokens name their audience.
 func config(annotations map[string]string) provider.Config {
 	return provider.Config{
 		Type: "azureeventhub", ServiceAccount: "events", Network: providertest.Loopback(), Timeout: 10 * time.Second,
@@ -35,7 +35,7 @@ func azureAnnotations() map[string]string {
 	return map[string]string{azureClientID: client, azureTenantID: tenant}
 }
 
-// entra answers like Entra ID's token endpoint, and refuses what that would. Each token has a number.
+// entra answers like Entra ID's token endpoint and refuses the same requests. Each token has a number.
 func entra(life string) http.HandlerFunc {
 	var issued atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,7 @@ func newAzure(t *testing.T, cfg provider.Config, h http.HandlerFunc) (*Source, *
 	return s, sink
 }
 
-// Fails when a field of the exchange is wrong, or a token is asked for with every message.
+// Fails when a field of the exchange is wrong, or a token is requested for every message.
 func TestAzureExchangesTheAccountsTokenAndKeepsTheAnswer(t *testing.T) {
 	s, sink := newAzure(t, config(azureAnnotations()), entra("3599"))
 	for range 3 {
@@ -93,7 +93,7 @@ func TestAzureExchangesTheAccountsTokenAndKeepsTheAnswer(t *testing.T) {
 	}
 }
 
-// Fails when a token is used until its end, or is dropped although its renewal failed and it is good still.
+// Fails when a token is used until its end, or is dropped while it is still valid because its renewal failed.
 func TestATokenIsRenewedBeforeItsEndAndKeptWhileThatFails(t *testing.T) {
 	var down atomic.Bool
 	answer := entra("3599")
@@ -126,7 +126,7 @@ func TestATokenIsRenewedBeforeItsEndAndKeptWhileThatFails(t *testing.T) {
 	}
 }
 
-// Fails when a token lives as long as the cloud says: an account that was taken away would keep its access for a day.
+// Fails when a token is used for as long as the cloud allows: a deleted account would keep its access for a day.
 func TestATokenIsUsedForAnHourAtMost(t *testing.T) {
 	s, _ := newAzure(t, config(azureAnnotations()), entra("86399"))
 	if _, err := s.Token(t.Context()); err != nil {
@@ -137,7 +137,7 @@ func TestATokenIsUsedForAnHourAtMost(t *testing.T) {
 	}
 }
 
-// Fails when a refusal ends the delivery for good, or shows more than what a known code means.
+// Fails when a refusal ends the delivery for good, or shows more than the meaning of a known code.
 func TestARefusedLoginIsRetriedAndSaysWhy(t *testing.T) {
 	for code, reason := range map[int]string{
 		700213: "HTTP 401: AADSTS700213: no federated credential has the service account as its subject",
@@ -152,7 +152,7 @@ func TestARefusedLoginIsRetriedAndSaysWhy(t *testing.T) {
 	}
 }
 
-// Fails when an answer that holds no token is taken, or one that would break a header.
+// Fails when an answer without a token is accepted, or a token that would break a header.
 func TestAnAnswerWithoutATokenIsAFailedLogin(t *testing.T) {
 	for _, body := range []string{
 		``, `<html>`, `{}`, `{"access_token":"x"}`, `{"access_token":"","expires_in":60}`, `{"access_token":"a\nb","expires_in":60}`,
@@ -166,7 +166,7 @@ func TestAnAnswerWithoutATokenIsAFailedLogin(t *testing.T) {
 	}
 }
 
-// Fails when an annotation that is missing or of another form gets into the URL.
+// Fails when a missing or malformed annotation becomes part of the URL.
 func TestAnAccountWithoutAnIdentityIsTold(t *testing.T) {
 	for annotation, value := range map[string]string{azureClientID: "", azureTenantID: "../common?x="} {
 		annotations := azureAnnotations()
@@ -182,7 +182,7 @@ func TestAnAccountWithoutAnIdentityIsTold(t *testing.T) {
 	}
 }
 
-// Fails when what the cluster says of the account is lost.
+// Fails when the cluster's error about the account is lost.
 func TestTheClustersRefusalIsPassedOn(t *testing.T) {
 	for name, change := range map[string]func(*provider.Config, error){
 		"annotations": func(c *provider.Config, err error) {
@@ -202,7 +202,7 @@ func TestTheClustersRefusalIsPassedOn(t *testing.T) {
 	}
 }
 
-// Fails when an installation without workload identity, or a Provider without an account, is found out with the first message only.
+// Fails when only the first message reveals an installation without workload identity, or a Provider without an account.
 func TestWithoutWorkloadIdentityNothingIsBuilt(t *testing.T) {
 	for says, change := range map[string]func(*provider.Config){
 		"--feature-gates=ObjectLevelWorkloadIdentity=true": func(c *provider.Config) { c.Identity, c.Annotations = nil, nil },
@@ -216,7 +216,7 @@ func TestWithoutWorkloadIdentityNothingIsBuilt(t *testing.T) {
 	}
 }
 
-// Fails when the login takes another way than the Provider's messages: past its proxy or its guard.
+// Fails when the login bypasses the proxy or the checks of the Provider's messages.
 func TestTheLoginIsGuardedAndTakesTheProvidersProxy(t *testing.T) {
 	cfg := config(azureAnnotations())
 	sink := providertest.NewSink(t, entra("60"))
@@ -239,7 +239,7 @@ func TestTheLoginIsGuardedAndTakesTheProvidersProxy(t *testing.T) {
 	}
 }
 
-// Fails when waiting for another's exchange outlasts the caller.
+// Fails when the wait for another caller's exchange outlasts the send.
 func TestAWaitForAnotherExchangeEndsWithItsSend(t *testing.T) {
 	s, _ := newAzure(t, config(azureAnnotations()), entra("60"))
 	s.turn <- struct{}{}
@@ -250,7 +250,7 @@ func TestAWaitForAnotherExchangeEndsWithItsSend(t *testing.T) {
 	}
 }
 
-// Fails when an hour's bound on an answer's seconds overflows.
+// Fails when the bound of an hour on an answer's seconds overflows.
 func TestAnAbsurdLifeIsAnHour(t *testing.T) {
 	if got := seconds(1 << 62); got != time.Hour {
 		t.Errorf("got %v", got)

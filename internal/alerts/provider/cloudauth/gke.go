@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// metadataHost is Google's metadata server. GCE_METADATA_HOST names another, as Google's own libraries have it.
+	// metadataHost is the address of Google's metadata server. GCE_METADATA_HOST names another, as for Google's own libraries.
 	metadataHost = "169.254.169.254"
 	metadataTime = 3 * time.Second
 	maxMetadata  = 1 << 10 // bytes of one answer
 )
 
-// metadataForm is what the metadata server may answer: it becomes part of an audience.
+// metadataForm matches the valid answers of the metadata server: they become part of an audience.
 var metadataForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.:-]{0,99}$`)
 
-// gkePool returns the audiences of the pool that every cluster of GKE with workload identity has. The metadata server, which no Provider
-// reaches, is asked for the name of the cluster alone: never for a token, and for nothing that a tenant chooses.
+// gkePool returns the audiences of the pool that every cluster of GKE with workload identity has. It requests only the cluster's name
+// from the metadata server, which no Provider reaches: never a token, and nothing that a tenant chooses.
 func gkePool(ctx context.Context) (audiences, error) {
 	ctx, cancel := context.WithTimeout(ctx, metadataTime)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"notifier/internal/event"
 )
 
-// The annotations by which a service account names its identity at Google Cloud: the one of Flux and the one of GKE.
+// The annotations by which a service account names its identity at Google Cloud: Flux's and GKE's.
 const (
 	googleProvider = "gcp.auth.fluxcd.io/workload-identity-provider"
 	googleAccount  = "iam.gke.io/gcp-service-account"
@@ -30,7 +30,7 @@ var (
 	googleAccountForm = regexp.MustCompile(`^[a-zA-Z0-9-]{1,100}@[a-zA-Z0-9.-]{1,150}$`)
 )
 
-// Google returns access tokens for a scope, such as "https://www.googleapis.com/auth/pubsub".
+// Google returns a Source of access tokens for a scope, such as "https://www.googleapis.com/auth/pubsub".
 func Google(cfg provider.Config, scope string) (*Source, error) {
 	s, err := newSource(cfg, "Google Cloud", googleTokens, googleWord)
 	if err != nil {
@@ -65,10 +65,11 @@ func Google(cfg provider.Config, scope string) (*Source, error) {
 	return s, nil
 }
 
-// audiences of a workload identity pool: that of the cluster's token, and the one by which Google knows the pool.
+// audiences are those of a workload identity pool: cluster is the audience of the cluster's token, and google is Google's name of the
+// pool.
 type audiences struct{ cluster, google string }
 
-// googlePool returns the audiences of the pool that the annotation names, else of GKE's own.
+// googlePool returns the audiences of the pool that the annotation names or, without one, of GKE's own.
 func googlePool(ctx context.Context, annotation string) (audiences, error) {
 	if annotation == "" {
 		return gkePool(ctx)
@@ -99,7 +100,7 @@ func federate(ctx context.Context, c *provider.Client, audience, scope, subject 
 	return bearer(answer.AccessToken, seconds(answer.ExpiresIn))
 }
 
-// impersonate gets a token of a service account of Google's that lets the federated identity act as it.
+// impersonate returns a token of a Google service account that the federated identity may act as.
 func impersonate(ctx context.Context, c *provider.Client, account, scope, federated string) (accessToken, error) {
 	u, err := url.Parse(googleImpersonation + url.PathEscape(account) + ":generateAccessToken")
 	if err != nil {
@@ -127,7 +128,7 @@ var googleStatuses = []string{
 	"RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE",
 }
 
-// googleWord returns what is shown of a refusal: OAuth's word of the Security Token Service, or the status of another API.
+// googleWord returns the part of a refusal that is shown: OAuth's word of the Security Token Service, or the status of another API.
 func googleWord(answer []byte) string {
 	var refusal struct {
 		Error json.RawMessage `json:"error"`
@@ -142,7 +143,7 @@ func googleWord(answer []byte) string {
 	return GoogleStatus(answer)
 }
 
-// GoogleStatus returns the status in the answer to a refused request to one of Google's APIs, where it is a known one.
+// GoogleStatus returns the status in a refusal by one of Google's APIs, or an empty string if the status is unknown.
 func GoogleStatus(answer []byte) string {
 	var refusal struct {
 		Error struct {

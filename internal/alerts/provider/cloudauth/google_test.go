@@ -20,7 +20,7 @@ const (
 		"https://container.googleapis.com/v1/projects/project-a/locations/europe-west1/clusters/main"
 )
 
-// google answers like Google's two token endpoints for the audiences, and refuses what they would.
+// google answers like Google's two token endpoints for the audience, and refuses the same requests.
 func google(audience, subject string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch r.Host + r.URL.Path {
@@ -55,7 +55,7 @@ func stsAnswer(w http.ResponseWriter, r *http.Request, audience, subject string)
 	}
 }
 
-// newGoogle returns a Source whose requests to Google a proxy leads to h.
+// newGoogle returns a Source with a proxy that connects its requests to h.
 func newGoogle(t *testing.T, annotations map[string]string, h http.HandlerFunc) (*Source, *providertest.Sink) {
 	t.Helper()
 	sink := systemCA.NewTLSSink(t, h, false, "sts.googleapis.com", "iamcredentials.googleapis.com")
@@ -69,7 +69,7 @@ func newGoogle(t *testing.T, annotations map[string]string, h http.HandlerFunc) 
 	return s, sink
 }
 
-// Fails when a field of the exchange is wrong, or a token of more than is needed is handed on.
+// Fails when a field of the exchange is wrong, or a returned token has a wider scope than necessary.
 func TestGoogleExchangesTheAccountsToken(t *testing.T) {
 	pool := "//iam.googleapis.com/" + poolProvider
 	for name, c := range map[string]struct {
@@ -93,7 +93,7 @@ func TestGoogleExchangesTheAccountsToken(t *testing.T) {
 	}
 }
 
-// gke starts a metadata server of a cluster of GKE.
+// gke starts the metadata server of a GKE cluster.
 func gke(t *testing.T, values map[string]string) *providertest.Sink {
 	t.Helper()
 	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +109,7 @@ func gke(t *testing.T, values map[string]string) *providertest.Sink {
 	return sink
 }
 
-// Fails when the pool of GKE is named otherwise than Google does, or a token of the machine's own identity is asked for.
+// Fails when the pool of GKE has another name than Google's, or a token of the machine's own identity is requested.
 func TestOnGKETheClustersOwnPoolIsUsed(t *testing.T) {
 	server := gke(t, map[string]string{
 		"/computeMetadata/v1/project/project-id":                   "project-a",
@@ -127,7 +127,8 @@ func TestOnGKETheClustersOwnPoolIsUsed(t *testing.T) {
 	}
 }
 
-// Fails when an account without a pool is left guessing, or what another server answers becomes part of an audience.
+// Fails when the error for an account without a pool does not name the cause, or the answer of another server becomes part of an
+// audience.
 func TestWithoutAPoolTheOwnerIsTold(t *testing.T) {
 	for name, values := range map[string]map[string]string{
 		"no GKE": nil,
@@ -146,7 +147,7 @@ func TestWithoutAPoolTheOwnerIsTold(t *testing.T) {
 	}
 }
 
-// Fails when an annotation of another form gets into a URL or an audience.
+// Fails when a malformed annotation becomes part of a URL or an audience.
 func TestAnnotationsOfAnotherFormAreRefused(t *testing.T) {
 	for name, value := range map[string]string{
 		googleProvider: "projects/123/locations/global/workloadIdentityPools/a/b/providers/c",
@@ -185,10 +186,10 @@ func TestGooglesRefusalsAreRetriedAndNamed(t *testing.T) {
 	}
 }
 
-// systemCA is that of the clouds.
+// systemCA is the authority of the clouds.
 var systemCA = providertest.NewSystemCA()
 
-// Fails when the author of a Provider reads what a service account's token opens, by a proxy and an authority of the author's own.
+// Fails when the author of a Provider obtains a service account's token by a proxy and an authority of the author's own.
 func TestAProvidersOwnAuthorityDoesNotSpeakForACloud(t *testing.T) {
 	for name, build := range map[string]func(provider.Config, string) (*Source, error){"Azure": Azure, "Google": Google} {
 		ca := providertest.NewCA(t)

@@ -13,46 +13,46 @@ import (
 )
 
 const (
-	// maxReply is the longest answer of a token endpoint that is read, in bytes; a token of many groups has some ten thousand.
+	// maxReply is the length of the longest answer of a token endpoint, in bytes. A token with many groups has some ten thousand.
 	maxReply = 128 << 10
-	// maxAge bounds how long a token is used: an account that was taken away loses its access by then.
+	// maxAge bounds the use of a token: a deleted account loses its access by then.
 	maxAge = time.Hour
-	// renewShare is the part of a token's life, as a divisor, that is left when it is renewed.
+	// renewShare is a divisor: the token is renewed when this part of its life is left.
 	renewShare = 5
 )
 
-// Source gives access tokens of one cloud for one Provider's service account.
+// Source returns access tokens of one cloud for one Provider's service account.
 type Source struct {
 	client   *provider.Client
 	cloud    string
 	exchange func(ctx context.Context, c *provider.Client) (accessToken, error)
 
-	turn  chan struct{} // holds the right to read and to write token
+	turn  chan struct{} // has one place: the right to read and to write token
 	token accessToken
 }
 
-// accessToken is a token, and when it is to be renewed and ends.
+// accessToken is a token with the times of its renewal and its end.
 type accessToken struct {
 	value     string
 	renew     time.Time
 	expiresAt time.Time
 }
 
-// lasting returns a token that was got now and lives for so long.
+// lasting returns a token that was issued now and has the given life.
 func lasting(value string, life time.Duration) accessToken {
 	life = min(life, maxAge)
 	now := time.Now()
 	return accessToken{value: value, renew: now.Add(life - life/renewShare), expiresAt: now.Add(life)}
 }
 
-// Public returns the Config with which the token of a service account may be sent: without the Provider's own TLS. A Provider's author need
-// not be allowed the account's tokens, and would read them by a proxy and an authority of the author's own.
+// Public returns the Config with which the token of a service account may be sent: without the Provider's own TLS material. The
+// Provider's author may not be allowed the account's tokens. With a proxy and an authority of their own the author could read them.
 func Public(cfg provider.Config) provider.Config {
 	cfg.TLS = provider.TLS{}
 	return cfg
 }
 
-// newSource builds a Source whose client has the address and gives of a refusal what word knows.
+// newSource returns a Source whose client has the address and shows the word of a refusal that word returns.
 func newSource(cfg provider.Config, cloud, address string, word func([]byte) string) (*Source, error) {
 	switch {
 	case cfg.ServiceAccount == "":
@@ -70,11 +70,11 @@ func newSource(cfg provider.Config, cloud, address string, word func([]byte) str
 	return s, nil
 }
 
-// errNoIdentity says how an administrator switches workload identity on.
+// errNoIdentity says how an administrator enables workload identity.
 var errNoIdentity = errors.New("spec.serviceAccountName needs workload identity, which this installation does not have: its administrator " +
 	"switches it on with --feature-gates=ObjectLevelWorkloadIdentity=true and the permissions of config/workload-identity")
 
-// Token returns a token that is good for a while.
+// Token returns a valid token. It renews the kept one when a fifth of its life is left.
 func (s *Source) Token(ctx context.Context) (string, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -91,17 +91,17 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	case err == nil:
 		s.token = got
 	case now.Before(s.token.expiresAt):
-		// It is tried again with the next message.
+		// The next message tries again.
 	default:
 		return "", s.failed(err)
 	}
 	return s.token.value, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Source) Close() error { return s.client.Close() }
 
-// failed returns the classified failure of a login, which a refusal by the cloud makes one to retry.
+// failed returns the classified failure of a login. A refusal by the cloud is retried.
 func (s *Source) failed(err error) *event.Error {
 	e := *provider.Classify(err)
 	if e.Label == provider.LabelClient {
@@ -123,17 +123,17 @@ func post(ctx context.Context, c *provider.Client, r provider.Request, answer an
 	return nil
 }
 
-// errAnswer says that an answer of a token endpoint holds no token.
+// errAnswer means that an answer of a token endpoint has no token.
 var errAnswer = event.NewError(event.Retry, provider.LabelReply, "the answer holds no token", nil)
 
-// form returns a request with the values of a form.
+// form returns a request whose body is a form with the values.
 func form(u *url.URL, values url.Values) provider.Request {
 	return provider.Request{
 		URL: u, Body: []byte(values.Encode()), Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
 	}
 }
 
-// misnamed is the refusal of an annotation. Its value is not quoted.
+// misnamed returns the error for a faulty annotation. It does not quote the value.
 func misnamed(annotation, wants string) *event.Error {
 	return event.NewError(event.Retry, provider.LabelRejected, "the service account's annotation "+annotation+" "+wants, nil)
 }

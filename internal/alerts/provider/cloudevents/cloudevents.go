@@ -21,7 +21,8 @@ var Types = []string{"cloudevents"}
 const (
 	specVersion = "1.0"
 	typePrefix  = "io.fluxcd.event."
-	// maxAttribute is the longest text of an event that becomes an attribute, in characters. The binding makes up to twelve of one.
+	// maxAttribute is the length of the longest text of an event that becomes an attribute, in characters. The binding encodes one
+	// character by up to twelve.
 	maxAttribute = 253
 )
 
@@ -32,10 +33,10 @@ type Sender struct {
 	ignored []string
 }
 
-// Ignored returns the names of the Secret's headers that are not sent, of a closed set of names.
+// Ignored returns the names of the Secret's headers that are not sent. The names are from a closed set.
 func (s *Sender) Ignored() []string { return s.ignored }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{}
 	bearer, tokenErr := cfg.Bearer()
@@ -51,7 +52,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification's event.
@@ -85,7 +86,7 @@ func attributes(n provider.Notification) map[string]string {
 	return a
 }
 
-// percentEncode encodes what is not printable ASCII, and the space, the quote and the percent sign (section 3.1.3.2 of the HTTP binding).
+// percentEncode encodes all but printable ASCII, and the space, the quote and the percent sign (section 3.1.3.2 of the HTTP binding).
 func percentEncode(s string) string {
 	const upper = "0123456789ABCDEF"
 	var b strings.Builder

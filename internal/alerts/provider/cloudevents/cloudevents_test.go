@@ -32,7 +32,7 @@ func consume(r *http.Request) (*sdk.Event, error) {
 	return e, e.Validate()
 }
 
-// serve refuses what is no valid CloudEvent in binary mode.
+// serve refuses every request that is not a valid CloudEvent in binary mode.
 func serve(w http.ResponseWriter, r *http.Request) {
 	e, err := consume(r)
 	if err != nil || e.SpecVersion() != "1.0" || e.DataContentType() != "application/json" || r.Header.Get("Ce-Datacontenttype") != "" {
@@ -65,7 +65,7 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "cloudevents", s, sink)
 }
 
-// Fails when an attribute is lost or garbled on the way to a consumer, for the worst text too.
+// Fails when an attribute is lost or garbled on its way to a consumer, even for the worst text.
 func TestAConsumerReadsWhatWasMeant(t *testing.T) {
 	var got *sdk.Event
 	sink := providertest.NewSink(t, func(_ http.ResponseWriter, r *http.Request) { got, _ = consume(r) })
@@ -108,7 +108,7 @@ func TestAConsumerReadsWhatWasMeant(t *testing.T) {
 	}
 }
 
-// Fails when a Secret can replace what the event is, or cannot log in otherwise than with a token.
+// Fails when a Secret can replace an attribute of the event, or cannot replace the token by another login.
 func TestHeadersReplaceTheTokenAndNoAttribute(t *testing.T) {
 	s, sink := newSender(t, provider.Config{Token: "abc", Headers: map[string]string{
 		"authorization": "Basic xyz", "ce-id": "x", "CE-Source": "/x", "content-type": "text/plain", "Ce": "kept",

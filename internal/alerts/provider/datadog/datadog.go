@@ -19,7 +19,7 @@ const (
 	maxText  = 4000           // characters
 	maxTag   = 200            // characters
 	maxKey   = 100            // characters of the aggregation key
-	maxAge   = 18 * time.Hour // of an event, less a while for the way
+	maxAge   = 18 * time.Hour // of an event, minus onTheWay
 	onTheWay = 15 * time.Minute
 )
 
@@ -29,7 +29,7 @@ type Sender struct {
 	now    func() time.Time
 }
 
-// New builds a Sender. It needs a token.
+// New returns a Sender. It needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := provider.Credential("DD-API-KEY", "", "token", cfg.Token)
 	if err != nil {
@@ -42,7 +42,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, now: time.Now}, nil
 }
 
-// answers are the API's own words for a refusal.
+// answers are the texts by which the API refuses a request.
 var answers = []string{
 	"API key required", "Forbidden", "Invalid API key", "Payload is not in the expected format.", "Too many requests", "Unauthorized",
 }
@@ -57,7 +57,7 @@ func word(answer []byte) string {
 	return provider.KnownWord(reply.Errors[0], answers)
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // request is one event as the API takes it.
@@ -84,7 +84,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		SourceTypeName: "fluxcd",
 	}
 	if r.Text == "" {
-		r.Text = r.Title // which the API demands
+		r.Text = r.Title // the API requires a text
 	}
 	switch {
 	case provider.Failed(n):
@@ -103,7 +103,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return err
 }
 
-// tags are those of Datadog's integrations for Flux and Kubernetes, and the metadata, in lower case.
+// tags returns the tags of Datadog's integrations for Flux and Kubernetes, and the metadata, in lower case.
 func tags(n provider.Notification) []string {
 	e := n.Event
 	all := make([]string, 0, 8)
@@ -123,7 +123,7 @@ func tags(n provider.Notification) []string {
 	return all
 }
 
-// breaker keeps text from being Markdown or a mention: a character that is not seen goes between. After it no three % stand together.
+// breaker keeps text from being Markdown or a mention by invisible characters. No three % are adjacent in its result.
 var breaker = strings.NewReplacer("%%", "%\u200B%", "@", "@\u200B")
 
 // quiet returns s as text that notifies nobody, of at most limit characters.

@@ -23,7 +23,7 @@ const token = "dd-s3cret"
 // now is within the hour of the kit's events.
 var now = time.Date(2026, 3, 4, 5, 30, 0, 0, time.UTC)
 
-// vendor is the Events API as its documentation has it, and a monitor of events that is grouped by the aggregation key.
+// vendor is the Events API by its documentation, with a monitor of events that is grouped by the aggregation key.
 type vendor struct{ monitors providertest.IncidentLog }
 
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -92,14 +92,14 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "datadog", newSender(t, sink.URL+"/ignored?x=y"), sink)
 }
 
-// Fails when the events of one object have several keys, or one that is no recovery ends an alert.
+// Fails when the events of one object have several keys, or an event that is no recovery ends an alert.
 func TestAMonitorGroupedByTheKeyRecoversWithTheObject(t *testing.T) {
 	v := new(vendor)
 	sink := providertest.NewSink(t, v.ServeHTTP)
 	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.monitors.Log)
 }
 
-// Fails when an event that waited for long, or comes from a clock that is ahead, is refused by Datadog.
+// Fails when Datadog refuses an event that waited for long, or whose clock was ahead.
 func TestATimeThatDatadogRefusesIsLeftOut(t *testing.T) {
 	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	s := newSender(t, sink.URL)
@@ -118,7 +118,7 @@ func TestATimeThatDatadogRefusesIsLeftOut(t *testing.T) {
 	}
 }
 
-// Fails when an event's text notifies somebody or becomes Markdown, or is longer for being kept from it.
+// Fails when an event's text notifies somebody or becomes Markdown, or exceeds its limit because of the inserted characters.
 func TestTextNotifiesNobody(t *testing.T) {
 	for text, want := range map[string]string{
 		"@slack-ops @here %%%\n**x**\n%%%": "@\u200Bslack-ops @\u200Bhere %\u200B%%\n**x**\n%\u200B%%",

@@ -3,17 +3,19 @@
 //
 // # What is sent
 //
-// An event has the title, the text and the tags of Flux. Its alert_type is error for a failure, success for a recovery and info for what is
-// neither. Its aggregation_key is the object's, so Datadog keeps what happens to one object together, and an event monitor that is grouped
+// An event has the title, the text and the tags of Flux. Its alert_type is error for a failure, success for a recovery and info for
+// any other event. Its aggregation_key is the object's, so Datadog groups the events of one object. An event monitor that is grouped
 // by the key alerts at the error and recovers at the success: events themselves are neither open nor closed.
 //
-// The API has no field by which it drops an event that comes twice. A duplicate is a second event of the same time under the same key.
+// The API has no field by which it drops a repeated event. A duplicate is a second event of the same time under the same key.
 //
 // # Text and limits
 //
-// Text that stands between "%%%" is Markdown for Datadog, and "@name" notifies a person or a channel; both are broken up in what comes from
-// an event. A tag's characters beyond letters, digits and _-:./ become "_" at Datadog. Texts are cut to the API's limits. An event that
-// happened more than 18 hours ago is refused, so a delivery that waited longer is sent without its time, as an event of now.
+// Text between "%%%" is Markdown for Datadog, and "@name" notifies a person or a channel; both are broken in the texts of an event. A
+// tag's characters beyond letters, digits and _-:./ become "_" at Datadog. Texts are cut to the API's limits.
+//
+// Datadog refuses an event of more than 18 hours ago. So a delivery that is within 15 minutes of that age or older is sent without its
+// time, as an event of now. An event of an hour or more in the future is sent so too.
 //
 // Datadog's client library is 12 MB of generated source for one POST.
 package datadog

@@ -21,7 +21,7 @@ type Sender struct {
 	name   string
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	cfg.Address = webhook(cfg.Address)
 	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word, Wait: wait})
@@ -31,11 +31,11 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, name: cfg.Username}, nil
 }
 
-// webhook returns the address of the webhook itself.
+// webhook returns the address of the webhook without Slack's variant.
 func webhook(address string) string {
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil {
-		return address // for NewClient to refuse
+		return address // NewClient refuses it
 	}
 	path := strings.TrimSuffix(strings.TrimSuffix(strings.TrimRight(u.EscapedPath(), "/"), "/slack"), "/")
 	if u.Path, err = url.PathUnescape(path); err != nil {
@@ -45,12 +45,12 @@ func webhook(address string) string {
 	return u.String()
 }
 
-// Limit is 30 messages a minute, on Discord's hosts.
+// Limit returns 30 messages a minute on Discord's hosts.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 0.5, Burst: 5}, "discord.com", "discordapp.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one embed.
@@ -62,13 +62,13 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.client.Post(ctx, nil, body)
 }
 
-// reply is what Discord answers to a message that it refuses.
+// reply is Discord's answer to a message that it refuses.
 type reply struct {
 	Code       int     `json:"code"`
 	RetryAfter float64 `json:"retry_after"` // seconds
 }
 
-// codes are Discord's names of the errors that a webhook answers, by their codes.
+// codes are Discord's names of the errors of a webhook, by their codes.
 var codes = map[int]string{
 	10003: "Unknown Channel", 10015: "Unknown Webhook", 40005: "Request entity too large", 50006: "Cannot send an empty message",
 	50027: "Invalid Webhook Token", 50035: "Invalid Form Body", 50083: "Thread is archived", 50109: "Invalid JSON",
@@ -76,7 +76,7 @@ var codes = map[int]string{
 	240000: "Message blocked by harmful links filter",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var r reply
 	if json.Unmarshal(answer, &r) != nil {
@@ -85,14 +85,14 @@ func word(answer []byte) string {
 	return codes[r.Code]
 }
 
-// wait reads how long Discord asks to wait.
+// wait returns the time that Discord asks to wait, if the answer is 429.
 func wait(status int, header http.Header, answer []byte) (time.Duration, bool) {
 	if status != http.StatusTooManyRequests {
 		return 0, false
 	}
 	var r reply
 	if json.Unmarshal(answer, &r) != nil {
-		r.RetryAfter = 0 // another server on the way may answer in its own words
+		r.RetryAfter = 0 // another server on the way may answer in its own form
 	}
 	reset, err := strconv.ParseFloat(header.Get("X-RateLimit-Reset-After"), 64)
 	if err != nil {

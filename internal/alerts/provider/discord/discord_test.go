@@ -23,7 +23,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return s, nil
 }
 
-// check is what Discord refuses of a message, by the limits of its documentation of webhooks and embeds.
+// check returns an error for a message that Discord refuses by the limits in its documentation of webhooks and embeds.
 func check(r *http.Request, body []byte) error {
 	var m struct {
 		Username        *string
@@ -91,7 +91,7 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "webhook", s, sink)
 }
 
-// Fails when Flux's "/slack" or the query is lost or kept in the wrong place.
+// Fails when Flux's "/slack" stays, or the query is lost or moved.
 func TestAddressesWithAndWithoutSlackAreOneWebhook(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/webhooks/1/x":                       "/api/webhooks/1/x?",
@@ -121,7 +121,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when Discord's wish to wait is read in one of its two forms only, or without a bound.
+// Fails when the wait that Discord asks for is read in one of its two forms only, or without a bound.
 func TestDiscordSaysHowLongToWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		status                  int
@@ -166,7 +166,7 @@ func TestDiscordsErrorsAreNamedAndNothingElseIsShown(t *testing.T) {
 	}
 }
 
-// Fails when a name that Discord refuses is sent: the message would be lost for its author's name.
+// Fails when a name that Discord refuses is sent: the message would be lost because of its author's name.
 func TestANameThatDiscordRefusesIsLeftOut(t *testing.T) {
 	for name, want := range map[string]string{
 		"flux": "flux", "My Discord bot": "", "everyone": "", "Here": "", "Clyde": "", "@here": "", "a:b#c`": "abc", " \n": "",
@@ -178,7 +178,7 @@ func TestANameThatDiscordRefusesIsLeftOut(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is escaped, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup, escaped = "[a](https://b.test/x_y) **c** <@1>", `\[a\](https://b.test/x_y) \*\*c\*\* \<@1\>`
@@ -191,7 +191,7 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	}
 }
 
-// Fails when the limit goes by a part of the host's name.
+// Fails when the limit depends on a part of the host's name.
 func TestOnlyDiscordsHostsAreLimited(t *testing.T) {
 	for address, limited := range map[string]bool{
 		"https://discord.com/api/webhooks/1/x": true, "https://PTB.discord.com./api/webhooks/1/x": true,

@@ -48,7 +48,7 @@ const (
 	danger    = 0xe01e5a
 )
 
-// sizes are the lengths in characters to which a message and the parts of a fact are cut, tried until the embed fits.
+// sizes are the lengths in characters to which a message and the parts of a fact are cut. They are tried in turn until the embed fits.
 var sizes = []struct{ message, name, value int }{{4096, 256, 1024}, {3000, 128, 512}, {2500, 64, 128}, {2500, 40, 80}}
 
 // message returns the notification with as much of the event as fits.
@@ -104,7 +104,7 @@ func fields(n provider.Notification, maxName, maxValue int) []field {
 	return shown
 }
 
-// noWidth is a character in place of what Discord takes for nothing.
+// noWidth replaces a text that is empty to Discord.
 const noWidth = "\u200B"
 
 func fit(s string, limit int, escape func(string) string) string {
@@ -117,7 +117,7 @@ var backslashes = provider.Backslashes("\\`*_~|<>[]#")
 
 func escape(s string) string { return provider.EscapeText(s, backslashes, nil) }
 
-// username returns the name without what Discord refuses in one, or nothing if Discord refuses it all the same.
+// username returns name without the characters that Discord refuses, or an empty string if Discord refuses the rest too.
 func username(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune("@#:`\x7f", r) {

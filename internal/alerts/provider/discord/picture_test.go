@@ -7,7 +7,7 @@ import (
 	"notifier/internal/alerts/provider/providertest"
 )
 
-// Fails when the picture of docs/providers/discord.md shows other messages than those that are sent.
+// Fails when the picture in docs/providers/discord.md differs from the messages that are sent.
 func TestThePictureShowsWhatIsSent(t *testing.T) {
 	var previews []providertest.Preview
 	for _, file := range []string{"webhook/error.golden", "webhook/metadata.golden"} {

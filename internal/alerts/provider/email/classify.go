@@ -17,7 +17,7 @@ var (
 		"the server offers none of the logins PLAIN, LOGIN and SCRAM-SHA-256", nil)
 )
 
-// stepError is a failure at a step of the session, of a closed set of names.
+// stepError is a failure at a step of the session. The names of the steps are a closed set.
 type stepError struct {
 	step string
 	err  error
@@ -26,7 +26,7 @@ type stepError struct {
 func (e *stepError) Error() string { return e.step }
 func (e *stepError) Unwrap() error { return e.err }
 
-// at returns nil for no failure.
+// at returns err as a failure at step, nil if err is nil.
 func at(step string, err error) error {
 	if err == nil {
 		return nil
@@ -48,7 +48,7 @@ var statuses = map[string]string{
 	"7.57": "the login is missing",
 }
 
-// classify says what a failed submission means. The server's own words are not shown.
+// classify returns the class, label and reason of a failed submission. It does not show the server's own words.
 func classify(ctx context.Context, err error) *event.Error {
 	if done := ctx.Err(); done != nil {
 		return provider.Classify(done)
@@ -72,7 +72,7 @@ func classify(ctx context.Context, err error) *event.Error {
 	return provider.Classify(err)
 }
 
-// refused classifies an answer by its first digit: 4 passes by itself, 5 does not (RFC 5321, section 4.2.1).
+// refused classifies an answer by its first digit: 4 is retried and 5 is final (RFC 5321, section 4.2.1).
 func refused(e *textproto.Error, step string) *event.Error {
 	if e.Code < 400 || e.Code > 599 {
 		return event.NewError(event.Retry, provider.LabelReply, "the server does not speak SMTP", e)

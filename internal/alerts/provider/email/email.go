@@ -21,9 +21,9 @@ var Types = []string{"email"}
 
 const (
 	maxRecipients = 50
-	// maxSpoken is how much a server may say in one session, in bytes.
+	// maxSpoken bounds the bytes that a server may send in one session.
 	maxSpoken = 256 << 10
-	// quitTime bounds the goodbye after a message was taken.
+	// quitTime bounds the QUIT after a message was accepted.
 	quitTime = time.Second
 )
 
@@ -32,7 +32,7 @@ type Sender struct {
 	dialer   *provider.Dialer
 	host     string
 	hostPort string
-	// implicit says that the connection has TLS from the beginning, insecure that it has none.
+	// implicit means that the connection has TLS from the beginning, insecure that it has none.
 	implicit, insecure bool
 	username, password string
 	from               *mail.Address
@@ -40,7 +40,7 @@ type Sender struct {
 	now                func() time.Time
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{username: cfg.Username, password: cfg.Password, now: time.Now}
 	var dialErr, toErr error
@@ -52,7 +52,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// parse reads the address.
+// parse reads the address of cfg into s.
 func (s *Sender) parse(cfg provider.Config) error {
 	u, err := cfg.Network.ParseAddress(cfg.Address, "smtps", "smtp")
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Sender) parse(cfg provider.Config) error {
 	return s.sender(query.Get("from"))
 }
 
-// sender sets whom mails are from.
+// sender sets the address that mails are from.
 func (s *Sender) sender(from string) error {
 	if from == "" {
 		from = s.username
@@ -103,7 +103,7 @@ func (s *Sender) sender(from string) error {
 	return nil
 }
 
-// recipients reads the channel.
+// recipients parses the channel.
 func recipients(channel string) ([]*mail.Address, error) {
 	if strings.TrimSpace(channel) == "" {
 		return nil, errors.New("spec.channel is not set: it lists the recipients' mail addresses, separated by commas")
@@ -118,8 +118,8 @@ func recipients(channel string) ([]*mail.Address, error) {
 	return list, nil
 }
 
-// plain reports whether an address can be written into a command as it is: no server need know more than ASCII, and what an address is
-// made of there has no spaces and no brackets.
+// plain reports whether an address can be written into a command unchanged. Servers need not know more than ASCII, and such an address
+// has no spaces and no brackets.
 func plain(a *mail.Address) bool {
 	special := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`<>"\(),:;`, r) }
 	return len(a.Address) <= 254 && !strings.ContainsFunc(a.Address, special)
@@ -181,17 +181,17 @@ func (s *Sender) submit(ctx context.Context, conn net.Conn, message []byte) erro
 		return at("message", err)
 	}
 	if _, err := w.Write(message); err != nil {
-		return err // without the end of the message: the server drops it
+		return err // the server drops a message without an end
 	}
 	if err := w.Close(); err != nil {
 		return at("message", err)
 	}
 	_ = conn.SetDeadline(time.Now().Add(quitTime))
-	_ = c.Quit() // the message is the server's already
+	_ = c.Quit() // the server has accepted the message
 	return nil
 }
 
-// open has the session encrypted and logs in.
+// open starts TLS if it is needed, and logs in.
 func (s *Sender) open(c *smtp.Client) error {
 	if err := c.Hello("localhost"); err != nil {
 		return at("greeting", err)

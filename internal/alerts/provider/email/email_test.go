@@ -34,7 +34,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// newSender returns a Sender to an address with %s for the server's.
+// newSender returns a Sender whose address has %s replaced by the server's.
 func newSender(t *testing.T, m *mailbox, address string, cfg provider.Config) *Sender {
 	t.Helper()
 	cfg.Type, cfg.Network, cfg.Timeout = "email", providertest.Loopback(), 10*time.Second
@@ -51,7 +51,7 @@ func newSender(t *testing.T, m *mailbox, address string, cfg provider.Config) *S
 
 func info(t *testing.T) provider.Notification { return providertest.Notifications(t)["info"] }
 
-// Fails when a login, TLS or whom a mail is from is not as the page says.
+// Fails when a login, TLS or the sender of a mail differs from the documentation.
 func TestTheAddressSaysHowMailIsSubmitted(t *testing.T) {
 	ca := providertest.NewCA(t)
 	c := pair(t, ca, "127.0.0.1")
@@ -105,7 +105,8 @@ func TestTheAddressSaysHowMailIsSubmitted(t *testing.T) {
 	}
 }
 
-// Fails when a session goes on in the clear that was to be encrypted: whoever is on the way can take STARTTLS out of the server's answer.
+// Fails when a session that needs encryption continues in the clear: an attacker on the way can remove STARTTLS from the server's
+// answer.
 func TestWithoutSTARTTLSNothingIsSent(t *testing.T) {
 	m := start(t, nil, false, nil)
 	for _, cfg := range []provider.Config{{Username: "flux@example.com", Password: "s3cret"}, {Username: "flux@example.com"}} {
@@ -125,7 +126,8 @@ func TestWithoutSTARTTLSNothingIsSent(t *testing.T) {
 	}
 }
 
-// Fails when a refusal is classified by something else than its digit, shows the server's words, or leaves one recipient without the mail.
+// Fails when a refusal is not classified by its digit, shows the server's words, or leaves only some of the recipients without the
+// mail.
 func TestRefusalsAreClassifiedByTheirCode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		command, argument string
@@ -190,7 +192,7 @@ func TestAWrongLoginIsFinal(t *testing.T) {
 	}
 }
 
-// Fails when a server that has the message, but not the manners to say goodbye, makes a sent mail a failed one: it would be sent again.
+// Fails when a server that accepted the message, but leaves QUIT unanswered, makes a sent mail a failed one: it would be sent again.
 func TestAMailThatWasTakenIsSentWhateverFollows(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -230,7 +232,7 @@ func TestAMailThatWasTakenIsSentWhateverFollows(t *testing.T) {
 	}
 }
 
-// Fails when a Provider that cannot send is found out with its first mail only, or its error quotes what is secret.
+// Fails when only the first mail reveals a Provider that cannot send, or when an error quotes a secret.
 func TestABadConfigIsRefusedWithItsField(t *testing.T) {
 	good := provider.Config{Address: "smtps://mail.example.com", Channel: "ops@example.com", Username: "flux@example.com", Password: "s3cret"}
 	if _, err := New(good); err != nil {

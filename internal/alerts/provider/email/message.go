@@ -49,7 +49,7 @@ func (s *Sender) message(n provider.Notification) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// date is when the event happened, which is the same at every attempt, and now where it does not say.
+// date returns the time of the event, which is the same at every attempt, or the current time if the event has none.
 func (s *Sender) date(e event.Event) time.Time {
 	if e.Timestamp.IsZero() {
 		return s.now()
@@ -62,18 +62,18 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// thread identifies all mails about one object.
+// thread returns the identifier of all mails about one object.
 func thread(e event.Event) string {
 	o := e.InvolvedObject
 	return "thread." + digest(o.Group(), o.Kind, o.Namespace, o.Name)
 }
 
-// subject returns what a header says of the object: the same for all its mails, since some readers make threads by it.
+// subject returns the subject of the mails about an object. It is the same for all of them, since some readers group threads by it.
 func subject(e event.Event) string {
 	return provider.Truncate(strings.Join(strings.Fields(printable(e.InvolvedObject.String())), " "), maxSubject)
 }
 
-// printable drops control characters, but for line breaks and tabs.
+// printable drops control characters other than line breaks and tabs.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
@@ -83,7 +83,7 @@ func printable(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// content is what a mail says.
+// content is the text of a mail.
 type content struct {
 	headline, message string
 	facts             []provider.Fact
@@ -109,7 +109,7 @@ func contentOf(n provider.Notification) content {
 	return c
 }
 
-// text is the plain alternative.
+// text returns the plain alternative.
 func (c content) text() string {
 	var b strings.Builder
 	b.WriteString(c.headline + "\n\n")
@@ -123,7 +123,7 @@ func (c content) text() string {
 	return b.String()
 }
 
-// html is the alternative with markup, of which only the facts of the Alert's author have any of their own.
+// html returns the alternative with markup. Only the facts of the Alert's author may have markup of their own.
 func (c content) html() string {
 	escape := func(s string) string { return strings.ReplaceAll(html.EscapeString(printable(s)), "\n", "<br>\n") }
 	var b strings.Builder

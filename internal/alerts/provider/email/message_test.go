@@ -27,7 +27,7 @@ func fixed() *Sender {
 	}
 }
 
-// Fails when a mail changes. Its lines end in CRLF, which the files do not.
+// Fails when a mail changes. Its lines end in CRLF, those of the files do not.
 func TestMails(t *testing.T) {
 	update := flag.Lookup("update").Value.String() == "true"
 	for name, n := range providertest.Notifications(t) {
@@ -93,7 +93,7 @@ func read(t *testing.T, raw []byte) (h mail.Header, text, html string) {
 	}
 }
 
-// Fails when anything of an event becomes a header, a part or markup.
+// Fails when a text of an event becomes a header, a part or markup.
 func TestNothingOfAnEventIsObeyed(t *testing.T) {
 	n := providertest.Notifications(t)["error"]
 	evil := "x\r\nBcc: victim@example.com\r\n\r\n<script>alert(1)</script>\r\n--notifier-" + digest(n.DeliveryID) + "--\r\n.\r\n\x00\u202e"
@@ -124,7 +124,7 @@ func TestNothingOfAnEventIsObeyed(t *testing.T) {
 	}
 }
 
-// Fails when two mails about one object are not one thread, or those about two objects are.
+// Fails when two mails about one object are two threads, or those about two objects are one.
 func TestMailsAboutOneObjectAreAThread(t *testing.T) {
 	all := providertest.Notifications(t)
 	first, second, other := all["info"], all["error"], all["info"]
@@ -152,7 +152,7 @@ func TestMailsAboutOneObjectAreAThread(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is escaped, or that of anybody else is not.
+// Fails when the markup of the Alert's author is escaped, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup = `<a href="https://wiki.example.com">runbook</a>`

@@ -10,13 +10,14 @@ import (
 	"notifier/internal/event"
 )
 
-// maxIterations is how often a server may have the password hashed (RFC 5802), which servers do some thousand times. A hundred thousand take some
-// ten milliseconds of the processor, the two billion that the protocol can ask for half an hour, which no context ends.
+// maxIterations bounds how often a server may have the password hashed (RFC 5802). Servers ask for some thousand times. A hundred
+// thousand take some ten milliseconds of processor time. The two billion that the protocol allows take half an hour, which no context
+// ends.
 const maxIterations = 100_000
 
 var errIterations = event.NewError(event.Permanent, provider.LabelRejected, "the server asks for more work at the login than is done for it", nil)
 
-// boundedScram is a login by SCRAM that refuses what a server asks beyond maxIterations.
+// boundedScram is a login by SCRAM that refuses to hash more than maxIterations times.
 type boundedScram struct{ smtp.Auth }
 
 // Next answers the server, whose first message is "r=<nonce>,s=<salt>,i=<iterations>".

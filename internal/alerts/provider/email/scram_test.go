@@ -13,7 +13,7 @@ import (
 	"notifier/internal/event"
 )
 
-// scramServer asks for a number of iterations and refuses what comes of them.
+// scramServer asks for a number of iterations and refuses the result.
 type scramServer struct {
 	iterations string
 	asked      bool

@@ -14,17 +14,17 @@ import (
 	"notifier/internal/alerts/provider/providertest"
 )
 
-// mailbox is a real mail server that keeps what it is sent.
+// mailbox is a real mail server that keeps the messages sent to it.
 type mailbox struct {
 	addr net.Addr
 
 	mu       sync.Mutex
 	messages []received
-	// login is the only one it takes, empty for any; refuse is asked before every command.
+	// login is the only accepted login, empty for any. refuse is called before every command.
 	login  string
 	refuse func(command, argument string) error
 	mechs  []string
-	// scram makes the server's side of SCRAM.
+	// scram returns the server's side of SCRAM.
 	scram func() sasl.Server
 }
 
@@ -42,7 +42,7 @@ func (m *mailbox) received() []received {
 	return append([]received(nil), m.messages...)
 }
 
-// start starts the server, with TLS where the config is not nil: from the beginning, or by STARTTLS.
+// start starts the server. If the config is not nil it has TLS: from the beginning if implicit, else by STARTTLS.
 func start(t *testing.T, c *tls.Config, implicit bool, change func(*mailbox)) *mailbox {
 	t.Helper()
 	m := &mailbox{mechs: []string{sasl.Plain}}
@@ -97,7 +97,7 @@ func (s *session) Auth(mech string) (sasl.Server, error) {
 	return sasl.NewPlainServer(check), nil
 }
 
-// loginServer is the server's side of AUTH LOGIN, which no RFC has.
+// loginServer is the server's side of AUTH LOGIN, which no RFC defines.
 type loginServer struct {
 	check    func(identity, username, password string) error
 	username []byte
@@ -146,7 +146,7 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) Reset()        { s.got = received{login: s.got.login} }
 func (s *session) Logout() error { return nil }
 
-// pair is a server's TLS with a certificate of ca.
+// pair returns a server's TLS configuration with a certificate of ca.
 func pair(t *testing.T, ca *providertest.CA, hosts ...string) *tls.Config {
 	t.Helper()
 	c, err := tls.X509KeyPair(ca.Issue(t, hosts...))

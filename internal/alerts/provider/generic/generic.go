@@ -37,14 +37,14 @@ type Sender struct {
 	client *provider.Client
 	header http.Header
 	key    []byte // nil: unsigned
-	// ignored are the headers of the Secret that are left out.
+	// ignored are the names of the Secret's headers that are left out.
 	ignored []string
 }
 
-// Ignored returns the names of the Secret's headers that are not sent, of a closed set of names.
+// Ignored returns the names of the Secret's headers that are not sent. The names are from a closed set.
 func (s *Sender) Ignored() []string { return s.ignored }
 
-// New builds a Sender of type generic or generic-hmac; the latter needs a token.
+// New returns a Sender of type generic or generic-hmac; the latter needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{}
 	ours := []string{headerKey, headerReplayed}
@@ -64,7 +64,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification's event.
@@ -87,7 +87,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.client.Post(ctx, h, body)
 }
 
-// component makes a controller's name, which is outside input, fit for a header.
+// component returns a controller's name, which is outside input, in a form that is fit for a header.
 func component(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

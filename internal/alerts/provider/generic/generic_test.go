@@ -43,7 +43,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// Fails when the MAC covers anything but the bytes that were sent, or uses another key.
+// Fails when the MAC covers other bytes than those sent, or uses another key.
 func TestSignatureCoversTheBodyAsSent(t *testing.T) {
 	sink := providertest.NewSink(t, nil)
 	s, err := New(provider.Config{Type: typeHMAC, Address: sink.URL, Token: " a key \n", Network: providertest.Loopback()})
@@ -64,7 +64,7 @@ func TestSignatureCoversTheBodyAsSent(t *testing.T) {
 	}
 }
 
-// Fails when a replay is not told, or anything else is told to be one, by whatever the Secret says.
+// Fails when a replay has no header Replayed, or when any other notification has one. The headers of the Secret must not change that.
 func TestAReplaySaysSo(t *testing.T) {
 	sink := providertest.NewSink(t, nil)
 	s, err := New(provider.Config{
@@ -85,8 +85,8 @@ func TestAReplaySaysSo(t *testing.T) {
 	}
 }
 
-// Fails when the check compares names as they are written, when X-Signature is left out of what generic-hmac reserves, when one of ours is
-// sent, or takes the others along, or is not told.
+// Fails when the check compares names by their spelling, or when X-Signature is not reserved for generic-hmac. Fails also when one of
+// ours is sent, removes the other headers, or is not reported.
 func TestHeadersThatBelongToUsAreIgnoredAndTold(t *testing.T) {
 	sink := providertest.NewSink(t, nil)
 	headers := map[string]string{

@@ -13,7 +13,7 @@ import (
 // comments is the part of the API that comments need. To Gitea a pull request is an issue with commits.
 type comments struct{ repository }
 
-// account is a user as Gitea answers.
+// account is a user in Gitea's answers.
 type account struct {
 	Login string `json:"login"`
 }
@@ -56,7 +56,7 @@ func (r comments) EditComment(ctx context.Context, h *http.Client, _, id int64, 
 	return r.write(ctx, h, provider.Request{Method: http.MethodPatch, URL: u}, body)
 }
 
-// of returns the address of the comments on a pull request.
+// of returns the address of a pull request's comments.
 func (r comments) of(number int64) *url.URL {
 	return r.url("issues", strconv.FormatInt(number, 10), "comments")
 }

@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// vendor answers as Gitea's API does (its swagger file), and refuses what it does not take.
+// vendor answers as Gitea's API does (its swagger file), and refuses every other request.
 type vendor struct {
-	auth  string // the Authorization that it lets in
+	auth  string // the Authorization that it accepts
 	login string // of the token's owner
-	keep  bool   // whether it remembers between requests
+	keep  bool   // whether it keeps statuses and comments between requests
 
 	mu       sync.Mutex
 	statuses []status  // oldest first
@@ -56,7 +56,7 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// listStatuses answers a page of the last status of each context, those written last first.
+// listStatuses answers a page of the last status of each context, the newest first.
 func (v *vendor) listStatuses(w http.ResponseWriter, r *http.Request) {
 	page, err := strconv.Atoi(r.URL.Query().Get("page"))
 	limit, err2 := strconv.Atoi(r.URL.Query().Get("limit"))
@@ -75,7 +75,7 @@ func (v *vendor) listStatuses(w http.ResponseWriter, r *http.Request) {
 			})
 		}
 	}
-	if len(last) == 0 { // as old releases do
+	if len(last) == 0 { // like old releases
 		w.WriteHeader(http.StatusOK)
 		return
 	}
@@ -126,7 +126,7 @@ func (v *vendor) editComment(w http.ResponseWriter, r *http.Request, id string) 
 	}
 }
 
-// fields reads a body in JSON whose fields are strings of the names given.
+// fields reads a JSON body whose fields are strings with the given names.
 func fields(r *http.Request, names ...string) (map[string]string, error) {
 	var body map[string]string
 	if r.Header.Get("Content-Type") != "application/json" {

@@ -17,13 +17,13 @@ const (
 	typeComment = "giteapullrequestcomment"
 )
 
-// The Provider types that the package serves: those that write statuses, and those that write comments.
+// The Provider types that the package serves, by the kind of their writes.
 var (
 	StatusTypes  = []string{typeStatus}
 	CommentTypes = []string{typeComment}
 )
 
-// The longest answers that are read, in bytes: a page of statuses, and all comments of a pull request.
+// The lengths of the longest answers, in bytes: a page of statuses, and all comments of a pull request.
 const (
 	maxStatuses = 1 << 20
 	maxComments = 4 << 20
@@ -35,7 +35,7 @@ type Sender struct {
 	writer provider.Sender
 }
 
-// New builds a Sender of either type. It needs a repository's address and a token.
+// New returns a Sender of either type. It needs a repository's address and a token.
 func New(cfg provider.Config) (*Sender, error) {
 	r, addressErr := locate(&cfg)
 	key, token := cfg.TokenOrPassword()
@@ -57,7 +57,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client, githost.NewStatuses(cfg, client, statuses{r}, githost.Limits{}, true)}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send writes the notification.
@@ -71,7 +71,7 @@ type repository struct {
 	owner, name string
 }
 
-// locate reads the repository of an address and leaves the address of the server in its place.
+// locate returns the repository of cfg.Address and replaces that address by the server's.
 func locate(cfg *provider.Config) (repository, error) {
 	at, err := githost.ParseRepository(cfg.Address)
 	if err != nil {
@@ -89,7 +89,7 @@ func locate(cfg *provider.Config) (repository, error) {
 	return repository{owner: path[own], name: path[own+1]}, nil
 }
 
-// call makes a request of the API and decodes its answer into reply, unless that is nil. An empty answer decodes into nothing.
+// call makes a request of the API and decodes its answer into reply, unless reply is nil or the answer is empty.
 func (r repository) call(ctx context.Context, h *http.Client, request provider.Request, reply any) error {
 	answer, err := r.client.Do(ctx, h, request)
 	if err != nil || reply == nil || len(answer) == 0 {
@@ -103,7 +103,7 @@ func (r repository) url(parts ...string) *url.URL {
 	return r.client.URL(append([]string{"api", "v1", "repos", r.owner, r.name}, parts...)...)
 }
 
-// words are shown in place of the messages of refusals that begin so.
+// words are the texts that replace the messages of refusals with these beginnings.
 var words = []struct{ message, word string }{
 	{"token does not have at least one of required scope", "the token lacks a scope"},
 	{"user should have a permission to write", "the token's user may not write to the repository"},

@@ -16,7 +16,7 @@ import (
 
 const commit = "4d5c2c3a9b7e4d5c2c3a9b7e4d5c2c3a9b7e4d5c"
 
-// metadata is what an event needs for both types.
+// metadata has the entries that both types need.
 var metadata = map[string]string{"commit": commit, "change_request": "7"}
 
 func build(cfg provider.Config) (provider.Sender, error) {
@@ -40,7 +40,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// newSender returns a Sender of a type to v, which is asked under a path of its own.
+// newSender returns a Sender of a type to v, whose API is under a path of its own.
 func newSender(t *testing.T, typ string, v *vendor) (provider.Sender, *providertest.Sink) {
 	t.Helper()
 	v.auth, v.login = "token gitea-s3cret", "flux"
@@ -70,7 +70,7 @@ func send(t *testing.T, s provider.Sender, n provider.Notification) {
 	}
 }
 
-// Fails when a status is posted although the last one of its context says the same, or is not when it says something else.
+// Fails when a status is posted although the last one of its context is the same, or is not posted although it differs.
 func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
 	v := &vendor{keep: true}
 	s, _ := newSender(t, typeStatus, v)
@@ -102,12 +102,12 @@ func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
 	}
 }
 
-// Fails when only one page is read, when a page that is full counts as the last, or when the pages have no end.
+// Fails when only one page is read, when a full page counts as the last, or when the number of pages is unbounded.
 func TestAContextIsFoundAmongManyAndTheSearchEnds(t *testing.T) {
 	v := &vendor{keep: true}
 	s, sink := newSender(t, typeStatus, v)
 	send(t, s, providertest.Notifications(t)["info"])
-	for i := range 3 * pageLength { // later ones, which are listed first
+	for i := range 3 * pageLength { // later statuses, which are listed first
 		v.statuses = append(v.statuses, status{Context: fmt.Sprint("other ", i), State: "success"})
 	}
 	before := len(sink.Requests())
@@ -125,7 +125,7 @@ func TestAContextIsFoundAmongManyAndTheSearchEnds(t *testing.T) {
 	}
 }
 
-// Fails when a replay does not look at when Gitea took the last status, or a status of before the event counts as newer.
+// Fails when a replay ignores the time at which Gitea took the last status, or an older status counts as newer than the event.
 func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 	for created, posts := range map[string]int{
 		"2026-03-04T05:06:06Z": 1, "2026-03-04T06:06:08+01:00": 0, "2027-01-01T00:00:00Z": 0, "nonsense": 1,
@@ -142,7 +142,8 @@ func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 	}
 }
 
-// Fails when another account's comment with the mark is edited, when one of the own is not found, or when the account is asked again.
+// Fails when another account's comment with the mark is edited, when the own comment is missed, or when the account is requested
+// again.
 func TestTheOwnCommentIsEditedAndNoOther(t *testing.T) {
 	v := &vendor{keep: true}
 	s, sink := newSender(t, typeComment, v)
@@ -174,7 +175,7 @@ func TestTheOwnCommentIsEditedAndNoOther(t *testing.T) {
 	}
 }
 
-// Fails when an attempt whose answer was lost leaves two of what it wrote.
+// Fails when an attempt whose answer was lost leaves two statuses or comments.
 func TestAnAttemptWhoseAnswerWasLostWritesOnce(t *testing.T) {
 	for _, typ := range []string{typeStatus, typeComment} {
 		v := &vendor{keep: true, auth: "token gitea-s3cret", login: "flux"}
@@ -187,7 +188,7 @@ func TestAnAttemptWhoseAnswerWasLostWritesOnce(t *testing.T) {
 	}
 }
 
-// Fails when the path of the server is taken for the owner, or a credential of the address is kept.
+// Fails when the path of the server is read as the owner, or a credential of the address is kept.
 func TestTheAddressIsThatOfARepository(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://gitea.test/o/r.git":         "https://gitea.test/ o r",
@@ -207,7 +208,7 @@ func TestTheAddressIsThatOfARepository(t *testing.T) {
 	}
 }
 
-// Fails when what is missing is not told by its key, or a faulty token is sent or quoted.
+// Fails when the error for a missing token does not name the key, or a faulty token is sent or quoted.
 func TestATokenIsNeeded(t *testing.T) {
 	for _, typ := range []string{typeStatus, typeComment} {
 		for token, want := range map[string]string{"": "key token", "s3cret\n": "line end", "s3c\x00ret": "line end"} {
@@ -225,7 +226,7 @@ func TestATokenIsNeeded(t *testing.T) {
 	}
 }
 
-// Fails when the TLS material of the Secret is not used for statuses, or is for comments, which Flux's do not.
+// Fails when statuses ignore the TLS material of the Secret, or when comments use it: Flux's comments do not.
 func TestOnlyStatusesTakeTLSOfTheSecret(t *testing.T) {
 	values := map[string]string{"ca.crt": "no certificate"}
 	for typ, taken := range map[string]bool{typeStatus: true, typeComment: false} {
@@ -236,7 +237,7 @@ func TestOnlyStatusesTakeTLSOfTheSecret(t *testing.T) {
 	}
 }
 
-// Fails when a message that Gitea is known to answer is lost, or when anything else of an answer is shown.
+// Fails when a known message of Gitea is left out, or when any other part of an answer is shown.
 func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 	providertest.Refusals(t, map[string]string{
 		`{"message":"token does not have at least one of required scope(s): [x] s3cret"}`: "HTTP 403: the token lacks a scope",

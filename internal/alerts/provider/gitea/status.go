@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	pageLength = 50 // statuses, the most that Gitea lists at once unless its administrator says otherwise
+	pageLength = 50 // statuses: the most that Gitea lists at once by default
 	maxPages   = 10
 )
 

@@ -20,14 +20,14 @@ const (
 
 // Bounds of a comment, in characters.
 const (
-	// maxBody is below what the strictest host takes, GitHub's 65,536.
+	// maxBody is below the bound of the strictest host, GitHub's 65,536.
 	maxBody    = 60_000
 	maxMessage = 40_000 // of the message before it is escaped
 	maxFact    = 300    // of a name or a value of the metadata
 	maxName    = 253
 )
 
-// TakesComments is for types that comment on a pull or merge request.
+// TakesComments is for types that comment on a pull or merge request. It leaves out events that only update a commit's status.
 func TakesComments(n provider.Notification) bool {
 	return provider.TakesChangeRequests(n) && provider.TakesMessages(n)
 }
@@ -41,12 +41,13 @@ func ChangeRequest(n provider.Notification) (int64, error) {
 	return number, nil
 }
 
-// Marker returns the mark by which the comment about an object is found, an HTML comment. Names as Kubernetes allows them are as they are.
+// Marker returns the mark by which the comment about an object is found, an HTML comment. Valid names of Kubernetes are written
+// unchanged.
 func Marker(key, providerUID string, o event.ObjectReference) string {
 	return fmt.Sprintf("<!-- %s:%s/%s/%s/%s -->", key, markable(providerUID), markable(o.Kind), markable(o.Namespace), markable(o.Name))
 }
 
-// markable writes what no name of Kubernetes has, and what might end the mark, as "%" and digits.
+// markable writes the bytes that no name of Kubernetes has, and those that might end the mark, as "%" and digits.
 func markable(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -73,13 +74,13 @@ func Body(marker string, n provider.Notification) string {
 	return head + fit(e.Message, maxBody-utf8.RuneCountInString(head)-utf8.RuneCountInString(tail)) + tail
 }
 
-// fit returns a message escaped, of at most limit characters. It is cut before it is escaped, so that no escape is halved.
+// fit returns a message, escaped, of at most limit characters. It cuts before it escapes, so that no escape is halved.
 func fit(message string, limit int) string {
 	message = strings.Trim(provider.Truncate(message, maxMessage), "\r\n")
 	return provider.Fit(message, limit, utf8.RuneCountInString, Escape)
 }
 
-// metadata returns the metadata as a list by name, empty if there is none. The change request is left out: the comment stands on it.
+// metadata returns the metadata as a list by name, empty if there is none. It leaves out the change request, which the comment is on.
 func metadata(n provider.Notification) string {
 	shown := n
 	shown.Event.Metadata = maps.Clone(n.Event.Metadata)
@@ -93,7 +94,7 @@ func metadata(n provider.Notification) string {
 	b.WriteString("\n\nMetadata:\n")
 	for _, f := range facts {
 		_, value := f.Show(escapeInline)
-		// Nothing has a meaning within a code span but its end.
+		// Within a code span only its end has a meaning.
 		fmt.Fprintf(&b, "* `%s`: %s\n", strings.ReplaceAll(plain(f.Name), "`", "'"), strings.Join(strings.Fields(value), " "))
 	}
 	return b.String()

@@ -70,7 +70,7 @@ func TestTheBodyIsThatOfFlux(t *testing.T) {
 	}
 }
 
-// Fails when a body is as long as it comes, or when the cut falls into an escape or a character.
+// Fails when the length of a body is unbounded, or when the cut halves an escape or a character.
 func TestTheWorstTextStillFits(t *testing.T) {
 	for _, r := range []string{"x", "[", "@a ", "😀", "\xff", "\n", "/\n", "\x01", "    a\n"} {
 		n := bad
@@ -135,8 +135,8 @@ func onChange(n provider.Notification, number string) provider.Notification {
 	return n
 }
 
-// Fails when the comment is looked for among the first hundred alone, when one of somebody else with the same mark is edited, or when one
-// that says the same is edited.
+// Fails when only the first hundred comments are searched, when another account's comment with the same mark is edited, or when a
+// comment with the same text is edited.
 func TestTheOwnCommentIsFoundAmongManyAndEdited(t *testing.T) {
 	f := &fakeReview{}
 	stolen := Marker(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)

@@ -12,19 +12,19 @@ import (
 
 // Comment is a comment on a change request as a host has it.
 type Comment struct {
-	// ID is the host's.
+	// ID is the host's ID of the comment.
 	ID int64
-	// Author is the login of the account that wrote it.
+	// Author is the login of the account that wrote the comment.
 	Author string
 	Body   string
 }
 
 // CommentHost is the part of a host's API that comments need.
 type CommentHost interface {
-	// Login returns the login of the own account, as the host has it for the author of a comment. It is asked once.
+	// Login returns the login of the own account, in the host's form for the author of a comment. It is called until it succeeds once.
 	Login(ctx context.Context, h *http.Client) (string, error)
-	// Comments returns a page of the comments on a change request, the oldest first; the first page is 1. More says that there may be a
-	// next one.
+	// Comments returns a page of the comments on a change request, the oldest first. The first page is 1. More means that there may be
+	// a next page.
 	Comments(ctx context.Context, h *http.Client, number int64, page int) (comments []Comment, more bool, err error)
 	// CreateComment writes a new comment.
 	CreateComment(ctx context.Context, h *http.Client, number int64, body string) error
@@ -32,7 +32,8 @@ type CommentHost interface {
 	EditComment(ctx context.Context, h *http.Client, number, id int64, body string) error
 }
 
-// PageSize is how many comments a page has where the host lets the caller say, few enough that a page of long ones is no large answer.
+// PageSize is the number of comments on a page, for hosts where the caller chooses it. A page of long comments is still a small
+// answer.
 const PageSize = 50
 
 // maxPages bounds the search for the own comment. GitHub keeps 2,500 comments at most on a pull request.
@@ -51,7 +52,7 @@ func NewComments(cfg provider.Config, client *provider.Client, host CommentHost,
 	return &Comments{client: client, host: host, key: key, uid: cfg.UID}
 }
 
-// Send writes the comment of a notification, or edits the one that is there.
+// Send edits the comment about the notification's object, or creates it if there is none.
 func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 	number, err := ChangeRequest(n)
 	if err != nil {
@@ -65,7 +66,7 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 			return err
 		}
 		comment, err := c.find(ctx, h, number, func(known Comment) bool {
-			// Within a comment a mark is text of an Alert's author, who may share the account with others.
+			// Within a comment a mark is text of an Alert's author. Several authors may share the account.
 			return strings.EqualFold(known.Author, own) && strings.HasPrefix(strings.TrimSpace(known.Body), marker)
 		})
 		switch {
@@ -97,7 +98,7 @@ func (c *Comments) own(ctx context.Context, h *http.Client) (string, error) {
 	return login, nil
 }
 
-// find returns the first comment that is looked for, nil if there is none.
+// find returns the first comment for which wanted returns true, nil if there is none.
 func (c *Comments) find(ctx context.Context, h *http.Client, number int64, wanted func(Comment) bool) (*Comment, error) {
 	for page := 1; page <= maxPages; page++ {
 		comments, more, err := c.host.Comments(ctx, h, number, page)
@@ -116,7 +117,7 @@ func (c *Comments) find(ctx context.Context, h *http.Client, number int64, wante
 	return nil, event.NewError(event.Permanent, provider.LabelRejected, "the change request has too many comments to find the own one", nil)
 }
 
-// sameText compares two texts but for what hosts change about line ends.
+// sameText reports whether two texts are equal apart from the hosts' changes to line ends.
 func sameText(a, b string) bool {
 	normal := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 	return normal(a) == normal(b)

@@ -1,24 +1,25 @@
-// Package githost is what the types share that write to Git hosts: the status of a commit (Statuses) and a comment on a pull or merge
-// request (Comments). A type brings the calls of its host's API.
+// Package githost has the common parts of the types that write to Git hosts: the status of a commit (Statuses) and a comment on a pull
+// or merge request (Comments). A type adds the calls of its host's API.
 //
 // # Statuses
 //
-// One status per object and commit. Its name tells objects and clusters apart: spec.commitStatusExpr, else "kind/name/" and the first group
-// of the Provider's UID, in lower case. Its description is the event's reason in words. The last status of that name is read before one is
-// set, and nothing is set where it says the same: so a repeated send, and one whose answer was lost, change nothing.
+// An object has one status per commit. The status's name distinguishes objects and clusters: it is spec.commitStatusExpr, or else
+// "kind/name/" and the first group of the Provider's UID, in lower case. Its description is the event's reason in words. The last
+// status of that name is read first, and none is set if it is the same. So a repeated send, and one whose answer was lost, change
+// nothing.
 //
-// The deliverer sends the events of one object in order, so the last status set is that of the last event. What was given up and is sent
-// after all may be older than what was sent since: where the host has a status of that name from after the event, or this process set one
-// for a later event, such a send changes nothing (Notification.Replayed).
+// The deliverer sends the events of one object in order, so the last status set is that of the last event. A replayed notification
+// (Notification.Replayed) may be older than later ones of its object. It changes nothing if the host has a status of that name from
+// after the event, or if this process set one for a later event.
 //
-// Events under way (reason Progressing, and what a controller reports while it works) are Pending, which most types do not take.
+// Events under way (reason Progressing, and the reports of a controller while it works) are Pending, which most types do not take.
 //
 // # Comments
 //
-// One comment per object and change request, found among the comments of the own account by a mark that no reader sees, and edited as events
-// follow. The mark and the text are those of Flux, so comments that Flux wrote are found and edited.
+// An object has one comment per change request. It is found among the comments of the own account by a mark that readers do not see,
+// and edited as events follow. The mark and the text are those of Flux, so comments that Flux wrote are found and edited.
 //
-// Everything from an event is shown as it is written: no mention, reference, quick action, link behind a label, image or HTML of it has a
-// meaning to the host. Where Markdown's escapes do not reach, as with mentions, a character of no width takes the meaning away. Plain
-// addresses stay links. What the Alert's author wrote keeps its markup.
+// All texts of an event are shown as they are written: no mention, reference, quick action, link behind a label, image or HTML in them
+// has a meaning to the host. Against meanings that Markdown's escapes do not remove, such as mentions, a zero-width character is
+// inserted. Plain addresses stay links. Texts of the Alert's author keep their markup.
 package githost

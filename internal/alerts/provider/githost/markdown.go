@@ -7,38 +7,39 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// noWidth takes the meaning away from a sign before it without being seen: hosts look for mentions and references in the text that Markdown
-// has made, where Markdown's own escapes are gone.
+// noWidth removes the meaning of the sign before it and is invisible. Hosts look for mentions and references in the text that Markdown
+// has produced, where Markdown's own escapes are gone.
 const noWidth = "\u200B"
 
-// address matches what is left as it is so that it stays a link: it has none of the signs that Markdown or a host gives a meaning within it.
+// address matches a URL that is left unchanged, so that it stays a link. It has no signs with a meaning to Markdown or to a host.
 var address = regexp.MustCompile(`https?://[A-Za-z0-9./:?=%+_-]+`)
 
-// backslashed are the signs that Markdown gives a meaning anywhere in a line.
+// backslashed are the signs with a meaning in Markdown anywhere in a line.
 const backslashed = "\\`*_[]<>~|&$#!"
 
-// referring are the signs that begin a reference on some host, beside "@user" and "GH-1", as "#1", "!2", "~label", "%milestone", "$3", "&4",
-// "^alert#5", "*iteration:6" and "[feature_flag:7]" do.
+// referring are the signs that begin a reference on some host, besides "@user" and "GH-1". Examples are "#1", "!2", "~label",
+// "%milestone", "$3", "&4", "^alert#5", "*iteration:6" and "[feature_flag:7]".
 const referring = "#!~%$&^*["
 
-// Escape returns text that Markdown of Git hosts shows as it is: several lines, in which only plain addresses mean anything.
+// Escape returns text that the Markdown of Git hosts shows as it is written. It may have several lines; only plain addresses in it
+// have a meaning.
 func Escape(s string) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n"), "\r", "\n")
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
 		lines[i] = escapeLine(line)
 	}
-	// Two spaces at the end keep lines apart, which some hosts would join.
+	// Two spaces at the end keep lines apart that some hosts would join.
 	return strings.Join(lines, "  \n")
 }
 
-// escapeInline returns text for one line.
+// escapeInline returns s escaped, on one line.
 func escapeInline(s string) string {
 	return escapeText(strings.Join(strings.Fields(plain(s)), " "))
 }
 
 func escapeLine(line string) string {
-	// What plain makes a space of is one at the beginning too: behind it a sign would begin the line.
+	// The spaces that plain makes count as the beginning too: a sign behind them would begin the line.
 	line = plain(strings.ReplaceAll(line, "\t", "    "))
 	text := strings.TrimLeft(line, " ")
 	indent := line[:len(line)-len(text)]
@@ -46,12 +47,12 @@ func escapeLine(line string) string {
 	if text == "" {
 		return ""
 	}
-	// No-break spaces: Markdown would take the space at the beginning of a line for structure.
+	// Markdown gives spaces at the beginning of a line a meaning, so they become no-break spaces.
 	return strings.Repeat("\u00A0", min(len(indent), 40)) + startOfLine(text)
 }
 
-// startOfLine escapes a line whose beginning might be a list, a rule, part of a table, or an order to the host: GitLab and bots obey lines such
-// as "/close".
+// startOfLine escapes a line. It also escapes a beginning of a list, a rule or a part of a table, and of a command to the host: GitLab
+// and bots obey lines such as "/close".
 func startOfLine(text string) string {
 	switch text[0] {
 	case '-', '+', '=', ':':
@@ -66,7 +67,7 @@ func startOfLine(text string) string {
 	return escapeText(text)
 }
 
-// escapeText escapes text within a line but the addresses in it.
+// escapeText escapes the text within a line around the addresses in it.
 func escapeText(s string) string {
 	var b strings.Builder
 	last := 0
@@ -79,8 +80,8 @@ func escapeText(s string) string {
 	return b.String()
 }
 
-// endOfAddress returns where in s[from:to] the address ends that may stay as it is. Where Markdown makes no link of it, a "_" that is not
-// within a word would be emphasis.
+// endOfAddress returns the end of the part of the address s[from:to] that may stay unchanged. If Markdown makes no link of the
+// address, a "_" outside of a word would be emphasis.
 func endOfAddress(s string, from, to int) int {
 	for i := from; i < to; i++ {
 		if s[i] == '_' && (!provider.Alphanumeric(s[i-1]) || i+1 == len(s) || !provider.Alphanumeric(s[i+1])) {
@@ -90,7 +91,7 @@ func endOfAddress(s string, from, to int) int {
 	return to
 }
 
-// escapeSigns writes s[from:to] escaped. All signs with a meaning are ASCII, so that bytes will do.
+// escapeSigns writes s[from:to] escaped. It works on bytes, since all signs with a meaning are ASCII.
 func escapeSigns(b *strings.Builder, s string, from, to int) {
 	for i := from; i < to; i++ {
 		c := s[i]
@@ -104,7 +105,7 @@ func escapeSigns(b *strings.Builder, s string, from, to int) {
 	}
 }
 
-// refers reports whether the sign at i may begin a mention or a reference to what follows.
+// refers reports whether the sign at i may begin a mention or a reference.
 func refers(s string, i int) bool {
 	if i+1 == len(s) || !wordly(s[i+1]) && strings.IndexByte("[\"'", s[i+1]) < 0 {
 		return false
@@ -119,7 +120,7 @@ func refers(s string, i int) bool {
 	}
 }
 
-// wordly reports whether a name or a number may have the byte in it. All of a character outside ASCII counts.
+// wordly reports whether c may be part of a name or a number. Every byte of a character outside ASCII counts.
 func wordly(c byte) bool {
 	return provider.Alphanumeric(c) || c == '_' || c >= 0x80
 }

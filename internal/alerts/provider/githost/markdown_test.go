@@ -13,7 +13,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 )
 
-// signs are what Markdown's texts are made of.
+// signs are the pieces of Markdown texts.
 var signs = []string{
 	"a", "b1", "é", " ", "  ", "    ", "\t", "\n", "\n\n", "\r", "*", "_", "`", "```", "#", "-", "+", ">", "|", "---", "===", ":", ":--", "1.", "2)",
 	"[", "]", "(", ")", "!", "<", "<b>", "</b>", "<!--", "-->", "&", "&lt;", "&#64;", "~", "~~", "\\", "@", "$", "^", "[^1]:", "[x]: y", "'", `"`,
@@ -22,8 +22,8 @@ var signs = []string{
 
 var tag = regexp.MustCompile(`</?([a-z0-9]+)[^>]*>`)
 
-// Fails when any text becomes anything but paragraphs, the ends of lines and links that show their addresses, or when what readers see is
-// another text.
+// Fails when some text becomes more than paragraphs, line breaks and links that show their addresses, or when readers see another
+// text.
 func TestMarkdownShowsTextAsItIsWritten(t *testing.T) {
 	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -51,8 +51,8 @@ func TestMarkdownShowsTextAsItIsWritten(t *testing.T) {
 	}
 }
 
-// Fails when a mention or an order to the host survives behind a character that a host, but not this package, takes for the end of a word or
-// for nothing: hosts find mentions by ASCII's words, and pass over what is not seen.
+// Fails when a mention or a command to the host survives behind a character that a host, unlike this package, treats as the end of a
+// word or as nothing. Hosts find mentions by ASCII words and ignore invisible characters.
 func TestNothingBeforeASignKeepsItsMeaning(t *testing.T) {
 	for _, before := range []string{"é", "…", "→", "。", "🚨", "_", "\u200B", "\u200D", "\uFEFF", "\u2060", "\x01", "\u202E"} {
 		for _, escape := range []func(string) string{Escape, escapeInline} {

@@ -10,25 +10,25 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// maxAddress is the longest address that a Provider may have, in bytes; so the API says.
+// maxAddress is the longest address that a Provider may have, in bytes. The API's documentation states it.
 const maxAddress = 2048
 
-// Repository is a repository's place on a Git host.
+// Repository is the place of a repository on a Git host.
 type Repository struct {
-	// Scheme is https, or http where the address says so.
+	// Scheme is https, or http if the address has that scheme.
 	Scheme string
-	// Host is the host's name in lower case, with the port where the address has one for HTTP.
+	// Host is the host's name in lower case, with the port of an address for HTTP.
 	Host string
 	// Path is the path of the repository on the host, unescaped, without ".git" and slashes around it, such as "owner/name".
 	Path string
 }
 
-// errNotARepository says what an address has to be. It quotes nothing.
+// errNotARepository describes a valid address. It quotes nothing.
 var errNotARepository = errors.New("address is not that of a Git repository: it has the host and the path of the repository, such as owner/name")
 
-// ParseRepository reads the address of a repository as Git takes it: https and http, ssh, and "git@host:owner/name". The port of an ssh
-// address is that of SSH and is dropped, as are user, password, query and fragment. Whether the host may be reached is decided elsewhere.
-// The errors quote nothing.
+// ParseRepository parses the address of a repository in the forms that Git accepts: https and http, ssh, and "git@host:owner/name". It
+// drops the port of an ssh address, which is SSH's, and user, password, query and fragment. It does not check whether the host may be
+// reached. The errors quote nothing.
 func ParseRepository(address string) (Repository, error) {
 	address = strings.TrimSpace(address)
 	switch {
@@ -59,7 +59,7 @@ func ParseRepository(address string) (Repository, error) {
 	return r, nil
 }
 
-// expand writes an address of the form "user@host:path", which is Git's own, as the URL that it stands for.
+// expand returns an address of Git's own form "user@host:path" as an equivalent URL, and any other address unchanged.
 func expand(address string) string {
 	host, path, found := strings.Cut(address, ":")
 	if !found || strings.Contains(host, "/") || strings.HasPrefix(path, "//") {
@@ -68,7 +68,7 @@ func expand(address string) string {
 	return "ssh://" + host + "/" + strings.TrimLeft(path, "/")
 }
 
-// unusable reports whether a part of a path cannot be that of a repository.
+// unusable reports whether a segment cannot be part of a repository's path.
 func unusable(segment string) bool {
 	return segment == "" || segment == "." || segment == ".." ||
 		strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' })
@@ -80,7 +80,8 @@ func (r Repository) Base() string { return r.Scheme + "://" + r.Host }
 // Segments returns the parts of the path.
 func (r Repository) Segments() []string { return strings.Split(r.Path, "/") }
 
-// OwnerAndName returns the two parts of the path, for hosts that know neither groups within groups nor a path before the repositories.
+// OwnerAndName returns the two segments of the path, for hosts without groups within groups and without a path before the
+// repositories.
 func (r Repository) OwnerAndName() (owner, name string, err error) {
 	if parts := r.Segments(); len(parts) == 2 {
 		return parts[0], parts[1], nil

@@ -13,7 +13,7 @@ import (
 	"notifier/internal/event"
 )
 
-// State is what the status of a commit says.
+// State is the state of a commit's status.
 type State int
 
 // The states.
@@ -23,29 +23,29 @@ const (
 	Pending // work has begun and not ended
 )
 
-// Status is the status of a commit as an event has it.
+// Status is the status of a commit by an event.
 type Status struct {
 	// Commit is the commit's hash in lower case.
 	Commit string
-	// Name tells the statuses of a commit apart.
+	// Name distinguishes the statuses of a commit.
 	Name string
 	// Description is one line.
 	Description string
 	State       State
-	// Object is "kind/name" in lower case, and Summary the event's, for hosts that show them beside the name.
+	// Object is "kind/name" in lower case and Summary the event's summary, for hosts that show them beside the name.
 	Object, Summary string
 }
 
-// TakesStatuses is for types that have a state for work under way.
+// TakesStatuses is for types with a state for work under way.
 func TakesStatuses(n provider.Notification) bool {
 	return provider.TakesCommits(n) && n.Event.Severity != event.SeverityTrace
 }
 
-// TakesResults is for types that have none: events about work under way are left out.
+// TakesResults is for types without such a state: it leaves out events about work under way.
 func TakesResults(n provider.Notification) bool { return TakesStatuses(n) && StateOf(n) != Pending }
 
-// StateOf returns the state that an event means. Work under way is told by the reason, since the severity of such an event is that of a
-// success; a failure is one under any reason but Progressing.
+// StateOf returns the state of an event. The reason decides whether work is under way, since such an event has the severity of a
+// success. An error is a failure under every reason except Progressing.
 func StateOf(n provider.Notification) State {
 	failed := n.Event.Severity == event.SeverityError
 	switch {
@@ -58,10 +58,10 @@ func StateOf(n provider.Notification) State {
 	}
 }
 
-// maxStatusName bounds the name of a status, in characters, where its host does not: an expression makes names of a megabyte.
+// maxStatusName bounds the name of a status, in characters, if its host does not: expressions can return names of a megabyte.
 const maxStatusName = 1024
 
-// Limits are the longest texts of a status that a host takes, in characters. Zero is no limit of the host's.
+// Limits are the lengths of the longest texts of a status that a host takes, in characters. Zero means that the host has no limit.
 type Limits struct{ Name, Description int }
 
 // statusOf returns the status of a notification. Its errors are *event.Error.
@@ -83,7 +83,7 @@ func statusOf(ctx context.Context, names *naming, limits Limits, n provider.Noti
 	return s, nil
 }
 
-// naming is what the name of a status is made of.
+// naming has the inputs for the name of a status.
 type naming struct {
 	uid  string
 	expr func(ctx context.Context, n provider.Notification) (string, error)
@@ -109,7 +109,8 @@ func DefaultName(providerUID string, o event.ObjectReference) string {
 	return strings.ToLower(plain(o.Kind + "/" + o.Name + "/" + group))
 }
 
-// Shorten returns a name of at most limit characters. What is cut of a longer one is told apart by a digest of the whole at the end.
+// Shorten returns a name of at most limit characters. A longer name is cut and ends in a digest of the whole, so that different names
+// stay different.
 func Shorten(name string, limit int) string {
 	if limit == 0 || utf8.RuneCountInString(name) <= limit {
 		return name
@@ -119,7 +120,7 @@ func Shorten(name string, limit int) string {
 	return string([]rune(name)[:max(limit-len(end), 0)]) + end
 }
 
-// Describe returns a reason in words, lower case, of at most limit characters: "HealthCheckFailed" is "health check failed".
+// Describe returns a reason in words, in lower case, of at most limit characters: "HealthCheckFailed" is "health check failed".
 func Describe(reason string, limit int) string {
 	if limit == 0 {
 		limit = event.MessageStart

@@ -102,7 +102,7 @@ func TestAReasonIsDescribedInWords(t *testing.T) {
 	}
 }
 
-// Fails when two long names that differ at their ends become one.
+// Fails when two long names that differ at their ends become the same.
 func TestALongNameStaysItsOwn(t *testing.T) {
 	long := strings.Repeat("ä", 300)
 	a, b := Shorten(long+"1", 255), Shorten(long+"2", 255)

@@ -12,11 +12,11 @@ import (
 	"notifier/internal/event"
 )
 
-// Last is the last status of a name that a host has on a commit.
+// Last is the last status of a name on a commit, as the host has it.
 type Last struct {
-	// Same says that it has the state and the description of the one that is to be set.
+	// Same means that its state and description equal those to be set.
 	Same bool
-	// Set is when it was set, zero where there is none or the host does not say.
+	// Set is the time at which it was set, zero if there is no status or the host gives no time.
 	Set time.Time
 }
 
@@ -34,17 +34,17 @@ type Statuses struct {
 	host   StatusHost
 	naming naming
 	limits Limits
-	// pending says that the type has a state for work under way.
+	// pending means that the type has a state for work under way.
 	pending bool
 	latest  latest
 }
 
-// NewStatuses returns the Statuses of a Provider. With pending, work under way has a status as well.
+// NewStatuses returns the Statuses of a Provider. With pending, work under way gets a status too.
 func NewStatuses(cfg provider.Config, client *provider.Client, host StatusHost, limits Limits, pending bool) *Statuses {
 	return &Statuses{client: client, host: host, naming: naming{cfg.UID, cfg.StatusName}, limits: limits, pending: pending}
 }
 
-// Send sets the status of a notification, unless the host has it already or has a newer one.
+// Send sets the status of a notification, unless the host has the same one. A replayed notification sets none over a newer status.
 func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 	if !s.pending && StateOf(n) == Pending {
 		return nil // the Provider had another type when the event was routed
@@ -71,18 +71,18 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-// maxLatest bounds of how many statuses a Provider's Sender knows the latest event.
+// maxLatest bounds the number of statuses whose latest event a Provider's Sender remembers.
 const maxLatest = 512
 
 type statusKey struct{ commit, name string }
 
-// latest knows of which event a status is, for those that this process set.
+// latest remembers the times of the events of the statuses that this process set.
 type latest struct {
 	mu    sync.Mutex
 	times *simplelru.LRU[statusKey, time.Time]
 }
 
-// note tells that the status is that of an event at a time. A time in the future is the sender's claim and counts as now.
+// note records that the status is that of an event at the time at. A time in the future is the sender's claim and counts as now.
 func (l *latest) note(s Status, at, now time.Time) {
 	if at.After(now) {
 		at = now
@@ -90,13 +90,13 @@ func (l *latest) note(s Status, at, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.times == nil {
-		l.times, _ = simplelru.NewLRU[statusKey, time.Time](maxLatest, nil) // fails for no size
+		l.times, _ = simplelru.NewLRU[statusKey, time.Time](maxLatest, nil) // fails only for a size below one
 	}
 	l.times.Add(statusKey{s.Commit, s.Name}, at)
 }
 
-// overtaken reports whether the status was set for a later event than one at a time. What this process set, it knows; of others' it knows
-// when the host took it.
+// overtaken reports whether the status was set for a later event than the one at the time at. For a status that this process set it
+// compares the event's time, for any other the time set at which the host took it.
 func (l *latest) overtaken(s Status, at, set time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -89,7 +89,7 @@ func TestAStatusIsSetOnceAndAgainWhenItChanges(t *testing.T) {
 	}
 }
 
-// Fails when what was given up and is sent after all is set over what was set since, by this process or before it.
+// Fails when a replayed notification replaces the status of a newer one, which this process or an earlier one set.
 func TestALateFailureIsNotSetOverANewerSuccess(t *testing.T) {
 	host := &fakeHost{now: noon.Add(time.Hour)}
 	s := newStatuses(t, host, false)
@@ -123,7 +123,7 @@ func TestWhatIsReplayedKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// Fails when an event's own claim of a time in the future keeps out what follows it.
+// Fails when an event's own claim of a future time keeps out the events after it.
 func TestATimeInTheFutureHoldsNothingBack(t *testing.T) {
 	var l latest
 	s := Status{Commit: commit, Name: "n"}
@@ -139,7 +139,7 @@ func TestATimeInTheFutureHoldsNothingBack(t *testing.T) {
 	}
 }
 
-// Fails when what is remembered of the statuses that were set grows with the names that an expression makes.
+// Fails when the memory for the set statuses grows with the length of names from an expression.
 func TestT6LongNamesOfStatusesAreNotKept(t *testing.T) {
 	s := newStatuses(t, &fakeHost{}, false)
 	s.naming.expr = func(context.Context, provider.Notification) (string, error) { return strings.Repeat("é", 1<<20), nil }

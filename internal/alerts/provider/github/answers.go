@@ -11,7 +11,7 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// known are the messages of GitHub's API that are shown.
+// known are the messages of GitHub's API that may be shown.
 var known = []string{
 	"Bad credentials", "Not Found", "Validation Failed", "Requires authentication", "Forbidden", "Problems parsing JSON",
 	"Resource not accessible by integration", "Resource not accessible by personal access token",
@@ -21,10 +21,10 @@ var known = []string{
 	"A JSON web token could not be decoded", "This installation has been suspended",
 }
 
-// mostStatuses is what GitHub answers when a commit has a thousand statuses of one name.
+// mostStatuses is GitHub's answer when a commit has a thousand statuses of one name.
 const mostStatuses = "This SHA and context has reached the maximum number of statuses."
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		Message string          `json:"message"`
@@ -43,10 +43,10 @@ func word(answer []byte) string {
 	}
 }
 
-// secondaryWait is how long GitHub asks to wait at least where it does not say more.
+// secondaryWait is the least time that GitHub asks to wait if its answer names none.
 const secondaryWait = time.Minute
 
-// wait reads GitHub's limits: nothing left until a time, or too much at once.
+// wait reads GitHub's limits: no requests left until a time, or too many at once.
 func wait(status int, header http.Header, answer []byte) (time.Duration, bool) {
 	if status != http.StatusForbidden && status != http.StatusTooManyRequests {
 		return 0, false

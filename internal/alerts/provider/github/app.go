@@ -16,7 +16,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Keys of the Secret for a GitHub App, as Flux has them.
+// The Secret's keys of a GitHub App, as Flux has them.
 const (
 	keyAppID             = "githubAppID"
 	keyInstallationID    = "githubAppInstallationID"
@@ -26,21 +26,21 @@ const (
 )
 
 const (
-	// renewBefore is how long before its end a token of an installation is not used any more. It is valid for an hour.
+	// renewBefore is the time before its end at which a token of an installation is replaced. A token is valid for an hour.
 	renewBefore = 5 * time.Minute
-	// The JWT of the App is valid from a minute ago, for clocks that differ, for less than the ten minutes that GitHub allows.
+	// The JWT of the App is valid from a minute ago, for clocks that differ, and for less than the ten minutes that GitHub allows.
 	jwtBefore, jwtLife = time.Minute, 5 * time.Minute
-	// maxAppReply is the longest answer about the App that is read, in bytes.
+	// maxAppReply is the length of the longest answer about the App, in bytes.
 	maxAppReply = 64 << 10
 )
 
-// app gets tokens of an installation of a GitHub App.
+// app requests tokens of an installation of a GitHub App.
 type app struct {
 	id, installation, owner string
 	signer                  jose.Signer
-	// client is of the API that gives tokens.
+	// client calls the API that issues tokens.
 	client *provider.Client
-	// turn lets one send at a time ask for a token; the others wait for its outcome.
+	// turn has one place: one send at a time requests a token, and the others wait for its outcome.
 	turn chan struct{}
 
 	mu    sync.Mutex
@@ -48,7 +48,8 @@ type app struct {
 	until time.Time
 }
 
-// newApp reads the App's part of the Secret. The API that gives tokens is that of the Config's address, where the Secret names no other.
+// newApp returns the app of the Secret's keys. The API that issues tokens is that of the Config's address, unless the Secret names
+// another.
 func newApp(cfg provider.Config) (*app, error) {
 	v := cfg.Values
 	a := &app{id: v[keyAppID], installation: v[keyInstallationID], owner: v[keyInstallationOwner], turn: make(chan struct{}, 1)}
@@ -87,7 +88,7 @@ func positive(number string) bool {
 	return err == nil && n > 0
 }
 
-// token returns a token of the installation; fresh says that it was asked for now.
+// token returns a token of the installation. fresh means that it was issued during this call, to this send or to another one.
 func (a *app) token(ctx context.Context) (token string, fresh bool, err error) {
 	if token := a.kept(time.Now()); token != "" {
 		return token, false, nil
@@ -122,7 +123,7 @@ func (a *app) token(ctx context.Context) (token string, fresh bool, err error) {
 	return answer.Token, true, nil
 }
 
-// kept returns the token that is kept, unless it ends soon.
+// kept returns the kept token, or an empty string if there is none or it ends soon.
 func (a *app) kept(now time.Time) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,7 +133,7 @@ func (a *app) kept(now time.Time) string {
 	return ""
 }
 
-// forget drops a token that was refused.
+// forget drops a refused token.
 func (a *app) forget(token string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,7 +142,8 @@ func (a *app) forget(token string) {
 	}
 }
 
-// find returns the ID of the installation, which is looked up by its owner if need be: an organization, else a user.
+// find returns the ID of the installation. Without one in the Secret it looks the owner up, first as an organization and then as a
+// user.
 func (a *app) find(ctx context.Context) (string, error) {
 	if a.installation != "" {
 		return a.installation, nil

@@ -22,7 +22,8 @@ func (s *Sender) Login(ctx context.Context, h *http.Client) (string, error) {
 	return user.Login, err
 }
 
-// Comments returns a page of the comments on a pull request, which to GitHub is an issue. GitHub gives them in the order they were made.
+// Comments returns a page of the comments on a pull request, which to GitHub is an issue. GitHub lists them in the order of their
+// creation.
 func (s *Sender) Comments(ctx context.Context, h *http.Client, number int64, page int) ([]githost.Comment, bool, error) {
 	var found provider.List[struct {
 		ID   int64  `json:"id"`

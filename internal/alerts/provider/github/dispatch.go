@@ -17,7 +17,7 @@ const (
 	maxEventType = 100    // characters
 	maxPayload   = 60_000 // bytes; GitHub refuses 64 KB
 	maxMessage   = 16_000 // characters
-	maxMetadata  = 400    // characters of a name or a value where the payload is too long
+	maxMetadata  = 400    // characters of a name or a value if the payload is too long
 )
 
 // dispatch is the body of a repository_dispatch.
@@ -41,7 +41,7 @@ func (s *Sender) dispatch(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-// dispatchOf returns the dispatch of a notification, cut to what GitHub takes.
+// dispatchOf returns the dispatch of a notification, cut to GitHub's limits.
 func dispatchOf(n provider.Notification) dispatch {
 	o := n.Event.InvolvedObject
 	d := dispatch{
@@ -61,7 +61,7 @@ func dispatchOf(n provider.Notification) dispatch {
 	return d
 }
 
-// shortened returns the entries of those names, with names and values cut.
+// shortened returns the entries with the given names, with names and values cut.
 func shortened(metadata map[string]string, names []string) map[string]string {
 	out := make(map[string]string, len(names))
 	for _, name := range names {
@@ -74,7 +74,7 @@ func shortened(metadata map[string]string, names []string) map[string]string {
 func size(d dispatch) int {
 	encoded, err := json.Marshal(d)
 	if err != nil {
-		return 0 // exchange tells
+		return 0 // the request then returns the error
 	}
 	return len(encoded)
 }

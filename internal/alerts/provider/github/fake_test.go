@@ -26,8 +26,8 @@ const (
 	commit    = "4d5c2c3a9b7e4d5c2c3a9b7e4d5c2c3a9b7e4d5c"
 )
 
-// fakeGitHub answers as GitHub's API for the repository team-s3cret/apps and pull request 7, and refuses what GitHub refuses: other fields,
-// types and lengths, another login, what it does not know.
+// fakeGitHub answers as GitHub's API for the repository team-s3cret/apps and pull request 7. It refuses the requests that GitHub
+// refuses: with other fields, types or lengths, with another login, or to unknown paths.
 type fakeGitHub struct {
 	mu       sync.Mutex
 	statuses []status
@@ -46,7 +46,7 @@ func newFake(t *testing.T) *fakeGitHub {
 	return &fakeGitHub{tokens: map[string]bool{}, life: time.Hour, key: fakeKey(t), prefix: "/api/v3/"}
 }
 
-// fakeKey returns the App's key, the same for all tests: making one takes long.
+// keyOnce returns the App's key, the same for all tests: its generation takes long.
 var keyOnce = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 func fakeKey(t *testing.T) *rsa.PrivateKey {
@@ -99,7 +99,7 @@ func (f *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveApp answers requests of the App 123 itself, which is installed as 456 for the user octo and as 789 for the organization acme.
+// serveApp answers requests of the App 123 itself. It is installed as 456 for the user octo and as 789 for the organization acme.
 func (f *fakeGitHub) serveApp(w http.ResponseWriter, route, login string) {
 	if err := f.verify(login); err != nil {
 		refuse(w, http.StatusUnauthorized, "A JSON web token could not be decoded")

@@ -11,29 +11,29 @@ import (
 	"notifier/internal/alerts/provider/githost"
 )
 
-// The Provider types that the package serves, by what each takes.
+// The Provider types that the package serves, with their Takes.
 var (
 	StatusTypes   = []string{"github"}
 	CommentTypes  = []string{"githubpullrequestcomment"}
 	DispatchTypes = []string{"githubdispatch"}
 )
 
-// maxReply is the longest answer that is read, in bytes. The longest is a page of comments, which are 65,536 characters at most each.
+// maxReply is the length of the longest answer, in bytes. The longest is a page of comments of at most 65,536 characters each.
 const maxReply = 4 << 20
 
 // Sender sends to one repository.
 type Sender struct {
 	client *provider.Client
-	app    *app // nil where a token logs in
+	app    *app // nil if a token logs in
 	// owner and name are the repository's.
 	owner, name string
 	send        func(ctx context.Context, n provider.Notification) error
 }
 
-// Keys are those of the Secret beside the common ones.
+// Keys are the Secret's keys that the package reads besides the common ones.
 var Keys = append([]string{keyAppID, keyInstallationID, keyInstallationOwner, keyPrivateKey, keyBaseURL}, provider.TLSKeys[:]...)
 
-// New builds a Sender of a type of this package.
+// New returns a Sender of a type of this package.
 func New(cfg provider.Config) (*Sender, error) {
 	repo, err := githost.ParseRepository(cfg.Address)
 	if err != nil {
@@ -91,15 +91,15 @@ func apiOf(r githost.Repository) string {
 // Send makes one attempt to send a notification.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error {
 	if s.app != nil {
-		_ = s.app.client.Close() // drops what is idle, which cannot fail
+		_ = s.app.client.Close() // closes idle connections, which cannot fail
 	}
 	return s.client.Close()
 }
 
-// Limit is what GitHub publishes for requests that create content, 80 a minute, for its own hosts.
+// Limit returns GitHub's published limit for requests that create content, 80 a minute, for its own hosts.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 80.0 / 60, Burst: 20}, "api.github.com", "ghe.com")
 }
@@ -107,7 +107,7 @@ func (s *Sender) Limit() provider.Limit {
 // call is one request to the API.
 type call struct {
 	method string
-	// path is its parts after the API's address.
+	// path has the segments after the API's address.
 	path  []string
 	query url.Values
 	body  any
@@ -118,7 +118,7 @@ func (s *Sender) in(parts ...string) []string {
 	return append([]string{"repos", s.owner, s.name}, parts...)
 }
 
-// do makes a request and reads the answer into out, unless that is nil.
+// do makes a request and decodes the answer into out, unless out is nil.
 func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error {
 	if s.app == nil {
 		return s.request(ctx, h, c, "", out)
@@ -150,7 +150,7 @@ func (s *Sender) request(ctx context.Context, h *http.Client, c call, token stri
 	return exchange(ctx, h, s.client, r, out)
 }
 
-// exchange makes a request of GitHub's API and reads the answer into out, unless that is nil.
+// exchange makes a request of GitHub's API and decodes the answer into out, unless out is nil.
 func exchange(ctx context.Context, h *http.Client, client *provider.Client, r provider.Request, out any) error {
 	answer, err := client.Do(ctx, h, r)
 	if err != nil {
@@ -159,7 +159,7 @@ func exchange(ctx context.Context, h *http.Client, client *provider.Client, r pr
 	return provider.DecodeJSON(answer, out, "GitHub's API")
 }
 
-// headers are those of every request. A token is that of an App.
+// headers returns the headers of every request. A token is that of an App.
 func headers(token string) http.Header {
 	h := http.Header{"Accept": {"application/vnd.github+json"}, "X-Github-Api-Version": {"2022-11-28"}}
 	if token != "" {

@@ -43,7 +43,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// forgetful is a GitHub that keeps nothing of what it is sent, so that every send makes the same requests.
+// forgetful returns a GitHub that keeps nothing, so that every send makes the same requests.
 func forgetful(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { newFake(t).ServeHTTP(w, r) }
 }
@@ -65,14 +65,14 @@ func TestPayloads(t *testing.T) {
 	for _, typ := range []string{"github", "githubpullrequestcomment", "githubdispatch"} {
 		s, sink := newSender(t, forgetful(t), provider.Config{Type: typ, Token: fakeToken})
 		sender := providertest.WithMetadata(s, needed)
-		if err := sender.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil { // asks whose the token is
+		if err := sender.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil { // requests the token's owner
 			t.Fatal(err)
 		}
 		t.Run(typ, func(t *testing.T) { providertest.Golden(t, typ, sender, sink) })
 	}
 }
 
-// Fails when a status is set that is there already, or when one of another name counts.
+// Fails when a status is set that GitHub has already, or when the status of another name counts.
 func TestAStatusIsSetWhereTheLastOneDiffers(t *testing.T) {
 	f := newFake(t)
 	s, _ := newSender(t, f, provider.Config{Type: "github", Token: fakeToken})
@@ -105,7 +105,7 @@ func TestANameOfTheProvidersOwnIsUsed(t *testing.T) {
 	}
 }
 
-// Fails when a second comment is written for what has one, or one that says the same is edited.
+// Fails when an object gets a second comment on a pull request, or a comment with the same text is edited.
 func TestOneCommentIsWrittenAndEdited(t *testing.T) {
 	for login, cfg := range map[string]provider.Config{
 		"flux-user":     {Type: "githubpullrequestcomment", Password: fakeToken},
@@ -165,7 +165,7 @@ func TestAnAppIsFoundByTheOwnerOfItsInstallation(t *testing.T) {
 	}
 }
 
-// Fails when the App's tokens are asked of the repository's API where the Secret names another.
+// Fails when the App's tokens are requested from the repository's API although the Secret names another.
 func TestTheAppsTokensComeFromTheAPIThatTheSecretNames(t *testing.T) {
 	f, apps := newFake(t), newFake(t)
 	apps.prefix, f.tokens = "/apps/", apps.tokens
@@ -181,7 +181,7 @@ func TestTheAppsTokensComeFromTheAPIThatTheSecretNames(t *testing.T) {
 	}
 }
 
-// Fails when a token is asked for at every send, by each of several sends at once, or used to its end.
+// Fails when a token is requested for every send, or by each of several sends at once, or used to its end.
 func TestATokenOfTheAppIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	f := newFake(t)
 	s, _ := newSender(t, f, appConfig(t, "githubdispatch"))
@@ -204,7 +204,7 @@ func TestATokenOfTheAppIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	}
 }
 
-// Fails when a token that GitHub does not take any more is used until its end.
+// Fails when a token that GitHub refuses is used until its end.
 func TestATokenOfTheAppThatIsRefusedIsReplacedOnce(t *testing.T) {
 	f := newFake(t)
 	s, _ := newSender(t, f, appConfig(t, "githubdispatch"))
@@ -216,7 +216,7 @@ func TestATokenOfTheAppThatIsRefusedIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// Fails when limits that GitHub tells by 403 are taken for refusals, or refusals for limits.
+// Fails when limits that GitHub reports by 403 count as refusals, or refusals as limits.
 func TestLimitsAreWaitedForAndRefusalsAreNot(t *testing.T) {
 	soon := fmt.Sprint(time.Now().Add(10 * time.Minute).Unix())
 	for name, row := range map[string]struct {
@@ -300,7 +300,7 @@ func TestABadConfigNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Fails when a dispatch is sent as long as it comes.
+// Fails when the length of a dispatch is unbounded.
 func TestTheWorstEventStillFitsIntoADispatch(t *testing.T) {
 	f := newFake(t)
 	s, _ := newSender(t, f, provider.Config{Type: "githubdispatch", Token: fakeToken})
@@ -321,7 +321,7 @@ func TestTheWorstEventStillFitsIntoADispatch(t *testing.T) {
 	}
 }
 
-// Fails when what was given up and is sent after all is set over a newer status of the same name.
+// Fails when a replayed failure replaces a newer status of the same name.
 func TestALateFailureIsNotSetOverANewerSuccess(t *testing.T) {
 	f := newFake(t)
 	cfg := provider.Config{Type: "github", Token: fakeToken}

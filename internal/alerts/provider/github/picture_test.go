@@ -6,7 +6,7 @@ import (
 	"notifier/internal/alerts/provider/providertest"
 )
 
-// Fails when the picture of docs/providers/github.md shows other statuses than those that are set.
+// Fails when the picture in docs/providers/github.md differs from the statuses that are set.
 func TestThePictureShowsWhatIsSent(t *testing.T) {
 	colors := map[string]string{"success": "#1a7f37", "failure": "#cf222e"}
 	var previews []providertest.Preview

@@ -27,7 +27,7 @@ func statusOf(s githost.Status) status {
 	return status{State: state, Context: s.Name, Description: s.Description}
 }
 
-// LastStatus looks through the last hundred statuses of the commit, the newest first.
+// LastStatus searches the last hundred statuses of the commit, the newest first.
 func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.Status) (githost.Last, error) {
 	var all provider.List[status]
 	err := s.do(ctx, h, call{

@@ -1,20 +1,21 @@
 // Package gitlab sends notifications to GitLab: as the status of a commit (gitlab) and as a comment on a merge request
 // (gitlabmergerequestcomment).
 //
-// The address is that of the project, in any form that Git takes, with any depth of groups, or with the project's number for a path. The API is
-// that of the host, at /api/v4. It is asked with the token, which is under token or password; TLS material may be in the main Secret. A project
-// that was moved is refused, since GitLab answers with a redirect: it needs its new address.
+// The address is that of the project, in any form that Git accepts, with any depth of groups, or with the project's number for a path.
+// The API is that of the host, at /api/v4. The token, under token or password, logs in; TLS material may be in the main Secret. A
+// moved project is refused, since GitLab answers with a redirect: it needs its new address.
 //
 // # What is sent
 //
-// A status and a comment are those of package githost: one for each object, set or edited only when it says something else than before, so
-// a repeated send changes nothing. The state is success or failed, name and description have 255 characters at most. GitLab makes of a status a job
-// of a pipeline, and a new job of each further one. The mark of a comment begins with flux-mr-comment-key. GitLab obeys a line that begins with
-// a slash, such as "/merge": no text of an event begins a line with one.
+// A status and a comment are those of package githost: an object has one of each. It is set or edited only if it differs, so a
+// repeated send changes nothing. The state is success or failed; name and description have 255 characters at most. GitLab makes each
+// status a job of a pipeline, and each further status a new job. The mark of a comment begins with flux-mr-comment-key. GitLab obeys a
+// line that begins with a slash, such as "/merge". So no text of an event begins a line with a slash.
 //
 // # Limits
 //
-// GitLab answers 429 with Retry-After when too much was asked. gitlab.com publishes 60 comments and 2,000 requests a minute for an account.
+// GitLab answers 429 with Retry-After to too many requests. gitlab.com publishes 60 comments and 2,000 requests a minute for an
+// account.
 //
-// GitLab's client library is not used: there are six calls, and it would retry by itself, and bring six modules.
+// GitLab's client library is not used: there are six calls, and it would retry by itself and bring six modules.
 package gitlab

@@ -40,13 +40,14 @@ type note struct {
 	System bool   `json:"system"`
 }
 
-// fakeGitLab answers as GitLab's API for the project group/sub/s3cret and merge request 7, and refuses what GitLab refuses.
+// fakeGitLab answers as GitLab's API for the project group/sub/s3cret and merge request 7, and refuses the requests that GitLab
+// refuses.
 type fakeGitLab struct {
 	mu    sync.Mutex
 	jobs  []job
 	notes []note
 	asked []string
-	// ordered says that it knows of order_by, as since 17.8.
+	// ordered means that the API has order_by, as since 17.8.
 	ordered bool
 }
 
@@ -87,7 +88,7 @@ func (f *fakeGitLab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list gives the jobs of a name.
+// list answers the jobs of a name.
 func (f *fakeGitLab) list(w http.ResponseWriter, r *http.Request) {
 	found := []job{}
 	for _, j := range f.jobs {

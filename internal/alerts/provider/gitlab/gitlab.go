@@ -13,19 +13,19 @@ import (
 	"notifier/internal/alerts/provider/githost"
 )
 
-// The Provider types that the package serves, by what each takes.
+// The Provider types that the package serves, with their Takes.
 var (
 	StatusTypes  = []string{"gitlab"}
 	CommentTypes = []string{"gitlabmergerequestcomment"}
 )
 
-// Keys are those of the Secret beside the common ones.
+// Keys are the Secret's keys that the package reads besides the common ones.
 var Keys = provider.TLSKeys[:]
 
-// maxReply is the longest answer that is read, in bytes. The longest is a page of comments.
+// maxReply is the length of the longest answer, in bytes. The longest is a page of comments.
 const maxReply = 4 << 20
 
-// maxText is the longest name and description of a status, in characters.
+// maxText is the length of the longest name and description of a status, in characters.
 const maxText = 255
 
 // Sender sends to one project.
@@ -36,7 +36,7 @@ type Sender struct {
 	send    func(ctx context.Context, n provider.Notification) error
 }
 
-// New builds a Sender of a type of this package.
+// New returns a Sender of a type of this package.
 func New(cfg provider.Config) (*Sender, error) {
 	repo, err := githost.ParseRepository(cfg.Address)
 	if err != nil {
@@ -70,10 +70,10 @@ func New(cfg provider.Config) (*Sender, error) {
 // Send makes one attempt to send a notification.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
-// Limit is what gitlab.com publishes: 60 comments a minute, and 2,000 requests, of which a status needs two.
+// Limit returns gitlab.com's published limits: 60 comments a minute, and 2,000 requests, of which a status needs two.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(s.limit, "gitlab.com")
 }
@@ -81,7 +81,7 @@ func (s *Sender) Limit() provider.Limit {
 // call is one request to the API.
 type call struct {
 	method string
-	// path is its parts after the API's address.
+	// path has the segments after the API's address.
 	path  []string
 	query url.Values
 	body  any
@@ -92,7 +92,7 @@ func (s *Sender) in(parts ...string) []string {
 	return append([]string{"projects", s.project}, parts...)
 }
 
-// do makes a request and reads the answer into out, unless that is nil.
+// do makes a request and decodes the answer into out, unless out is nil.
 func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error {
 	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...)}
 	r.URL.RawQuery = c.query.Encode()
@@ -109,16 +109,16 @@ func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error 
 	return provider.DecodeJSON(answer, out, "GitLab's API")
 }
 
-// known are the messages of GitLab's API that are shown.
+// known are the messages of GitLab's API that may be shown.
 var known = []string{
 	"401 Unauthorized", "403 Forbidden", "404 Not found", "404 Project Not Found", "404 Commit Not Found", "404 References for commit Not Found",
 	"404 Merge Request Not Found", "404 Branch Not Found", "insufficient_scope", "invalid_token",
 }
 
-// cannotTransition is how GitLab's refusal of a status begins that cannot follow the last one.
+// cannotTransition is the beginning of GitLab's refusal of a status that cannot follow the last one.
 const cannotTransition = "Cannot transition status"
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		Message any    `json:"message"`

@@ -28,7 +28,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return providertest.WithMetadata(s, needed), nil
 }
 
-// forgetful is a GitLab that keeps nothing of what it is sent, so that every send makes the same requests.
+// forgetful is a GitLab that keeps nothing, so that every send makes the same requests.
 func forgetful(w http.ResponseWriter, r *http.Request) { new(fakeGitLab).ServeHTTP(w, r) }
 
 func TestContract(t *testing.T) {
@@ -60,14 +60,14 @@ func TestPayloads(t *testing.T) {
 	for _, typ := range []string{"gitlab", "gitlabmergerequestcomment"} {
 		s, sink := newSender(t, forgetful, typ)
 		sender := providertest.WithMetadata(s, needed)
-		if err := sender.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil { // asks whose the token is
+		if err := sender.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil { // requests the token's owner
 			t.Fatal(err)
 		}
 		t.Run(typ, func(t *testing.T) { providertest.Golden(t, typ, sender, sink) })
 	}
 }
 
-// Fails when a status is set that is there already, or when the first that GitLab lists counts as the last.
+// Fails when a status is set that GitLab has already, or when the first listed status counts as the last.
 func TestAStatusIsSetWhereTheLastOneDiffers(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		setWhereDifferent(t, &fakeGitLab{ordered: ordered})
@@ -96,7 +96,8 @@ func setWhereDifferent(t *testing.T, f *fakeGitLab) {
 	}
 }
 
-// Fails when a second comment is written for what has one, when a reader's is edited, or when one that says the same is edited.
+// Fails when an object gets a second comment on a merge request, when a reader's comment is edited, or when a comment with the same
+// text is edited.
 func TestOneCommentIsWrittenAndEdited(t *testing.T) {
 	f := &fakeGitLab{}
 	mark := "<!-- flux-mr-comment-key:" + uid + "/Kustomization/team-a/apps -->"
@@ -163,7 +164,7 @@ func TestABadTokenIsNamed(t *testing.T) {
 	}
 }
 
-// Fails when the TLS material of the main Secret is not used.
+// Fails when the TLS material of the main Secret goes unused.
 func TestTheSecretsOwnAuthorityCounts(t *testing.T) {
 	_, err := New(provider.Config{
 		Type: "gitlab", Address: "https://gitlab.com/a/b", Token: "t", Values: map[string]string{"caFile": "s3cret"},
@@ -173,7 +174,7 @@ func TestTheSecretsOwnAuthorityCounts(t *testing.T) {
 	}
 }
 
-// Fails when a message that GitLab is known to answer is lost, or when anything else of an answer is shown.
+// Fails when a known message of GitLab is left out, or when any other part of an answer is shown.
 func TestGitLabsOwnWordsAreShownAndNothingElse(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"message":"404 Project Not Found"}`:                                      "HTTP 400: 404 Project Not Found",

@@ -18,7 +18,7 @@ func stateOf(s githost.Status) string {
 	return "success"
 }
 
-// LastStatus asks for the statuses of the name. GitLab gives the latest of each pipeline, versions before 17.8 the oldest first.
+// LastStatus requests the statuses of the name. GitLab lists the latest of each pipeline; versions before 17.8 list the oldest first.
 func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.Status) (githost.Last, error) {
 	var all provider.List[struct {
 		ID          int64      `json:"id"`

@@ -58,11 +58,11 @@ const (
 	maxTitle   = 250    // characters
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the last the
-// worst text, every character of which takes six bytes, fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the card fits.
+// At the last size even the worst text fits, every character of which takes six bytes.
 var sizes = []struct{ message, fact int }{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
 
-// body returns the message with as much of the event as fits.
+// body returns the message as JSON, with as much of the event as fits.
 func (s *Sender) body(n provider.Notification) (body []byte, err error) {
 	for _, size := range sizes {
 		if body, err = provider.EncodeJSON(s.message(n, size.message, size.fact)); err != nil || len(body) <= maxMessage {
@@ -105,12 +105,12 @@ func facts(n provider.Notification, limit int) []widget {
 	return widgets
 }
 
-// dash stands where Chat would refuse a widget without text.
+// dash replaces an empty text, since Chat refuses a widget without text.
 const dash = "–"
 
 var plain = strings.NewReplacer("<", "‹", ">", "›")
 
-// title returns s for a place of plain text.
+// title returns s, cut, for a place of plain text.
 func title(s string) string { return plain.Replace(provider.Truncate(s, maxTitle)) }
 
 // html returns s cut to maxRunes characters, for a place of HTML.

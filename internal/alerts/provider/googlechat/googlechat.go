@@ -18,7 +18,7 @@ type Sender struct {
 	thread string
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
 	if err != nil {
@@ -27,12 +27,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, thread: cfg.Channel}, nil
 }
 
-// Limit is one message a second, which is the quota of a space, on Google's host.
+// Limit returns the quota of a space, one message a second, on Google's host.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 1, Burst: 1}, "chat.googleapis.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one card.
@@ -64,5 +64,5 @@ var statuses = []string{
 	"RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(statuses, "error", "status")

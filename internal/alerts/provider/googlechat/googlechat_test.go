@@ -21,7 +21,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return s, nil
 }
 
-// check is what Chat refuses of a message.
+// check returns an error for a message that Chat refuses.
 func check(r *http.Request, body []byte) error {
 	var m struct {
 		FallbackText string
@@ -113,7 +113,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when the parameters of the webhook's address are lost, written anew, or overruled.
+// Fails when the parameters of the webhook's address are lost, encoded anew, or replaced.
 func TestTheAddressKeepsItsParameters(t *testing.T) {
 	s, sink := newSender(t, provider.Config{Channel: "flux"}, "/v1/x?token=a%3D%3D&messageReplyOption=MINE", nil)
 	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
@@ -141,7 +141,7 @@ func TestGooglesStatusesAreShownAndNothingElse(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is escaped, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup, escaped = "<b>a</b> & c", "&lt;b&gt;a&lt;/b&gt; &amp; c"

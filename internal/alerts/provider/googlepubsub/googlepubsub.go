@@ -22,9 +22,9 @@ var Types = []string{"googlepubsub"}
 const (
 	endpoint = "https://pubsub.googleapis.com"
 	scope    = "https://www.googleapis.com/auth/pubsub"
-	// maxEvent is the longest event in bytes. A request may have 10 MB, of which base64 takes a third.
+	// maxEvent is the length of the longest event in bytes. A request may have 10 MB, and base64 makes four bytes of three.
 	maxEvent = 7 << 20
-	// The limits of attributes, of which the last is ours (Pub/Sub's quotas and limits).
+	// The limits of attributes (Pub/Sub's quotas and limits). It takes 100, of which one is ours.
 	maxAttributes     = 99
 	maxAttributeName  = 256  // bytes
 	maxAttributeValue = 1024 // bytes
@@ -38,7 +38,7 @@ var (
 	topicForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 )
 
-// login gives tokens for the API.
+// login returns tokens for the API.
 type login interface {
 	Token(ctx context.Context) (string, error)
 	Close() error
@@ -53,7 +53,7 @@ type Sender struct {
 	timeout    time.Duration
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) { return build(cfg, endpoint) }
 
 func build(cfg provider.Config, endpoint string) (*Sender, error) {
@@ -87,7 +87,7 @@ func build(cfg provider.Config, endpoint string) (*Sender, error) {
 	return s, nil
 }
 
-// newLogin returns the login by the token, else by the workload identity.
+// newLogin returns the login by the token or, without one, by the workload identity.
 func newLogin(cfg provider.Config) (login, error) {
 	if cfg.Token != "" {
 		return newKey([]byte(cfg.Token))
@@ -99,7 +99,7 @@ func newLogin(cfg provider.Config) (login, error) {
 	return cloudauth.Google(cfg, scope)
 }
 
-// checkAttributes reports attributes that Pub/Sub refuses. It names none: a name may be part of a value that was badly quoted.
+// checkAttributes reports attributes that Pub/Sub refuses. It quotes no name, since a name may be part of a badly quoted value.
 func checkAttributes(attributes map[string]string) error {
 	if len(attributes) > maxAttributes {
 		return errors.New("headers has more than 99 entries, which are the message's attributes")
@@ -115,10 +115,10 @@ func checkAttributes(attributes map[string]string) error {
 	return nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return errors.Join(s.client.Close(), s.login.Close()) }
 
-// message is a PubsubMessage; the data is encoded as base64.
+// message is a PubsubMessage. Its data is encoded as base64.
 type message struct {
 	Data        []byte            `json:"data"`
 	Attributes  map[string]string `json:"attributes"`
@@ -147,7 +147,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return err
 }
 
-// orderingKey names the object.
+// orderingKey returns the object's name with its kind and namespace, cut to Pub/Sub's limit.
 func orderingKey(e event.Event) string {
 	o := e.InvolvedObject
 	key := strings.ToValidUTF8(o.Namespace+"/"+o.Kind+"/"+o.Name, "\uFFFD")

@@ -27,7 +27,7 @@ import (
 
 const email = "flux@project.iam.gserviceaccount.com"
 
-// private is a key that takes a while to make.
+// private returns a key, always the same: its generation takes a while.
 var private = sync.OnceValue(func() *rsa.PrivateKey {
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -57,7 +57,7 @@ func keyFile(t *testing.T, change func(map[string]string)) string {
 	return string(raw)
 }
 
-// google answers like Pub/Sub, and refuses what that would. A token of the workload identity is "impersonated".
+// google answers like Pub/Sub and refuses the same requests. A token of the workload identity is "impersonated".
 func google(w http.ResponseWriter, r *http.Request) {
 	refuse := func(code int, status string) {
 		w.WriteHeader(code)
@@ -79,7 +79,7 @@ func google(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"messageIds":["1"]}`)
 }
 
-// signed reports whether a JWT is one that Google's APIs take from a service account.
+// signed reports whether Google's APIs would accept a JWT from a service account.
 func signed(token string) bool {
 	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256})
 	if err != nil || parsed.Headers[0].KeyID != "key-1" || parsed.Headers[0].ExtraHeaders["typ"] != "JWT" {
@@ -99,7 +99,7 @@ func signed(token string) bool {
 	return c.Iss == email && c.Sub == email && c.Aud == "https://pubsub.googleapis.com/" && c.Iat <= now && c.Exp > now && c.Exp-c.Iat <= 3600
 }
 
-// valid reports whether a body is a PublishRequest within Pub/Sub's limits, its data an event.
+// valid reports whether a body is a PublishRequest within Pub/Sub's limits whose data is an event.
 func valid(raw []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -123,7 +123,7 @@ func valid(raw []byte) bool {
 	return err == nil && len(m.Attributes) <= 100 && m.Attributes["Idempotency-Key"] != "" && m.OrderingKey != "" && len(m.OrderingKey) <= 1024
 }
 
-// at builds a Sender whose endpoint is the address of the Config, as the kit has it.
+// at returns a Sender whose endpoint is the address of the Config, for the kit.
 func at(cfg provider.Config) (provider.Sender, error) {
 	endpoint := cfg.Address
 	cfg.Address = "project"
@@ -140,7 +140,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// fixed is a login whose token is the same always.
+// fixed is a login whose token is always the same.
 type fixed struct{}
 
 func (fixed) Token(context.Context) (string, error) { return "impersonated", nil }
@@ -167,7 +167,7 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "googlepubsub", s, sink)
 }
 
-// Fails when the data is another than Flux's event, or events of two objects have one key.
+// Fails when the data differs from Flux's event, or events of two objects have one key.
 func TestTheDataIsTheEventAndTheKeyItsObject(t *testing.T) {
 	s, sink := newSender(t, provider.Config{})
 	keys := map[string]bool{}
@@ -192,7 +192,7 @@ func TestTheDataIsTheEventAndTheKeyItsObject(t *testing.T) {
 	}
 }
 
-// Fails when the largest event, of characters that take most, is more than Pub/Sub takes, or a long name splits a character.
+// Fails when the largest event, of the longest characters, exceeds Pub/Sub's limits, or a long name splits a character.
 func TestTheLargestEventIsTaken(t *testing.T) {
 	s, _ := newSender(t, provider.Config{})
 	n := providertest.Notifications(t)["error"]
@@ -207,7 +207,7 @@ func TestTheLargestEventIsTaken(t *testing.T) {
 	}
 }
 
-// Fails when the words of a refusal are lost, or more than the status is shown.
+// Fails when the status of a refusal is lost, or more than the status is shown.
 func TestARefusalIsNamedByItsStatus(t *testing.T) {
 	s, _ := newSender(t, provider.Config{Token: keyFile(t, func(f map[string]string) { f["client_email"] = "other@project.iam.gserviceaccount.com" })})
 	e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
@@ -216,10 +216,10 @@ func TestARefusalIsNamedByItsStatus(t *testing.T) {
 	}
 }
 
-// systemCA is that of Google.
+// systemCA is the authority of Google.
 var systemCA = providertest.NewSystemCA()
 
-// Fails when the workload identity's token is not the one that is sent, or a Provider's two requests take different ways.
+// Fails when another token than the workload identity's is sent, or when only one of a Provider's two requests uses its proxy.
 func TestAWorkloadIdentityLogsIn(t *testing.T) {
 	const audience = "projects/1/locations/global/workloadIdentityPools/p/providers/c"
 	sink := systemCA.NewTLSSink(t, func(w http.ResponseWriter, r *http.Request) {
@@ -234,7 +234,7 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 	}, false, "sts.googleapis.com", "iamcredentials.googleapis.com", "pubsub.googleapis.com")
 	s, err := New(provider.Config{
 		Address: "project", Channel: "flux-events", ServiceAccount: "events", Network: providertest.Loopback(),
-		TLS:      provider.TLS{CA: providertest.NewCA(t).PEM()}, // which does not speak for Google
+		TLS:      provider.TLS{CA: providertest.NewCA(t).PEM()}, // which did not sign Google's certificate
 		Proxy:    provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
 		Identity: func(_ context.Context, a string) (string, error) { return "token for " + a, nil },
 		Annotations: func(context.Context) (map[string]string, error) {
@@ -255,7 +255,7 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 	}
 }
 
-// Fails when a Provider that cannot publish is found out with its first event only, or its error quotes what is secret.
+// Fails when only the first event reveals a Provider that cannot publish, or when an error quotes a secret.
 func TestABadConfigIsRefusedWithItsField(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*provider.Config)

@@ -17,7 +17,7 @@ const (
 	// keyAudience is the API that a self-signed JWT is for (AIP-4111).
 	keyAudience = "https://pubsub.googleapis.com/"
 	keyLife     = time.Hour
-	// keySkew is how far Google's clock may be behind.
+	// keySkew is the time by which Google's clock may be behind.
 	keySkew = time.Minute
 )
 
@@ -31,7 +31,7 @@ type key struct {
 var errKey = errors.New("the Secret's key token is not the key of a service account in JSON, " +
 	"with client_email, private_key_id and private_key, of at most 4,096 bits")
 
-// newKey reads a key file.
+// newKey parses a key file.
 func newKey(file []byte) (*key, error) {
 	var f struct {
 		Type  string `json:"type"`
@@ -58,7 +58,7 @@ func newKey(file []byte) (*key, error) {
 	return &key{email: f.Email, signer: signer, now: time.Now}, nil
 }
 
-// Token signs a JWT. It takes about a millisecond, so none is kept.
+// Token returns a new JWT. A signature takes about a millisecond, so no token is kept.
 func (k *key) Token(context.Context) (string, error) {
 	now := k.now().Add(-keySkew)
 	token, err := jwt.Signed(k.signer).Claims(map[string]any{

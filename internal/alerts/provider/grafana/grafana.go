@@ -16,7 +16,7 @@ import (
 var Types = []string{"grafana"}
 
 const (
-	newest   = 50      // annotations of an object that are looked at
+	newest   = 50      // annotations of an object that are read
 	maxReply = 1 << 20 // bytes of an answer; an annotation of ours has at most 10 KB in it
 	maxText  = 1000    // characters of the message
 )
@@ -27,7 +27,7 @@ type Sender struct {
 	now    func() time.Time
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	login, err := cfg.Login()
 	if err != nil {
@@ -40,10 +40,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, now: time.Now}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
-// annotation is one as it is written. Times are in milliseconds.
+// annotation is an annotation as it is written. Times are in milliseconds.
 type annotation struct {
 	Time    int64    `json:"time,omitempty"`
 	TimeEnd int64    `json:"timeEnd,omitempty"`
@@ -52,13 +52,14 @@ type annotation struct {
 	Data    *data    `json:"data,omitempty"`
 }
 
-// data is what Grafana keeps for us and shows nobody. By the object's identity the objects of clusters that share a Grafana are told apart.
+// data is our part of an annotation, which Grafana keeps and shows nobody. The object's identity distinguishes the objects of clusters
+// that share a Grafana.
 type data struct {
 	Delivery string `json:"delivery"`
 	Object   string `json:"object"`
 }
 
-// UnmarshalJSON leaves empty what is no data of ours.
+// UnmarshalJSON decodes data of ours and leaves d empty for any other data.
 func (d *data) UnmarshalJSON(raw []byte) error {
 	type plain data
 	if json.Unmarshal(raw, (*plain)(d)) != nil {
@@ -76,7 +77,7 @@ type found struct {
 	Data    data                  `json:"data"`
 }
 
-// Send writes the event's annotation, and ends the region of a failure that is over.
+// Send writes the event's annotation, and ends the region of a failure if the object recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
 		all, err := s.read(ctx, h, n)
@@ -104,7 +105,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-// read returns the newest annotations of the object, the newest first, and none where reading is not allowed.
+// read returns the newest annotations of the object, the newest first, and none if reading is forbidden.
 func (s *Sender) read(ctx context.Context, h *http.Client, n provider.Notification) ([]found, error) {
 	wanted := identity(n)
 	u := s.client.URL()
@@ -125,7 +126,8 @@ func (s *Sender) read(ctx context.Context, h *http.Client, n provider.Notificati
 	return slices.DeleteFunc(all, func(f found) bool { return !hasTags(f.Tags, wanted) }), nil
 }
 
-// openRegion returns the newest failure of an object if it has no end yet. A Grafana that keeps no data tells objects by their tags alone.
+// openRegion returns the newest failure of an object if it has no end yet. For a Grafana that keeps no data, objects differ by their
+// tags alone.
 func openRegion(all []found, object string) *found {
 	i := slices.IndexFunc(all, func(f found) bool {
 		return hasTags(f.Tags, []string{failureTag}) && (f.Data.Object == "" || f.Data.Object == object)
@@ -150,7 +152,7 @@ func (s *Sender) write(ctx context.Context, h *http.Client, existing *found, a a
 	return err
 }
 
-// text is the object and the message.
+// text returns the object and the message.
 func text(n provider.Notification) string {
 	object := provider.EscapeHTML(n.Event.InvolvedObject.String(), maxText)
 	if n.Event.Message == "" {

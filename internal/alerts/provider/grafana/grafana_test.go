@@ -33,7 +33,7 @@ func newSender(t *testing.T, address string) *Sender {
 	return s
 }
 
-// fresh is a Grafana without an annotation, whatever was sent.
+// fresh is a Grafana that keeps no annotation.
 func fresh(w http.ResponseWriter, r *http.Request) { new(vendor).ServeHTTP(w, r) }
 
 func TestContract(t *testing.T) {
@@ -47,7 +47,7 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "grafana", newSender(t, sink.URL), sink)
 }
 
-// Fails when a region is not found again without a state of the process, or one that ended is ended again.
+// Fails when a region cannot be found without a state of the process, or when an ended region is ended again.
 func TestARecoveryEndsTheRegionThatTheFailureBegan(t *testing.T) {
 	v := new(vendor)
 	sink := providertest.NewSink(t, v.ServeHTTP)
@@ -62,7 +62,8 @@ func TestARecoveryEndsTheRegionThatTheFailureBegan(t *testing.T) {
 	}
 }
 
-// Fails when a failure within a region begins another one, or its text is lost, or a recovery in the same second leaves the region open.
+// Fails when a failure within a region begins another region, when its text is lost, or when a recovery in the same second leaves the
+// region open.
 func TestAFurtherFailureReplacesTheText(t *testing.T) {
 	v := new(vendor)
 	sink := providertest.NewSink(t, v.ServeHTTP)
@@ -85,7 +86,7 @@ func TestAFurtherFailureReplacesTheText(t *testing.T) {
 	}
 }
 
-// Fails when what Grafana answers is not compared with the object's tags, or objects with long names are one.
+// Fails when Grafana's answer is not compared with the object's tags, or when objects with long names count as one.
 func TestTheRegionOfAnotherObjectStaysOpen(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for name, filters := range map[string]bool{"a Grafana that filters": true, "a proxy that drops the query": false} {
@@ -113,7 +114,7 @@ func TestTheRegionOfAnotherObjectStaysOpen(t *testing.T) {
 	}
 }
 
-// Fails when tags together, or a part of one, are longer than Grafana takes, or metadata passes for what marks a failure.
+// Fails when the tags together, or a part of a tag, are longer than Grafana takes, or when metadata sets the tag of a failure.
 func TestTagsFit(t *testing.T) {
 	n := providertest.Notifications(t)["many"]
 	worst := strings.Repeat("é: ", 300)
@@ -132,7 +133,7 @@ func TestTagsFit(t *testing.T) {
 	}
 }
 
-// Fails when a login that may write and not read, which is all that Flux needs, stops working.
+// Fails when a login with permission to write, but not to read, is refused. Flux needs no more.
 func TestWithoutThePermissionToReadAnEventIsAPoint(t *testing.T) {
 	v := new(vendor)
 	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
@@ -176,7 +177,7 @@ func TestATokenWinsOverAPassword(t *testing.T) {
 	}
 }
 
-// Fails when clusters that share a Grafana end each other's regions, or another's data keeps a region from being found.
+// Fails when clusters that share a Grafana end each other's regions, or when another's data hides a region.
 func TestTheObjectsOfTwoClustersAreTwo(t *testing.T) {
 	for name, c := range map[string]struct {
 		uid  string

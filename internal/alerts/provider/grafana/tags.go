@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxTags = 500 // bytes of all tags as Grafana counts them, unless its tags_length says more
-	maxPart = 90  // bytes of a tag's key or value; the database has room for 100 characters
+	maxTags = 500 // bytes of all tags as Grafana counts them, unless its tags_length allows more
+	maxPart = 90  // bytes of a tag's key or value; the database stores 100 characters
 	// failureTag marks the region of a failure.
 	failureTag = "severity: error"
 )
@@ -50,8 +50,8 @@ func tagsOf(n provider.Notification) []string {
 	return all
 }
 
-// part makes text a key or a value of a tag: Grafana splits a tag at a colon and trims what it finds. What is too long is cut and ends in a
-// digest of the whole.
+// part returns text as a key or a value of a tag. It replaces colons, since Grafana splits a tag at a colon and trims the parts. A
+// text that is too long is cut and ends in a digest of the whole.
 func part(s string) string {
 	s = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), ":", "|"))
 	if len(s) <= maxPart {
@@ -62,7 +62,7 @@ func part(s string) string {
 	return strings.ToValidUTF8(s[:maxPart-len(end)], "") + end
 }
 
-// hasTags reports whether tags, as Grafana returns them, are all the wanted ones and perhaps more.
+// hasTags reports whether tags, as Grafana returns them, include all the wanted ones.
 func hasTags(tags, wanted []string) bool {
 	for _, tag := range wanted {
 		if !slices.ContainsFunc(tags, func(t string) bool { return plain(t) == plain(tag) }) {
@@ -72,7 +72,7 @@ func hasTags(tags, wanted []string) bool {
 	return true
 }
 
-// plain is a tag as Grafana stores it, without the space behind the colon.
+// plain returns a tag as Grafana stores it, without the space behind the colon.
 func plain(tag string) string {
 	key, value, _ := strings.Cut(tag, ":")
 	return strings.TrimSpace(key) + ":" + strings.TrimSpace(value)

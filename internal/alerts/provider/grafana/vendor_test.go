@@ -23,7 +23,8 @@ type stored struct {
 	Data    map[string]any `json:"data"`
 }
 
-// vendor is Grafana's API of annotations with the rules of its database: a tag is split at its colon, no end is an end at the beginning.
+// vendor is Grafana's API of annotations with the rules of its database. A tag is split at its colon, and without an end the end is
+// the beginning.
 type vendor struct {
 	mu  sync.Mutex
 	all []*stored
@@ -82,7 +83,7 @@ func (c *command) read(body io.Reader) bool {
 	return length <= 500
 }
 
-// split is a tag as it is stored.
+// split returns a tag as it is stored.
 func split(tag string) string {
 	parts := strings.Split(tag, ":")
 	if len(parts) == 1 || strings.Trim(parts[1], " ") == "" {

@@ -11,8 +11,8 @@ var Types = []string{"incident.io"}
 
 const (
 	maxTitle       = 255   // characters
-	maxDescription = 20000 // with six bytes for each character 120 KB of the 512 KB of a request
-	maxFact        = 500   // 33 facts of two texts are 198 KB at the worst
+	maxDescription = 20000 // at six bytes per character 120 KB of the 512 KB of a request
+	maxFact        = 500   // 33 facts of two texts are 198 KB at worst
 )
 
 // Sender sends to one alert source.
@@ -21,7 +21,7 @@ type Sender struct {
 	recoveries provider.Recoveries
 }
 
-// New builds a Sender. It needs a token.
+// New returns a Sender. It needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := provider.Credential("Authorization", "Bearer ", "token", cfg.Token)
 	if err != nil {
@@ -34,12 +34,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client}, nil
 }
 
-// answers are the API's own words for a refusal.
+// answers are the texts by which the API refuses a request.
 var answers = []string{"authentication_error", "authorization_error", "not_found", "too_many_requests", "validation_error"}
 
 var word = provider.WordAt(answers, "type")
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // alertEvent is a request of the alert source.
@@ -51,7 +51,7 @@ type alertEvent struct {
 	Metadata         map[string]string `json:"metadata"`
 }
 
-// Send fires the alert of a failure, or resolves that of an object that recovered.
+// Send fires the alert of a failure, or resolves the alert of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
@@ -81,7 +81,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Post(ctx, nil, body)
 }
 
-// metadata is the event's, and severity, reason and controller, which nothing of it replaces.
+// metadata returns the event's metadata with severity, reason and controller, which take precedence over its entries.
 func metadata(n provider.Notification) map[string]string {
 	all := map[string]string{}
 	for _, f := range provider.Facts(n, maxFact) {

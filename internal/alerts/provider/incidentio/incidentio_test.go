@@ -15,7 +15,7 @@ import (
 
 const token = "incident-s3cret"
 
-// vendor is an HTTP alert source as its documentation has it: what it does not know is refused.
+// vendor is an HTTP alert source by its documentation. It refuses all other requests.
 type vendor struct{ alerts providertest.IncidentLog }
 
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func TestARecoveryResolvesWhatTheFailureFired(t *testing.T) {
 	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.alerts.Log)
 }
 
-// Fails when the largest event, every character of it escaped, is beyond what is taken, or metadata replaces what says how bad it is.
+// Fails when the largest event, with every character escaped, exceeds the limit, or when metadata replaces the severity.
 func TestTheWorstTextFits(t *testing.T) {
 	worst := strings.Repeat("\x01", 1<<16)
 	n := providertest.Notifications(t)["error"]
@@ -96,7 +96,7 @@ func TestTheWorstTextFits(t *testing.T) {
 	}
 }
 
-// Fails when a refusal's own word is lost, or anything else of it is shown.
+// Fails when the type of a refusal is lost, or any other part of its answer is shown.
 func TestARefusalShowsItsKind(t *testing.T) {
 	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	s, err := New(provider.Config{Address: sink.URL, Token: "other", Network: providertest.Loopback()})

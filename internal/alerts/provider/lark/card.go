@@ -46,11 +46,11 @@ const (
 	maxObject  = 250    // characters
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the last the
-// worst text, every character of which takes six bytes, fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the card fits.
+// At the last size even the worst text fits, every character of which takes six bytes.
 var sizes = []struct{ message, fact int }{{14_000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1500, 50}, {600, 20}}
 
-// body returns the message with as much of the event as fits.
+// body returns the message as JSON, with as much of the event as fits.
 func (s *Sender) body(n provider.Notification) (body []byte, err error) {
 	m := message{MsgType: "interactive"}
 	m.Timestamp, m.Sign = s.sign()
@@ -75,7 +75,7 @@ func newCard(n provider.Notification, maxText, maxFact int) card {
 	}
 	message := escape(provider.Truncate(strings.TrimSpace(e.Message), maxText))
 	if message == "" {
-		message = "–" // a card has an element, and an element has text
+		message = "–" // a card must have an element, and an element text
 	}
 	c.Elements = []element{markdown(message)}
 	var facts []string
@@ -96,5 +96,5 @@ var references = strings.NewReplacer(
 	")", "&#41;", "#", "&#35;", "!", "&#33;",
 ).Replace
 
-// escape returns s as text that Lark's Markdown shows as it is.
+// escape returns s as text that Lark's Markdown shows unchanged.
 func escape(s string) string { return provider.EscapeText(s, references, nil) }

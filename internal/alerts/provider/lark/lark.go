@@ -27,7 +27,7 @@ type Sender struct {
 	now    func() time.Time
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	client, err := provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxReply, Word: word, Wait: wait})
 	if err != nil {
@@ -36,12 +36,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, secret: cfg.Token, now: time.Now}, nil
 }
 
-// Limit is 100 messages a minute, on Lark's and Feishu's hosts.
+// Limit returns 100 messages a minute on Lark's and Feishu's hosts.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one card.
@@ -57,7 +57,8 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return outcome(answer)
 }
 
-// sign returns the time and the signature that a bot with a secret wants: an HMAC of nothing, whose key is the time and the secret.
+// sign returns the time and the signature for a bot with a secret, empty without a secret. The signature is an HMAC of nothing whose
+// key is the time and the secret.
 func (s *Sender) sign() (timestamp, sign string) {
 	if s.secret == "" {
 		return "", ""
@@ -72,7 +73,7 @@ type reply struct {
 	Msg        string `json:"msg"`
 }
 
-// parse returns the code of an answer, if it is one of Lark's.
+// parse returns the code of an answer. ok reports whether the answer is one of Lark's.
 func parse(answer []byte) (r reply, code int, ok bool) {
 	if json.Unmarshal(answer, &r) != nil {
 		return r, 0, false
@@ -87,13 +88,13 @@ func parse(answer []byte) (r reply, code int, ok bool) {
 	}
 }
 
-// codes are those of refusals that take someone to change something.
+// codes are the codes of permanent refusals: the configuration has to change.
 var codes = map[int]string{
 	9499: "Bad Request", 11246: "Bad card", 19001: "Incoming webhook access token invalid", 19002: "Invalid param",
 	19021: "Sign match fail or timestamp is not within one hour from current time", 19022: "IP not allowed", 19024: "Key Words Not Found",
 }
 
-// limited reports whether an answer is a limit: 9499 stands for it as well as for a bad request.
+// limited reports whether an answer is a limit. The code 9499 means a limit or a bad request.
 func limited(r reply, code int) bool {
 	return code == 11232 || code == 99991400 || code == 9499 && strings.HasPrefix(strings.ToLower(r.Msg), "too many request")
 }
@@ -115,7 +116,7 @@ func outcome(answer []byte) error {
 	}
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	r, code, ok := parse(answer)
 	if !ok || limited(r, code) {
@@ -124,7 +125,7 @@ func word(answer []byte) string {
 	return codes[code]
 }
 
-// wait recognizes a limit that comes with any status. Lark does not say how long to wait.
+// wait recognizes a limit under any status. Lark gives no time to wait.
 func wait(_ int, _ http.Header, answer []byte) (time.Duration, bool) {
 	r, code, ok := parse(answer)
 	return 0, ok && limited(r, code)

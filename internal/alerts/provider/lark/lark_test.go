@@ -22,7 +22,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return s, nil
 }
 
-// check is what Lark refuses of a message.
+// check returns an error for a message that Lark refuses.
 func check(r *http.Request, body []byte) error {
 	type content struct{ Tag, Content string }
 	var m struct {
@@ -111,7 +111,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when HTTP 200 is taken for a success, which loses the message, or when anything unknown of an answer is shown.
+// Fails when every HTTP 200 counts as a success, which loses the message, or when an unknown part of an answer is shown.
 func TestOnlyCodeZeroIsASuccess(t *testing.T) {
 	for body, want := range map[string]struct {
 		status        int
@@ -150,7 +150,7 @@ func TestOnlyCodeZeroIsASuccess(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is escaped, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup = "<at id=all></at> [a](https://b.test/x_y) **c**"

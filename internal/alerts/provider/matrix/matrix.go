@@ -22,7 +22,7 @@ type Sender struct {
 	room   string
 }
 
-// New builds a Sender. Token and channel are required.
+// New returns a Sender. Token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := provider.Credential("Authorization", "Bearer ", "token", cfg.Token)
 	switch {
@@ -38,10 +38,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, room: cfg.Channel}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
-// Send puts the notification into the room as one message.
+// Send sends the notification to the room as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	body, err := encode(n)
 	if err != nil {
@@ -63,15 +63,15 @@ type message struct {
 }
 
 const (
-	maxContent = 56 << 10 // bytes of the content; the event around it has 65,536 with the room, the sender and the signatures
+	maxContent = 56 << 10 // bytes of the content; the whole event has 65,536 with the room, the sender and the signatures
 	maxObject  = 250
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the content fits. With the last
-// the worst text, every character of which takes twelve bytes, fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the content
+// fits. At the last size even the worst text fits, every character of which takes twelve bytes.
 var sizes = []struct{ message, fact int }{{16000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1000, 40}}
 
-// encode returns the content with as much of the event as fits.
+// encode returns the content as JSON, with as much of the event as fits.
 func encode(n provider.Notification) (body []byte, err error) {
 	for _, size := range sizes {
 		if body, err = provider.EncodeJSON(newMessage(n, size.message, size.fact)); err != nil || len(body) <= maxContent {
@@ -115,7 +115,7 @@ type reply struct {
 	RetryAfterMS float64 `json:"retry_after_ms"`
 }
 
-// codes are the errors of Matrix' specification that a message may get.
+// codes are the errors of Matrix' specification that a homeserver may answer to a message.
 var codes = []string{
 	"M_BAD_JSON", "M_BAD_STATE", "M_FORBIDDEN", "M_GUEST_ACCESS_FORBIDDEN", "M_INVALID_PARAM", "M_LIMIT_EXCEEDED", "M_MISSING_PARAM",
 	"M_MISSING_TOKEN", "M_NOT_FOUND", "M_NOT_JSON", "M_RESOURCE_LIMIT_EXCEEDED", "M_TOO_LARGE", "M_UNAUTHORIZED", "M_UNKNOWN",
@@ -123,10 +123,10 @@ var codes = []string{
 	"M_UNRECOGNIZED", "M_USER_DEACTIVATED", "M_USER_LOCKED", "M_USER_SUSPENDED",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(codes, "errcode")
 
-// wait reads how long a homeserver asks to wait.
+// wait returns the time that a homeserver asks to wait.
 func wait(_ int, _ http.Header, answer []byte) (time.Duration, bool) {
 	var r reply
 	if json.Unmarshal(answer, &r) != nil || r.Code != "M_LIMIT_EXCEEDED" {

@@ -24,7 +24,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return s, nil
 }
 
-// check is what a homeserver refuses of a message.
+// check returns an error for a message that a homeserver refuses.
 func check(r *http.Request, body []byte) error {
 	var m struct {
 		MsgType       string
@@ -86,7 +86,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when what no homeserver takes is found out by the first message.
+// Fails when only the first message reveals a token or a room that no homeserver accepts.
 func TestTokenAndRoomAreNeeded(t *testing.T) {
 	for _, c := range []struct{ token, channel, says string }{
 		{"", "!a:b", "token"},
@@ -102,7 +102,7 @@ func TestTokenAndRoomAreNeeded(t *testing.T) {
 	}
 }
 
-// Fails when anything of a notification becomes HTML.
+// Fails when a text of a notification becomes HTML.
 func TestEverythingIsShownAsItIsWritten(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	n.Event.Message = "<b>a</b>\n& b"

@@ -19,14 +19,14 @@ var Types = []string{"mattermost"}
 // Sender sends to one webhook or channel.
 type Sender struct {
 	client *provider.Client
-	// api is that of posts, nil for a webhook.
+	// api is the address of posts, nil for a webhook.
 	api               *url.URL
 	channel, username string
 }
 
 var channelID = regexp.MustCompile(`^[a-z0-9]{26}$`)
 
-// New builds a Sender. For the API, token and channel are required.
+// New returns a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{channel: cfg.Channel, username: cfg.Username}
 	header, err := cfg.Bearer()
@@ -49,7 +49,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
@@ -134,16 +134,16 @@ var (
 	breakLabels = strings.NewReplacer("](", "]\u200B(", "<", "<\u200B").Replace
 )
 
-// escape returns s as text that Mattermost shows as it is.
+// escape returns s as text that Mattermost shows unchanged.
 func escape(s string) string {
 	s = provider.BreakMentions(provider.ReplaceControls(s))
 	return provider.EscapeText(s, func(s string) string { return provider.EscapeEntities(backslashes(s)) }, nil)
 }
 
-// plain returns s for a place whose Markdown is obeyed by some clients only.
+// plain returns s for a place where only some clients obey Markdown.
 func plain(s string) string { return breakLabels(provider.BreakMentions(provider.ReplaceControls(s))) }
 
-// ids are those of Mattermost's errors that a message may get.
+// ids are the IDs of Mattermost's errors that it may answer to a message.
 var ids = []string{
 	"api.context.invalid_body_param.app_error", "api.context.invalid_token.error", "api.context.permissions.app_error",
 	"api.context.session_expired.app_error", "api.post.create_post.can_not_post_to_deleted.error",
@@ -153,5 +153,5 @@ var ids = []string{
 	"web.incoming_webhook.permissions.app_error", "web.incoming_webhook.text.app_error", "web.incoming_webhook.user.app_error",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(ids, "id")

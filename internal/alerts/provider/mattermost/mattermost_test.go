@@ -32,7 +32,7 @@ type strictAttachment struct {
 	}
 }
 
-// checkAttachments is what Mattermost refuses, or cannot store, of attachments.
+// checkAttachments returns an error for attachments that Mattermost refuses or cannot store.
 func checkAttachments(r *http.Request, body []byte, attachments []strictAttachment) error {
 	switch {
 	case r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json":
@@ -138,7 +138,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when what the API never takes is found out by the first message, or a webhook is held to it.
+// Fails when only the first message reveals a setting that the API never accepts, or when a webhook needs the same settings.
 func TestTheAPINeedsTokenAndChannel(t *testing.T) {
 	for _, c := range []struct{ path, token, channel, says string }{
 		{"", "", channel, "token"},
@@ -156,7 +156,7 @@ func TestTheAPINeedsTokenAndChannel(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is escaped, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup = "@all <!channel> [a](https://b.test/x_y?c&d) *c*"

@@ -12,11 +12,11 @@ import (
 // Types are the Provider types that the package serves.
 var Types = []string{"msteams"}
 
-// maxCard is the longest card in bytes that is sent; Teams refuses those beyond about 28 KB.
+// maxCard is the length of the longest card in bytes. Teams refuses those beyond about 28 KB.
 const maxCard = 27 << 10
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the card fits. With the
-// last the worst text, every character of which takes ten bytes, fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the card fits.
+// At the last size even the worst text fits, every character of which takes ten bytes.
 var sizes = []struct{ message, fact int }{
 	{24000, 1000}, {16000, 500}, {8000, 250}, {4000, 100}, {2000, 50}, {500, 20},
 }
@@ -27,7 +27,7 @@ type Sender struct {
 	connector bool
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
 	if err != nil {
@@ -36,7 +36,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, connector: client.On("webhook.office.com")}, nil
 }
 
-// answers are the codes of workflows, and the short texts of connectors, with which they refuse.
+// answers are the codes by which workflows refuse a message, and the short texts by which connectors do.
 var answers = []string{
 	"DirectApiAuthorizationRequired", "DirectApiInvalidAuthorizationScheme", "InvalidRequestContent", "TriggerInputSchemaMismatch",
 	"WorkflowNotFound", "WorkflowTriggerIsNotEnabled", "WorkflowTriggerNotFound",
@@ -44,7 +44,7 @@ var answers = []string{
 	"Summary or Text is required.",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		Error struct {
@@ -57,7 +57,7 @@ func word(answer []byte) string {
 	return provider.KnownWord(reply.Error.Code, answers)
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as a card.

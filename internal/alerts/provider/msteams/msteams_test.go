@@ -25,7 +25,7 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{New: build, Config: provider.Config{Type: "msteams"}})
 }
 
-// newTeams returns a Sender to address, which a proxy leads to the sink.
+// newTeams returns a Sender to address, with a proxy that connects it to the sink.
 func newTeams(t *testing.T, address string) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, nil)
@@ -55,7 +55,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// Fails when the host is compared by its case, with its port, or anywhere but at its end.
+// Fails when the comparison of the host depends on its case or its port, or matches elsewhere than at its end.
 func TestOnlyAConnectorsHostGetsAMessageCard(t *testing.T) {
 	for address, connector := range map[string]bool{
 		"http://contoso.webhook.office.com/x":                   true,
@@ -74,7 +74,7 @@ func TestOnlyAConnectorsHostGetsAMessageCard(t *testing.T) {
 	}
 }
 
-// Fails when a card is sent as long as it comes.
+// Fails when the length of a card is unbounded.
 func TestTheWorstTextStillFits(t *testing.T) {
 	for name, r := range map[string]string{"letters": "x", "entities": "&", "controls": "\x01", "emoji": "😀", "bytes": "\xff", "links": "]("} {
 		e := event.Event{
@@ -94,7 +94,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when a code that workflows are known to answer is lost, or when anything else of an answer is shown.
+// Fails when a known code of workflows is left out, or when any other part of an answer is shown.
 func TestTeamsOwnWordsAreShownAndNothingElse(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":{"code":"WorkflowTriggerIsNotEnabled","message":"The workflow 'hush' is off"}}`: "HTTP 400: WorkflowTriggerIsNotEnabled",
@@ -118,7 +118,7 @@ func TestTeamsOwnWordsAreShownAndNothingElse(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is escaped, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup = "[a](https://b)"

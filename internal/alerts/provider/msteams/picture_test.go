@@ -6,7 +6,7 @@ import (
 	"notifier/internal/alerts/provider/providertest"
 )
 
-// Fails when the picture of docs/providers/msteams.md shows other messages than those that are sent.
+// Fails when the picture in docs/providers/msteams.md differs from the messages that are sent.
 func TestThePictureShowsWhatIsSent(t *testing.T) {
 	colors := map[string]string{"attention": "#c4314b", "": "#6264a7"}
 	var previews []providertest.Preview

@@ -11,7 +11,7 @@ import (
 	"notifier/internal/event"
 )
 
-// refusals are what a server is known to refuse with. What needs somebody to change something is permanent.
+// refusals are the known refusals of a server. A refusal is permanent if the configuration has to change.
 var refusals = []struct {
 	cause  error
 	class  event.Class
@@ -39,10 +39,10 @@ var refusals = []struct {
 	{nats.ErrNoServers, event.Retry, provider.LabelConnect, "connection failed"},
 }
 
-// first is how many of the refusals say more than what the send ended with.
+// first is the number of refusals that take precedence over the error that the send ended with.
 const first = 2
 
-// classify says what a failed send means. Errors of the library quote what the server says, so that none of them is shown.
+// classify returns the class, label and reason of a failed send. Errors of the library quote the server, so none of them is shown.
 func classify(ctx context.Context, err error) *event.Error {
 	if done := ctx.Err(); done != nil && !errors.Is(err, nats.ErrPermissionViolation) {
 		return provider.Classify(done)

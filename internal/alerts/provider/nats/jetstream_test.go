@@ -70,7 +70,7 @@ func TestAStreamKeepsARepeatedDeliveryOnce(t *testing.T) {
 	}
 }
 
-// Fails when a message that no stream has is taken for sent, or one that a stream refuses.
+// Fails when a message that no stream takes, or that a stream refuses, counts as sent.
 func TestWithoutAnAcknowledgementTheSendFails(t *testing.T) {
 	full, _ := stream(t, jetstream.StreamConfig{MaxMsgs: 1, Discard: jetstream.DiscardNew})
 	small, _ := stream(t, jetstream.StreamConfig{MaxMsgSize: 10})
@@ -99,7 +99,7 @@ func TestWithoutAnAcknowledgementTheSendFails(t *testing.T) {
 	}
 }
 
-// hostile starts a listener that greets like a server, answers what the library waits for and then says more.
+// hostile starts a listener that greets like a server, answers the library's ping and then sends more.
 func hostile(t *testing.T, greeting, more string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,7 +140,7 @@ func hostile(t *testing.T, greeting, more string) string {
 
 const greeting = `INFO {"server_id":"x","version":"2.14.0","headers":true,"max_payload":1048576}` + "\r\n"
 
-// Fails when the servers that a cluster tells of are dialled: the address names those that are meant.
+// Fails when servers that a cluster announces are dialled: only the address names servers.
 func TestServersThatAreToldOfAreNotUsed(t *testing.T) {
 	told := strings.Replace(greeting, "{", `{"connect_urls":["192.0.2.1:4222"],`, 1)
 	s := newSender(t, provider.Config{Address: hostile(t, told, "")})
@@ -152,7 +152,7 @@ func TestServersThatAreToldOfAreNotUsed(t *testing.T) {
 	}
 }
 
-// Fails when the library looks names up by itself, past the Provider's proxy and the guard.
+// Fails when the library looks names up by itself, past the Provider's proxy and checks.
 func TestTheProxyResolvesTheServersName(t *testing.T) {
 	backend := start(t, nil)
 	proxy := providertest.HTTPProxy(t, backend.Addr(), "u", "p")
@@ -165,7 +165,7 @@ func TestTheProxyResolvesTheServersName(t *testing.T) {
 	}
 }
 
-// Fails when what a server says is kept for as long as a line of it lasts, or is shown.
+// Fails when an endless line of a server is kept, or when its text is shown.
 func TestAHostileServerCostsLittleAndIsNotQuoted(t *testing.T) {
 	for name, c := range map[string]struct{ greeting, more string }{
 		"an endless line":           {greeting, "INFO " + strings.Repeat("x", 1<<16)},
@@ -193,7 +193,7 @@ func TestAHostileServerCostsLittleAndIsNotQuoted(t *testing.T) {
 	}
 }
 
-// Fails, with the whole process, when the library makes room for a message as long as a server says that it is.
+// Fails, with the whole process, when the library allocates any message length that a server announces.
 func TestT6AServerCannotHaveRoomMadeForAMessageThatItDoesNotSend(t *testing.T) {
 	for _, op := range []string{
 		"MSG x 1 9000000000000000000\r\nab", "msg\tx 1 y 99999999999999999999\nab", "HMSG x 1 12 8000000000\r\nNATS/1.0\r\n", "HMSG x 1 y 0  70000000000 \r\nab",
@@ -214,7 +214,7 @@ func TestT6AServerCannotHaveRoomMadeForAMessageThatItDoesNotSend(t *testing.T) {
 	}
 }
 
-// Fails when what a server says is not followed within TLS.
+// Fails when the server's bytes are not checked within TLS.
 func TestT6TheSameWithinTLS(t *testing.T) {
 	ca := providertest.NewCA(t)
 	cert, key := ca.Issue(t, "127.0.0.1")

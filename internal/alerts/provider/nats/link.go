@@ -14,18 +14,19 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// maxSpoken is how much a server may say between two sends, in bytes. It says a few lines; the library keeps a line until it ends.
+// maxSpoken bounds the bytes that a server may send between two sends. A server sends a few lines; the library keeps a line until it
+// ends.
 const maxSpoken = 1 << 20
 
 // conn is a connection.
 type conn struct {
 	*nats.Conn
 	metered *provider.Metered
-	// refused ends when the server refuses what was asked of it: it may give no other answer.
+	// refused ends when the server refuses a request: it may give no other answer.
 	refused context.Context //nolint:containedctx // it lives as long as the connection
 }
 
-// until returns ctx, ended when the server refuses something.
+// until returns a ctx that also ends when the server refuses a request.
 func (c *conn) until(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(c.refused, cancel)
@@ -36,11 +37,11 @@ func (c *conn) until(ctx context.Context) (context.Context, context.CancelFunc) 
 type link struct {
 	dialer  *provider.Dialer
 	servers []string
-	// secure says that a server without TLS is refused.
+	// secure means that a server without TLS is refused.
 	secure  bool
 	options []nats.Option
 
-	turn chan struct{} // holds the right to connect
+	turn chan struct{} // has one place: the right to connect
 
 	mu      sync.Mutex
 	current *conn
@@ -75,7 +76,7 @@ func (l *link) end() {
 	}
 }
 
-// rest closes a connection that was not used for long.
+// rest closes a connection that was idle for idleTime.
 func (l *link) rest() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +94,7 @@ func (l *link) close() {
 	}
 }
 
-// hangUp closes the connection. It is called with the lock held.
+// hangUp closes the connection. The caller has locked mu.
 func (l *link) hangUp() {
 	if l.idle != nil {
 		l.idle.Stop()
@@ -104,7 +105,7 @@ func (l *link) hangUp() {
 	}
 }
 
-// drop closes a connection that is of no use any more.
+// drop closes a connection that is unusable.
 func (l *link) drop(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +139,7 @@ func (l *link) conn(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// connect tries one server after another within the time that ctx leaves.
+// connect tries one server after another within the time that ctx has left.
 func (l *link) connect(ctx context.Context) (*conn, error) {
 	w := &way{ctx: ctx, dialer: l.dialer, secure: l.secure}
 	refused, refuse := context.WithCancel(context.WithoutCancel(ctx))
@@ -151,7 +152,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	share := max(left/time.Duration(len(l.servers)), time.Millisecond)
 	w.each = share
 	options := append(slices.Clip(l.options), nats.SetCustomDialer(w), nats.Timeout(share),
-		// By default the library writes to standard error what a server says.
+		// By default the library writes the server's errors to standard error.
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				refuse()
@@ -175,12 +176,14 @@ type way struct {
 	each   time.Duration
 	// metered is the connection that was dialled last.
 	metered *provider.Metered
-	// failed is the failure to dial that is most worth another try; the library forgets some.
+	// failed is the first failure to dial, preferably other than a denied address, since another is retried. The library forgets some
+	// failures.
 	failed error
 	stop   func() bool
 }
 
-// Dial is called for one server after another. It returns a connection on which the server has spoken, and which is encrypted already.
+// Dial is called for one server after another. It returns a connection on which the server has sent its first line. TLS, if any, is
+// set up.
 func (w *way) Dial(network, address string) (net.Conn, error) {
 	w.done()
 	ctx, cancel := context.WithTimeout(w.ctx, w.each)
@@ -192,7 +195,7 @@ func (w *way) Dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The login that follows has a deadline; the caller may give up before it.
+	// The login after the dial has a deadline; the caller may give up before it.
 	dialled := w.metered
 	w.stop = context.AfterFunc(w.ctx, func() { _ = dialled.Close() })
 	return c, nil
@@ -220,10 +223,10 @@ func (w *way) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return greeted, nil
 }
 
-// SkipTLSHandshake tells the library that Dial has done it.
+// SkipTLSHandshake returns true: Dial has made the handshake.
 func (w *way) SkipTLSHandshake() bool { return true }
 
-// fault returns why nothing could be read, where the library's own error does not say.
+// fault returns the cause of a failed read, which the library's own error may lack.
 func (w *way) fault() error {
 	if w.metered == nil {
 		return nil

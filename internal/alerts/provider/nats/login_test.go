@@ -14,7 +14,7 @@ import (
 	"notifier/internal/event"
 )
 
-// user makes a user's key.
+// user returns a new key of a user.
 func user(t *testing.T) (pair nkeys.KeyPair, public, seed string) {
 	t.Helper()
 	return key(t, nkeys.CreateUser)
@@ -34,7 +34,7 @@ func key(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair
 	return pair, public, string(raw)
 }
 
-// operated starts a server whose users have credentials of an operator's account, and returns those of one.
+// operated starts a server whose users have credentials of an operator's account, and returns the credentials of one user.
 func operated(t *testing.T) (s *server.Server, creds string) {
 	t.Helper()
 	operator, operatorID, _ := key(t, nkeys.CreateOperator)
@@ -70,7 +70,7 @@ func operated(t *testing.T) (s *server.Server, creds string) {
 	}), string(file)
 }
 
-// Fails when a way to log in is not used, or not in its turn: the server takes no other than the one it knows.
+// Fails when a login is not used, or not in its order: each server accepts only its own.
 func TestTheSecretLogsInInTheOrderOfItsKeys(t *testing.T) {
 	_, public, seed := user(t)
 	_, _, otherSeed := user(t)
@@ -108,7 +108,7 @@ func TestTheSecretLogsInInTheOrderOfItsKeys(t *testing.T) {
 	}
 }
 
-// Fails when a Secret that cannot log in is found out with the first message only, or is quoted.
+// Fails when only the first message reveals a Secret that cannot log in, or when the Secret is quoted.
 func TestABadLoginIsRefused(t *testing.T) {
 	_, _, seed := key(t, nkeys.CreateAccount)
 	for says, cfg := range map[string]provider.Config{
@@ -125,7 +125,7 @@ func TestABadLoginIsRefused(t *testing.T) {
 	}
 }
 
-// Fails when a subject gets through by which the sender would say another line of the protocol, or publish to many.
+// Fails when a subject is accepted that adds another line of the protocol, or publishes to many.
 func TestOnlySubjectsToPublishToAreTaken(t *testing.T) {
 	for subject, fine := range map[string]bool{
 		"flux": true, "flux.team-a.events": true, "a*b": true, "ä": true,
@@ -142,7 +142,8 @@ func TestOnlySubjectsToPublishToAreTaken(t *testing.T) {
 	}
 }
 
-// Fails when the server's refusal of a publish goes unseen: it comes after the library's publish has returned, and is the only answer to it.
+// Fails when the server's refusal of a publish goes unseen. It arrives after the library's publish has returned, and is the only
+// answer to it.
 func TestAPublishWithoutPermissionIsAFailedSend(t *testing.T) {
 	server := start(t, func(o *server.Options) {
 		o.Users = []*server.User{{Username: "flux", Password: "p", Permissions: &server.Permissions{
@@ -158,7 +159,7 @@ func TestAPublishWithoutPermissionIsAFailedSend(t *testing.T) {
 	}
 }
 
-// Fails when the mended permission is not noticed: the library keeps the last error for as long as the connection lives.
+// Fails when a repaired permission is not noticed: the library keeps the last error for as long as the connection lives.
 func TestAMendedPermissionIsNoticed(t *testing.T) {
 	users := func(deny string) []*server.User {
 		return []*server.User{{Username: "flux", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{deny}}}}}

@@ -19,21 +19,21 @@ import (
 // Types are the Provider types that the package serves.
 var Types = []string{"nats"}
 
-// The keys of the Secret that the type reads beside the common ones.
+// The keys of the Secret that the type reads besides the common ones.
 const (
 	credsKey = "creds"
 	nkeyKey  = "nkey"
 )
 
-// Keys are the keys of the Secret that the type reads beside the common ones.
+// Keys are the keys of the Secret that the type reads besides the common ones.
 var Keys = []string{credsKey, nkeyKey}
 
 const (
 	// maxServers bounds the servers of one address.
 	maxServers = 16
-	// maxSubject is the longest subject in bytes; the server's line of a publish may have 4 KiB.
+	// maxSubject is the length of the longest subject in bytes. The server's line of a publish may have 4 KiB.
 	maxSubject = 1024
-	// headerBytes is the room in a message's size that its headers need.
+	// headerBytes is the part of a message's size that is reserved for its headers.
 	headerBytes = 256
 )
 
@@ -44,7 +44,7 @@ type Sender struct {
 	jetStream bool
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	servers, secure, addressErr := parse(cfg)
 	login, loginErr := login(cfg)
@@ -56,7 +56,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	options := []nats.Option{
 		nats.Name("notifier"), nats.NoReconnect(), nats.SkipHostLookup(), nats.IgnoreDiscoveredServers(),
 		func(o *nats.Options) error {
-			o.Secure = secure // of which the library asks whether the server has TLS; way encrypts
+			o.Secure = secure // the library then checks that the server has TLS; way encrypts
 			return nil
 		},
 	}
@@ -66,7 +66,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	}, nil
 }
 
-// parse returns the servers' URLs and whether one of them is to have TLS.
+// parse returns the servers' URLs and whether one of them needs TLS.
 func parse(cfg provider.Config) (servers []string, secure bool, err error) {
 	if strings.TrimSpace(cfg.Address) == "" {
 		return nil, false, provider.ErrNoAddress
@@ -84,7 +84,7 @@ func parse(cfg provider.Config) (servers []string, secure bool, err error) {
 			u.Host = net.JoinHostPort(u.Hostname(), "4222")
 		}
 		if loggedIn {
-			u.User = nil // which the library prefers
+			u.User = nil // the library would prefer it
 		}
 		secure = secure || u.Scheme == "tls"
 		servers = append(servers, (&url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host}).String())
@@ -95,7 +95,7 @@ func parse(cfg provider.Config) (servers []string, secure bool, err error) {
 	return servers, secure, nil
 }
 
-// subjectFault reports what is wrong with a subject to publish to.
+// subjectFault returns an error for a subject that cannot be published to.
 func subjectFault(subject string) error {
 	if subject == "" {
 		return errors.New("spec.channel is not set: it is the subject to publish to")
@@ -111,7 +111,7 @@ func subjectFault(subject string) error {
 	return nil
 }
 
-// login returns the option that logs in as the Secret has it, none where it has nothing.
+// login returns the option that logs in with the Secret's credentials, none if it has none.
 func login(cfg provider.Config) ([]nats.Option, error) {
 	switch creds, seed := cfg.Values[credsKey], strings.TrimSpace(cfg.Values[nkeyKey]); {
 	case creds != "":
@@ -142,7 +142,7 @@ func login(cfg provider.Config) ([]nats.Option, error) {
 	return nil, nil
 }
 
-// Close closes the connection, when no send is under way any more. The Sender stays usable.
+// Close closes the connection as soon as no send is under way. The Sender stays usable.
 func (s *Sender) Close() error {
 	s.link.close()
 	return nil
@@ -173,14 +173,14 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		m.Header.Set(nats.MsgIdHdr, n.DeliveryID)
 	}
 	if err := s.publish(ctx, c, m); err != nil {
-		// Whatever is wrong with it, another connection is right: one that lost its peer answers nothing for minutes.
+		// Another connection may work after any error: a connection that lost its peer answers nothing for minutes.
 		s.link.drop(c)
 		return classify(ctx, err)
 	}
 	return nil
 }
 
-// publish hands a message to the server and returns when its answer is known.
+// publish sends a message to the server and returns when its answer is known.
 func (s *Sender) publish(ctx context.Context, c *conn, m *nats.Msg) error {
 	if s.jetStream {
 		js, err := jetstream.New(c.Conn)
@@ -197,7 +197,7 @@ func (s *Sender) publish(ctx context.Context, c *conn, m *nats.Msg) error {
 	if err := c.PublishMsg(m); err != nil {
 		return errors.Join(err, c.metered.Fault())
 	}
-	// The server reads in order: when it answers the ping of the flush it has taken the message or said why not.
+	// The server reads in order. When it answers the ping of the flush it has accepted the message or sent a refusal.
 	if err := c.FlushWithContext(ctx); err != nil {
 		return errors.Join(err, c.LastError(), c.metered.Fault())
 	}
@@ -207,5 +207,5 @@ func (s *Sender) publish(ctx context.Context, c *conn, m *nats.Msg) error {
 	return nil
 }
 
-// idleTime is how long a connection is kept without a send.
+// idleTime is the time for which a connection is kept without a send.
 const idleTime = 90 * time.Second

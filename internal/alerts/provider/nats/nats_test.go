@@ -23,7 +23,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return s, nil
 }
 
-// start starts a real server. Change may be nil.
+// start starts a real server. change may be nil.
 func start(t *testing.T, change func(*server.Options)) *server.Server {
 	t.Helper()
 	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true}
@@ -60,7 +60,7 @@ func listen(t *testing.T, s *server.Server, subject string, options ...nats.Opti
 	return messages
 }
 
-// counted returns a function that counts the messages that came so far. The server counts them itself, but after it has answered.
+// counted returns a function that counts the messages received so far. The server counts them itself, but after it has answered.
 func counted(t *testing.T, s *server.Server) func() int {
 	t.Helper()
 	c, err := nats.Connect("", nats.InProcessServer(s))
@@ -105,7 +105,7 @@ func newSender(t *testing.T, cfg provider.Config) *Sender {
 
 func info(t *testing.T) provider.Notification { return providertest.Notifications(t)["info"] }
 
-// next returns the next message, which has arrived before the send ended or is on its way within the process.
+// next returns the next message, which arrived before the send ended or is on its way within the process.
 func next(t *testing.T, messages <-chan *nats.Msg) *nats.Msg {
 	t.Helper()
 	select {
@@ -132,7 +132,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// Fails when the body is another than Flux's event, or the delivery's ID is missing: streams drop duplicates by it.
+// Fails when the body differs from Flux's event, or the delivery's ID is missing: streams drop duplicates by it.
 func TestTheEventIsPublishedAsItIs(t *testing.T) {
 	server := start(t, nil)
 	messages := listen(t, server, "flux.>")
@@ -149,7 +149,7 @@ func TestTheEventIsPublishedAsItIs(t *testing.T) {
 	}
 }
 
-// Fails when an address is taken apart otherwise than Flux's library does, or the first server that is away fails the send.
+// Fails when an address is split in another way than by Flux's library, or when an unreachable first server fails the send.
 func TestOneOfSeveralServersIsEnough(t *testing.T) {
 	gone := start(t, nil)
 	gone.Shutdown()
@@ -158,7 +158,7 @@ func TestOneOfSeveralServersIsEnough(t *testing.T) {
 	for _, address := range []string{
 		server.ClientURL(), server.Addr().String(), gone.ClientURL() + ", " + server.ClientURL(), server.ClientURL() + "," + gone.ClientURL(),
 	} {
-		for range 3 { // the order is drawn
+		for range 3 { // the order is random
 			s := newSender(t, provider.Config{Address: address})
 			if err := s.Send(t.Context(), info(t)); err != nil {
 				t.Errorf("%v", err)
@@ -168,7 +168,7 @@ func TestOneOfSeveralServersIsEnough(t *testing.T) {
 	}
 }
 
-// Fails when a text that the server does not take fails the send, whatever it is made of.
+// Fails when a text beyond the server's limit fails the send, whichever characters it has.
 func TestAMessageIsCutToWhatTheServerTakes(t *testing.T) {
 	server := start(t, func(o *server.Options) { o.MaxPayload = 8 << 10 })
 	messages := listen(t, server, ">")
@@ -181,7 +181,7 @@ func TestAMessageIsCutToWhatTheServerTakes(t *testing.T) {
 	}
 }
 
-// Fails when a connection that ended is not made anew, or the delivery is lost with it.
+// Fails when an ended connection is not made anew, or the delivery is lost with it.
 func TestASendConnectsAnew(t *testing.T) {
 	first := start(t, nil)
 	port := first.Addr().(*net.TCPAddr).Port
@@ -202,7 +202,7 @@ func TestASendConnectsAnew(t *testing.T) {
 	next(t, messages)
 }
 
-// Fails when a connection is kept though nothing was sent for long: thousands of Providers would keep thousands.
+// Fails when an idle connection is kept: thousands of Providers would keep thousands.
 func TestAnIdleConnectionEnds(t *testing.T) {
 	server := start(t, nil)
 	s := newSender(t, provider.Config{Address: server.ClientURL()})

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// maxMessage is the longest message that a server may send, in bytes: a stream's acknowledgement has some hundred.
+	// maxMessage is the length of the longest message that a server may send, in bytes. A stream's acknowledgement has some hundred.
 	maxMessage = 64 << 10
-	// maxLine is the longest line, in bytes. A large cluster's INFO has some ten thousand.
+	// maxLine is the length of the longest line, in bytes. A large cluster's INFO has some ten thousand.
 	maxLine = 256 << 10
 )
 
-// errSpoken says that a server does not keep to the protocol or sends more than it may. It stands for provider.ErrTooMuch.
+// errSpoken means that a server violates the protocol or sends more than it may. It wraps provider.ErrTooMuch.
 var errSpoken = errors.Join(provider.ErrTooMuch, errors.New("the server does not keep to the protocol"))
 
-// spoken is a connection whose other end keeps to the protocol. The library makes room for a message as long as the server says that it is,
-// before any of it has come, in a goroutine of its own: a length without bounds ends the process.
+// spoken is a connection whose Read fails once the other end violates the protocol. The library allocates a message's announced length
+// before any of the message arrives, in a goroutine of its own: an unbounded length ends the process.
 //
-// The library's parser takes lines that others would not. What it might read otherwise than this one does, a line that does not end in
-// CR LF or has another CR within, ends the connection.
+// The library's parser accepts irregular lines, which it might read differently from this one. So a line that does not end in CR LF or
+// has another CR within it ends the connection.
 type spoken struct {
 	net.Conn
 	first []byte // read already
 	line  []byte
-	// left is how many bytes of a message and its CR LF are still to come.
+	// left is the number of bytes of a message and its CR LF that are still to be read.
 	left int
 }
 
@@ -49,7 +49,7 @@ func (s *spoken) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// follow reads on in what the server says.
+// follow checks the next bytes of the server.
 func (s *spoken) follow(said []byte) error {
 	for _, c := range said {
 		switch {
@@ -72,7 +72,8 @@ func (s *spoken) follow(said []byte) error {
 	return nil
 }
 
-// end reads a line. One that begins so is that of a message, "MSG <subject> <sid> [reply-to] <bytes>", or the same with headers.
+// end checks a whole line. A line with one of these first letters announces a message, "MSG <subject> <sid> [reply-to] <bytes>" or the
+// same with headers.
 func (s *spoken) end() error {
 	line, ok := bytes.CutSuffix(s.line, []byte("\r"))
 	if !ok || bytes.IndexByte(line, '\r') >= 0 {
@@ -90,8 +91,8 @@ func (s *spoken) end() error {
 	return nil
 }
 
-// greet reads a server's first line, and has the connection encrypted where secure or the server wants it: what is said is followed within
-// TLS. A server that has none is the library's to refuse, which reads the line again.
+// greet reads a server's first line, and starts TLS if the server requires it, or if it offers TLS and secure is set. The returned
+// connection is checked within TLS. The library reads the line again, and refuses a server without TLS.
 func greet(ctx context.Context, c net.Conn, secure bool, config *tls.Config) (net.Conn, error) {
 	var line []byte
 	for next := make([]byte, 1); !bytes.HasSuffix(line, []byte("\n")); line = append(line, next[0]) {
@@ -107,7 +108,7 @@ func greet(ctx context.Context, c net.Conn, secure bool, config *tls.Config) (ne
 		Available bool `json:"tls_available"`
 	}
 	if _, text, ok := bytes.Cut(line, []byte(" ")); ok {
-		_ = json.Unmarshal(text, &info) // the library tells what is no INFO
+		_ = json.Unmarshal(text, &info) // the library reports a line that is no INFO
 	}
 	if info.Required || secure && info.Available {
 		secured := tls.Client(c, config)

@@ -25,7 +25,8 @@ const (
 	maxDetails     = 8000 // keys and values together
 )
 
-// factSizes are the lengths to which keys and values of details are cut, tried until they fit; with the last all do.
+// factSizes are the lengths to which keys and values of details are cut. They are tried in turn until the details fit; at the last all
+// fit.
 var factSizes = []int{2000, 500, 110}
 
 // Sender sends to one integration of Opsgenie.
@@ -35,7 +36,7 @@ type Sender struct {
 	recoveries provider.Recoveries
 }
 
-// New builds a Sender. It needs a token.
+// New returns a Sender. It needs a token.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := provider.Credential("Authorization", "GenieKey ", "token", cfg.Token)
 	if err != nil {
@@ -48,7 +49,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, provider: cfg.UID}, nil
 }
 
-// answers are the API's own words for a refusal.
+// answers are the texts by which the API refuses a request.
 var answers = []string{
 	"Could not authenticate", "Key format is not valid!", "You are making too many requests!", "Request body is not processable.",
 	"Request body is not processable. Please check the errors.",
@@ -56,7 +57,7 @@ var answers = []string{
 
 var word = provider.WordAt(answers, "message")
 
-// wait reads how long the period lasts in which no more is taken.
+// wait returns the rest of the period in which no more requests are accepted.
 func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
 	if status != http.StatusTooManyRequests {
 		return 0, false
@@ -64,7 +65,7 @@ func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
 	return provider.ParseRetryAfter(header.Get("X-RateLimit-Period-In-Sec"), time.Now()), true
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // alert is a request to create an alert.
@@ -76,13 +77,13 @@ type alert struct {
 	Source      string            `json:"source,omitempty"`
 }
 
-// closing is a request to close one.
+// closing is a request to close an alert.
 type closing struct {
 	Note   string `json:"note,omitempty"`
 	Source string `json:"source,omitempty"`
 }
 
-// Send creates the alert of a failure, or closes that of an object that recovered.
+// Send creates the alert of a failure, or closes the alert of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
@@ -122,13 +123,13 @@ func (s *Sender) post(ctx context.Context, r provider.Request, body any) (err er
 	return err
 }
 
-// alias is that of the object's alert by this Provider.
+// alias returns the alias of the object's alert by this Provider.
 func (s *Sender) alias(o event.ObjectReference) string {
 	digest := sha256.Sum256([]byte(strings.Join([]string{s.provider, o.Kind, o.Namespace, o.Name}, "/")))
 	return hex.EncodeToString(digest[:])
 }
 
-// details are the metadata and the severity, within the API's limit.
+// details returns the metadata and the severity, within the API's limit.
 func details(n provider.Notification) map[string]string {
 	var all map[string]string
 	for _, size := range factSizes {

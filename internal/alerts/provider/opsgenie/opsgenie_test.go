@@ -19,17 +19,17 @@ import (
 
 const key = "genie-s3cret"
 
-// vendor is the Alert API as its documentation has it: what it does not know is refused.
+// vendor is the Alert API by its documentation. It refuses all other requests.
 type vendor struct {
 	alerts  providertest.IncidentLog
-	missing int // the status that closes of what is not open are answered
+	missing int // the status of answers to closing an alert that is not open
 }
 
 func newVendor() *vendor { return &vendor{missing: http.StatusAccepted} }
 
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusNotFound
-	// The kit's path stands for /v2/alerts.
+	// The kit's path is used for /v2/alerts.
 	base := "/path-s3cret"
 	switch rest, under := strings.CutPrefix(r.URL.Path, base); {
 	case r.Header.Get("Authorization") != "GenieKey "+key:
@@ -109,7 +109,7 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "opsgenie", providertest.NewSender(t, New, config(sink.URL)), sink)
 }
 
-// Fails when a failure's alias is not that of the recovery, or a recovery of what is not open is a failed send.
+// Fails when the aliases of a failure and its recovery differ, or when a recovery without an open alert is a failed send.
 func TestARecoveryClosesWhatTheFailureOpened(t *testing.T) {
 	for _, missing := range []int{http.StatusAccepted, http.StatusNotFound} {
 		v := newVendor()
@@ -137,7 +137,7 @@ func TestEachObjectOfEachProviderHasItsAlias(t *testing.T) {
 	}
 }
 
-// Fails when the largest event, every character of it escaped, is beyond a limit of the API.
+// Fails when the largest event, with every character escaped, exceeds a limit of the API.
 func TestTheWorstTextFits(t *testing.T) {
 	n := providertest.Notifications(t)["error"]
 	n.Event.Message, n.Event.ReportingController = strings.Repeat("&", 1<<16), strings.Repeat("é", 1000)
@@ -162,7 +162,7 @@ func TestTheWorstTextFits(t *testing.T) {
 	}
 }
 
-// Fails when a refusal's own words or its wait are lost, or anything else of it is shown.
+// Fails when a known text of a refusal or its wait is lost, or any other part of it is shown.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		status       int

@@ -29,12 +29,12 @@ const (
 	maxValue   = 1000    // characters of an attribute's key or value
 	maxReply   = 4 << 10 // bytes of an answer
 	lastYear   = 2200    // of a time in nanoseconds
-	// scope is the name of what made the span, by which Flux's spans are found.
+	// scope is the name of the span's producer, by which Flux's spans are found.
 	scope       = "flux:notification-controller"
 	contentType = "application/x-protobuf"
 )
 
-// Takes is which events are sent.
+// Takes reports whether an event is sent: it leaves out HelmRepository objects.
 func Takes(n provider.Notification) bool {
 	return provider.TakesMessages(n) && n.Event.InvolvedObject.Kind != "HelmRepository"
 }
@@ -47,10 +47,10 @@ type Sender struct {
 	now     func() time.Time
 }
 
-// Ignored returns the names of the Secret's headers that are not sent, of a closed set of names.
+// Ignored returns the names of the Secret's headers that are not sent. The names are from a closed set.
 func (s *Sender) Ignored() []string { return s.ignored }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{now: time.Now}
 	var headerErr, loginErr, clientErr error
@@ -83,7 +83,7 @@ func tracesURL(address string) string {
 	return u.String()
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send exports the event's span.
@@ -102,7 +102,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return nil
 }
 
-// traces is the export: the message has the same form as the request of the protocol's service.
+// traces returns the export. The message has the same form as the request of the protocol's service.
 func (s *Sender) traces(n provider.Notification) *tracepb.TracesData {
 	o := n.Event.InvolvedObject
 	return &tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
@@ -122,7 +122,7 @@ func (s *Sender) span(n provider.Notification) *tracepb.Span {
 	e := n.Event
 	o := e.InvolvedObject
 	at := e.Timestamp
-	if at.Unix() <= 0 || at.Year() > lastYear { // which the protocol cannot express
+	if at.Unix() <= 0 || at.Year() > lastYear { // the protocol cannot express these
 		at = s.now()
 	}
 	trace := sha256.Sum256([]byte(n.AlertUID + ":" + revision(e)))
@@ -154,7 +154,7 @@ func attribute(key, value string) *commonpb.KeyValue {
 	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
 }
 
-// revision is what the trace is about: that of the source where an artifact has another one, in the form that all of its objects share.
+// revision returns the revision of the trace: the source's if an artifact has another one, in the form that all of its objects share.
 func revision(e event.Event) string {
 	m := e.Metadata
 	switch {
@@ -175,11 +175,11 @@ const (
 	rejectedSpans  = 1
 )
 
-// rejected reports whether an answer, in protobuf or JSON, counts rejected spans. What is no such answer counts none.
+// rejected reports whether an answer, in protobuf or JSON, counts rejected spans. Any other answer counts none.
 func rejected(answer []byte) bool {
 	var reply struct {
 		PartialSuccess struct {
-			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number or, as 64 bits have it in JSON, a string
+			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number or, for 64 bits in JSON, a string
 		} `json:"partialSuccess"`
 	}
 	if json.Unmarshal(answer, &reply) == nil {
@@ -191,7 +191,7 @@ func rejected(answer []byte) bool {
 	return n > 0 && v > 0
 }
 
-// field returns the value of a message's field, without the length of one in bytes, and nothing where there is none.
+// field returns the value of a message's field, without its length if it is of bytes. It returns nil if there is no such field.
 func field(message []byte, number protowire.Number, kind protowire.Type) []byte {
 	for len(message) > 0 {
 		num, typ, n := protowire.ConsumeTag(message)

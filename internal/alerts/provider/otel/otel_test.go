@@ -22,7 +22,8 @@ import (
 	"notifier/internal/event"
 )
 
-// read decodes a request as a receiver does, with the protocol's own types and rules, and says nothing where it is refused.
+// read decodes a request as a receiver does, with the protocol's own types and rules. It returns nil for a request that a receiver
+// refuses.
 func read(r *http.Request) *tracepb.TracesData {
 	body, _ := io.ReadAll(r.Body)
 	var data tracepb.TracesData
@@ -57,7 +58,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readable hands what a receiver got on to a Sink as JSON, with IDs in hexadecimal, as OTLP has them.
+// readable returns a handler that sends the decoded request to a Sink as JSON, with IDs in hexadecimal as in OTLP.
 func readable(t *testing.T, sink *providertest.Sink) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		data := read(r)
@@ -123,7 +124,7 @@ func TestPayloads(t *testing.T) {
 // span returns the span of a notification.
 func span(n provider.Notification) *tracepb.Span { return (&Sender{now: time.Now}).span(n) }
 
-// Fails when the trace is not that of the Alert and the revision as Flux derives it, or two deliveries share a span.
+// Fails when the trace's ID differs from Flux's for the Alert and the revision, or two deliveries share a span.
 func TestOneRevisionIsOneTraceAndADeliveryOneSpan(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	for want, metadata := range map[string]map[string]string{
@@ -145,7 +146,7 @@ func TestOneRevisionIsOneTraceAndADeliveryOneSpan(t *testing.T) {
 	}
 }
 
-// Fails when a login without headers is left out, as in Flux, or wins over an Authorization among them.
+// Fails when a login without headers is left out, as in Flux, or takes precedence over an Authorization among the headers.
 func TestTheLogin(t *testing.T) {
 	sink := providertest.NewSink(t, serve)
 	for want, cfg := range map[string]provider.Config{
@@ -191,7 +192,7 @@ func TestAnAddressWithAPathIsKept(t *testing.T) {
 	}
 }
 
-// Fails when an answer of 200 that counts the span as rejected is a success, or an odd one is a failure.
+// Fails when an answer of 200 that counts the span as rejected is a success, or a malformed one is a failure.
 func TestARejectedSpanIsRefusedForGood(t *testing.T) {
 	for answer, refused := range map[string]bool{
 		"": false, "\x0a\x00": false, "\x0a\x02\x08\x00": false, "\x0a\x02\x08\x01": true, "\x0a\x06\x12\x02no\x08\x05": true,
@@ -210,7 +211,7 @@ func TestARejectedSpanIsRefusedForGood(t *testing.T) {
 	}
 }
 
-// Fails when an attribute of the object can be set by metadata, or text that is no UTF-8 cannot be encoded.
+// Fails when metadata can set an attribute of the object, or text that is not UTF-8 cannot be encoded.
 func TestAttributes(t *testing.T) {
 	n := providertest.Notifications(t)["error"]
 	n.Event.Metadata = map[string]string{"object.name": "x", "": "x", "cluster": strings.Repeat("é\xff", 2000)}

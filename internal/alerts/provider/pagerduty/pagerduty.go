@@ -17,9 +17,9 @@ import (
 var Types = []string{"pagerduty"}
 
 const (
-	maxName    = 255   // characters of a short field, and of what a summary takes of a reason
-	maxMessage = 20000 // with six bytes for each character 120 KB of the 512 KB of a request
-	maxFact    = 500   // 33 facts of two texts are 198 KB at the worst
+	maxName    = 255   // characters of a short field, and of a reason within a summary
+	maxMessage = 20000 // at six bytes per character 120 KB of the 512 KB of a request
+	maxFact    = 500   // 33 facts of two texts are 198 KB at worst
 )
 
 // Sender sends to one integration of PagerDuty.
@@ -29,7 +29,7 @@ type Sender struct {
 	recoveries provider.Recoveries
 }
 
-// New builds a Sender. It needs an integration's key, as spec.channel or as the Secret's token.
+// New returns a Sender. It needs an integration's key, as spec.channel or as the Secret's token.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{key: strings.TrimSpace(cfg.Channel)}
 	if s.key == "" {
@@ -45,7 +45,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// statuses and faults are the API's own words for a refusal.
+// statuses and faults are the texts by which the API refuses a request.
 var (
 	statuses = []string{"invalid event", "throttle exceeded"}
 	faults   = []string{
@@ -54,7 +54,7 @@ var (
 	}
 )
 
-// word returns what may be shown of a refusal: the first fault that is known, else the status.
+// word returns the part of a refusal's answer that is shown: the first known fault or, without one, the status.
 func word(answer []byte) string {
 	var reply struct {
 		Status string   `json:"status"`
@@ -71,12 +71,12 @@ func word(answer []byte) string {
 	return provider.KnownWord(reply.Status, statuses)
 }
 
-// Limit is what PagerDuty publishes for one key, halved since a recovery is two events.
+// Limit returns PagerDuty's published limit for one key, halved since a recovery is two events.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 1, Burst: 10}, "pagerduty.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // alertEvent is a request of /v2/enqueue.
@@ -116,7 +116,7 @@ type changePayload struct {
 	Details   details    `json:"custom_details"`
 }
 
-// Send triggers or resolves the object's alert, and tells of a change unless it is a failure.
+// Send triggers or resolves the object's alert. It sends a change event unless the event is a failure.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
@@ -167,7 +167,7 @@ func (s *Sender) change(n provider.Notification) changeEvent {
 	}}
 }
 
-// dedupKey is the object's UID, cut for what is no UID.
+// dedupKey returns the object's UID, or its digest if it has none, cut in case it is no UID.
 func dedupKey(n provider.Notification) string {
 	return provider.Truncate(provider.ObjectID(n), maxName)
 }
@@ -183,7 +183,7 @@ func timestamp(e event.Event) *time.Time {
 	return &e.Timestamp
 }
 
-// summary is the reason in words, and the object. An event's object bounds it to fewer characters than PagerDuty's 1,024.
+// summary returns the reason in words, and the object. The bounds on an event's object keep it below PagerDuty's 1,024 characters.
 func summary(e event.Event) string {
 	object := strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name
 	if words := inWords(provider.Truncate(e.Reason, maxName)); words != "" {
@@ -192,7 +192,7 @@ func summary(e event.Event) string {
 	return object
 }
 
-// inWords writes "HealthCheckFailed" as "health check failed".
+// inWords returns "HealthCheckFailed" as "health check failed".
 func inWords(reason string) string {
 	var b strings.Builder
 	var previous rune

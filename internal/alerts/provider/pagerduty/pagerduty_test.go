@@ -20,7 +20,7 @@ import (
 
 const routingKey = "0123456789abcdef0123456789abcdef"
 
-// vendor is the Events API as its documentation has it: what it does not know is refused.
+// vendor is the Events API by its documentation. It refuses all other requests.
 type vendor struct {
 	alerts  providertest.IncidentLog
 	mu      sync.Mutex
@@ -138,7 +138,7 @@ func TestARecoveryResolvesWhatTheFailureOpened(t *testing.T) {
 	providertest.Incidents(t, func() provider.Sender { return providertest.NewSender(t, New, config(sink.URL)) }, v.alerts.Log)
 }
 
-// Fails when the Secret's token does not serve as the key, or wins over the channel, which is Flux's way.
+// Fails when the Secret's token is not used as the key, or takes precedence over the channel, which Flux uses.
 func TestTheKeyIsTheChannelElseTheToken(t *testing.T) {
 	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
 	for want, cfg := range map[string]provider.Config{
@@ -156,7 +156,7 @@ func TestTheKeyIsTheChannelElseTheToken(t *testing.T) {
 	}
 }
 
-// Fails when a refused change hides that the alert was resolved, or a change is told before its alert was resolved.
+// Fails when a refused change hides that the alert was resolved, or a change is sent before its alert was resolved.
 func TestAResolutionAndItsChangeAreTwoOutcomes(t *testing.T) {
 	for refused, want := range map[string]struct {
 		paths  []string
@@ -186,7 +186,7 @@ func TestAResolutionAndItsChangeAreTwoOutcomes(t *testing.T) {
 	}
 }
 
-// Fails when an event that every byte of has to be escaped is beyond what PagerDuty takes.
+// Fails when an event whose every byte has to be escaped exceeds PagerDuty's limit.
 func TestTheWorstTextFits(t *testing.T) {
 	worst := strings.Repeat("\x01", 1<<16)
 	n := providertest.Notifications(t)["error"]

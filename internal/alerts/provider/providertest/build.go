@@ -7,7 +7,7 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Build is a type's New as a Subject takes it: with an error there is no Sender, not even a nil one of the type.
+// Build returns a type's New as a Subject needs it: with an error it returns a nil interface, not a nil Sender of the type.
 func Build[S provider.Sender](build func(provider.Config) (S, error)) func(provider.Config) (provider.Sender, error) {
 	return func(cfg provider.Config) (provider.Sender, error) {
 		s, err := build(cfg)
@@ -18,7 +18,7 @@ func Build[S provider.Sender](build func(provider.Config) (S, error)) func(provi
 	}
 }
 
-// NewSender returns a Sender of a type, which is closed with the test.
+// NewSender returns a Sender of a type, which is closed at the end of the test.
 func NewSender[S interface {
 	provider.Sender
 	io.Closer

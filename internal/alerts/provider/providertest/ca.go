@@ -24,7 +24,7 @@ type CA struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewCA makes an authority.
+// NewCA returns a new authority.
 func NewCA(tb testing.TB) *CA {
 	tb.Helper()
 	ca, err := newCA()
@@ -34,8 +34,8 @@ func NewCA(tb testing.TB) *CA {
 	return ca
 }
 
-// NewSystemCA makes an authority that the process trusts as the system's. It is to be made before the tests run, as a variable of the package:
-// a process reads the system's authorities once.
+// NewSystemCA returns a new authority that the process trusts as one of the system's. It has to be called before the tests run, for a
+// variable of the package: a process reads the system's authorities once.
 func NewSystemCA() *CA {
 	ca, err := newCA()
 	if err == nil {
@@ -57,7 +57,7 @@ func (ca *CA) becomeSystem() error {
 	if err := errors.Join(os.WriteFile(file, ca.PEM(), 0o600), os.Setenv("SSL_CERT_FILE", file), os.Setenv("SSL_CERT_DIR", dir)); err != nil {
 		return err
 	}
-	_, err = x509.SystemCertPool() // which reads the file
+	_, err = x509.SystemCertPool() // reads the file
 	return err
 }
 
@@ -86,7 +86,7 @@ func (ca *CA) sign(tb testing.TB, template *x509.Certificate) ([]byte, *ecdsa.Pr
 	return der, key
 }
 
-// issue signs template for a new key; by itself while the authority has no certificate yet.
+// issue signs template for a new key. An authority without a certificate signs its own.
 func (ca *CA) issue(template *x509.Certificate) ([]byte, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -105,7 +105,7 @@ func (ca *CA) issue(template *x509.Certificate) ([]byte, *ecdsa.PrivateKey, erro
 // PEM returns the authority's certificate.
 func (ca *CA) PEM() []byte { return encode("CERTIFICATE", ca.cert.Raw) }
 
-// Issue returns a certificate and key in PEM for the hosts, names or IP addresses, good for servers and clients.
+// Issue returns a certificate and key in PEM for the hosts, names or IP addresses. It is valid for servers and clients.
 func (ca *CA) Issue(tb testing.TB, hosts ...string) (cert, key []byte) {
 	tb.Helper()
 	template := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
@@ -124,7 +124,7 @@ func (ca *CA) Issue(tb testing.TB, hosts ...string) (cert, key []byte) {
 	return encode("CERTIFICATE", der), encode("PRIVATE KEY", pkcs8)
 }
 
-// NewTLSSink starts an https Sink, HTTP/2 too, with a certificate of ca for the hosts. With clients it wants a client
+// NewTLSSink starts an https Sink, with HTTP/2 too, that has a certificate of ca for the hosts. With clients it requires a client
 // certificate of ca.
 func (ca *CA) NewTLSSink(tb testing.TB, h http.HandlerFunc, clients bool, hosts ...string) *Sink {
 	tb.Helper()

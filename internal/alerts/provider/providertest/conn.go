@@ -18,17 +18,17 @@ import (
 
 // Conn is a destination type under test that does not speak HTTP. Its servers are real ones.
 type Conn struct {
-	// New builds the type's Sender for Config.Address.
+	// New returns the type's Sender for Config.Address.
 	New func(provider.Config) (provider.Sender, error)
-	// Config is what the type needs; address, network and the like are the kit's. Secrets in it contain "s3cret".
+	// Config has the settings that the type needs. The kit sets address, network and the like. Secrets in it contain "s3cret".
 	Config provider.Config
 	// Plain and Secure are the schemes of addresses without TLS and with it.
 	Plain, Secure string
-	// PlainQuery is what an address without TLS has to say beside, with its question mark.
+	// PlainQuery is the query of an address without TLS, with its question mark.
 	PlainQuery string
-	// Start starts a server, with TLS where the config is not nil. It ends with the test.
+	// Start starts a server, with TLS if the config is not nil. It ends with the test.
 	Start func(t *testing.T, c *tls.Config) Server
-	// Keeps says that one connection serves many sends.
+	// Keeps means that one connection serves many sends.
 	Keeps bool
 
 	cases *atomic.Int64
@@ -37,11 +37,11 @@ type Conn struct {
 // Server is a real server.
 type Server struct {
 	Addr net.Addr
-	// Received is how many messages came so far.
+	// Received returns the number of messages received so far.
 	Received func() int
 }
 
-// RunConn holds the type to the contract of package provider, as far as it is none of HTTP.
+// RunConn tests the type against the contract of package provider, apart from its rules about HTTP.
 func RunConn(t *testing.T, s Conn) {
 	s.cases = new(atomic.Int64)
 	t.Cleanup(func() { t.Logf("type %s: %d cases of the contract", s.Config.Type, s.cases.Load()) })
@@ -86,7 +86,7 @@ func (s Conn) send(t *testing.T, cfg provider.Config) error {
 	return err
 }
 
-// serverTLS is the config of a server with a certificate of ca for the hosts; with clients it wants one of ca itself.
+// serverTLS returns the config of a server with a certificate of ca for the hosts. With clients it requires client certificates of ca.
 func serverTLS(t *testing.T, ca *CA, clients bool, hosts ...string) *tls.Config {
 	t.Helper()
 	pair, err := tls.X509KeyPair(ca.Issue(t, hosts...))
@@ -108,7 +108,7 @@ func (s Conn) arrives(t *testing.T) {
 	}
 }
 
-// fence fails when nothing asks who owns the delivery between the connection and the message.
+// fence fails when nothing checks the delivery's owner between the connection and the message.
 func (s Conn) fence(t *testing.T) {
 	server := s.Start(t, nil)
 	ctx := event.WithFence(t.Context(), func() bool { return false })
@@ -119,7 +119,7 @@ func (s Conn) fence(t *testing.T) {
 	}
 }
 
-// listen starts a listener that hands every connection to serve, nil for one that nobody ever answers.
+// listen starts a listener that passes every connection to serve. If serve is nil connections are never answered.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -142,7 +142,7 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// hang fails when a step of the protocol has no deadline; the test then runs into its own.
+// hang fails when a step of the protocol has no deadline; the test then reaches its own.
 func (s Conn) hang(t *testing.T) {
 	silent := listen(t, nil)
 	for _, address := range []string{s.plain(silent), s.secure(silent)} {
@@ -161,7 +161,7 @@ func (s Conn) hang(t *testing.T) {
 func (s Conn) canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := listen(t, func(c net.Conn) {
-		time.AfterFunc(100*time.Millisecond, cancel) // somewhere in the handshake
+		time.AfterFunc(100*time.Millisecond, cancel) // at some point in the handshake
 		_, _ = io.Copy(io.Discard, c)
 	})
 	start := time.Now()
@@ -189,7 +189,7 @@ func (s Conn) broken(t *testing.T) {
 	want(t, s.send(t, cfg), event.Retry, provider.LabelDNS)
 }
 
-// babble fails when what a server says is read for as long as it comes, or is shown.
+// babble fails when the length of a server's text is unbounded, or the text is shown.
 func (s Conn) babble(t *testing.T) {
 	for _, word := range []string{
 		replySecret, replySecret + "\r\n", "\x00\xff", "220 " + replySecret + "\r\n", "-ERR '" + replySecret + "'\r\n",
@@ -251,7 +251,7 @@ func (s Conn) connections(t *testing.T) {
 	if err := sender.Send(t.Context(), Notifications(t)["info"]); err != nil {
 		t.Errorf("after Close, which leaves the Sender usable: %v", err)
 	}
-	<-closed // nobody is left to close it
+	<-closed // the connection closes without a further call
 }
 
 func (s Conn) badConfig(t *testing.T) {

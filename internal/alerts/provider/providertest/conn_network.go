@@ -12,7 +12,7 @@ import (
 	"notifier/internal/event"
 )
 
-// denied fails when the dialler's control is taken away (names), or the check of literals at New (numbers).
+// denied fails when the dialler's control is removed (names), or the check of literals in New (numbers).
 func (s Conn) denied(t *testing.T) {
 	server := s.Start(t, nil)
 	_, port, err := net.SplitHostPort(server.Addr.String())
@@ -90,7 +90,7 @@ func (s Conn) onlyTheProxyResolves(t *testing.T) {
 	}
 }
 
-// deniedBehindProxy fails when only the proxy's own address is checked, not the one that stands in the URL, and when the proxy's is not.
+// deniedBehindProxy fails when only the proxy's own address is checked, not the one in the URL, or when the proxy's is not checked.
 func (s Conn) deniedBehindProxy(t *testing.T) {
 	server := s.Start(t, nil)
 	proxy, socks := HTTPProxy(t, server.Addr, "user", proxySecret), SOCKSProxy(t, server.Addr, "user", proxySecret)
@@ -152,8 +152,8 @@ func (s Conn) failingProxy(t *testing.T) {
 	}
 }
 
-// environmentProxy fails when the environment's proxy is used unasked, when a name that only it knows is never tried, and when what a
-// name means here is not looked at: the proxy is the administrator's.
+// environmentProxy fails when the environment's proxy is used although it is disabled, or when a name that only this proxy knows is
+// never tried. It also fails when the addresses of a name here are not checked: the proxy is the administrator's.
 func (s Conn) environmentProxy(t *testing.T) {
 	server := s.Start(t, nil)
 	proxy := HTTPProxy(t, server.Addr, "user", proxySecret)
@@ -190,7 +190,7 @@ func (s Conn) environmentProxy(t *testing.T) {
 	want(t, s.send(t, cfg), event.Permanent, provider.LabelDenied)
 }
 
-// customCA fails when certificates are not verified, or the CA is added to the system's instead of taking its place.
+// customCA fails when certificates are not verified, or the CA is added to the system's instead of replacing them.
 func (s Conn) customCA(t *testing.T) {
 	ca := NewCA(t)
 	server := s.Start(t, serverTLS(t, ca, false, "127.0.0.1"))

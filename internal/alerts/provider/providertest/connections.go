@@ -11,13 +11,13 @@ import (
 const (
 	rounds = 10 // of Senders for each protocol
 	sends  = 5  // of a Sender
-	// closing bounds the wait for connections to end. It is shorter than they may be idle.
+	// closing bounds the wait for connections to end. It is shorter than their idle timeout.
 	closing = 45 * time.Second
 )
 
-// connections fails when every send builds a transport, or Close leaves it to net/http to find the idle connection: over HTTP/2
-// it then stays open in some of the rounds. Connections are counted over all rounds, since net/http gives up a connection of HTTP/1 when the
-// answer came and 50 ms later its writer was not heard of, as happens on a loaded machine.
+// connections fails when every send builds a transport, or when Close relies on net/http to find the idle connection: over HTTP/2 it
+// then stays open in some of the rounds. Connections are counted over all rounds. net/http gives up a connection of HTTP/1 if its
+// writer is not done 50 ms after the answer, as happens on a loaded machine.
 func (s Subject) connections(t *testing.T) {
 	ca := NewCA(t)
 	for name, start := range map[string]func() *Sink{
@@ -34,7 +34,7 @@ func (s Subject) connections(t *testing.T) {
 	}
 }
 
-// connectionsOf returns how many connections a Sender opened for its sends until it was closed, and they with it.
+// connectionsOf returns the number of connections that a Sender opened for its sends until the Sender and all of them were closed.
 func (s Subject) connectionsOf(t *testing.T, sink *Sink, ca []byte) int {
 	states := make(chan http.ConnState, 4*sends*s.requests())
 	sink.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -63,7 +63,7 @@ func (s Subject) connectionsOf(t *testing.T, sink *Sink, ca []byte) int {
 		t.Errorf("Via is %q: a notification to our own door could not be recognized", via)
 	}
 	opened, open, late := 0, 0, time.After(closing)
-	for opened == 0 || open > 0 || len(states) > 0 { // those that answered a send are all among the states
+	for opened == 0 || open > 0 || len(states) > 0 { // the connections that answered a send are all among the states
 		select {
 		case state := <-states:
 			if state == http.StateNew {

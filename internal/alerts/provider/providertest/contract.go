@@ -18,7 +18,7 @@ import (
 	"notifier/internal/event"
 )
 
-// The secrets of the kit, none of which may ever be seen in an error.
+// The secrets of the kit. No error may show any of them.
 const (
 	tokenSecret   = "token-s3cret"
 	pathSecret    = "path-s3cret"
@@ -30,24 +30,24 @@ const (
 
 // Subject is the destination type under test.
 type Subject struct {
-	// New builds the type's Sender for Config.Address. A type whose host is fixed has its test put the address in the host's place.
+	// New returns the type's Sender for Config.Address. The test of a type with a fixed host puts the address in the host's place.
 	New func(provider.Config) (provider.Sender, error)
-	// Config is what the type needs; address, network and the like are the kit's, and the token unless it is set here. Secrets in it
-	// contain "s3cret".
+	// Config has the settings that the type needs. The kit sets address, network and the like, and the token unless it is set here.
+	// Secrets in it contain "s3cret".
 	Config provider.Config
-	// Serve answers like the vendor's server, whatever the request of a send. Nil answers 200 with no body.
+	// Serve answers every request of a send like the vendor's server. Nil answers 200 with no body.
 	Serve http.HandlerFunc
-	// Requests is how many requests a send makes, 0 for one.
+	// Requests is the number of requests of a send, 0 for one.
 	Requests int
-	// Path is that of the address, without a leading slash, where the type wants one of a form. It contains "s3cret".
+	// Path is the path of the address, without a leading slash, if the type requires a form. It contains "s3cret".
 	Path string
-	// Reads says that a send needs the body of an answer, so one that cannot be read is a failed send.
+	// Reads means that a send needs the body of an answer, so an unreadable answer is a failed send.
 	Reads bool
 
 	cases *atomic.Int64
 }
 
-// Run holds the type to the contract of package provider.
+// Run tests the type against the contract of package provider.
 func Run(t *testing.T, s Subject) {
 	s.cases = new(atomic.Int64)
 	t.Cleanup(func() { t.Logf("type %s: %d cases of the contract", s.Config.Type, s.cases.Load()) })
@@ -84,7 +84,7 @@ func (s Subject) config(address string) provider.Config {
 	return cfg
 }
 
-// build returns a Sender that closes with the test.
+// build returns a Sender that is closed at the end of the test.
 func (s Subject) build(t *testing.T, cfg provider.Config) provider.Sender {
 	t.Helper()
 	s.cases.Add(1)
@@ -112,7 +112,7 @@ func (s Subject) requests() int { return max(s.Requests, 1) }
 // sink starts a Sink that answers like the vendor's server.
 func (s Subject) sink(t *testing.T) *Sink { return NewSink(t, s.Serve) }
 
-// noSecret fails the test if a secret can be seen in an error or in the ways a Config is printed.
+// noSecret fails the test if an error or a printed Config shows a secret.
 func noSecret(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
@@ -141,7 +141,7 @@ func want(t *testing.T, err error, class event.Class, label string) {
 	}
 }
 
-// statuses fails when 408 or 425 falls in with the other 4xx, or a 3xx with the successes.
+// statuses fails when 408 or 425 is classified like the other 4xx, or a 3xx like a success.
 func (s Subject) statuses(t *testing.T) {
 	table := []struct {
 		class    event.Class
@@ -195,7 +195,7 @@ func (s Subject) retryAfter(t *testing.T) {
 	}
 }
 
-// redirect fails when CheckRedirect and the transport's own refusal are both taken away.
+// redirect fails when CheckRedirect and the transport's own refusal are both removed.
 func (s Subject) redirect(t *testing.T) {
 	target := NewSink(t, nil)
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -207,10 +207,10 @@ func (s Subject) redirect(t *testing.T) {
 	}
 }
 
-// hang fails when the send has no deadline of its own; the test then runs into its own.
+// hang fails when the send has no deadline of its own; the test then reaches its own.
 func (s Subject) hang(t *testing.T) {
 	sink := NewSink(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts and nobody ever answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections and nothing answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,8 +237,8 @@ func (s Subject) broken(t *testing.T) {
 	want(t, s.send(t, cfg), event.Retry, provider.LabelDNS)
 }
 
-// endless fails when the answer is read for as long as it comes. What the kernel holds on the way is not ours to bound. A type that reads
-// its answers fails to send.
+// endless fails when the length of an answer is unbounded. The bytes that the kernel buffers on the way cannot be bounded here. A type
+// that reads its answers fails to send.
 func (s Subject) endless(t *testing.T) {
 	ended := make(chan int, 1)
 	sink := NewSink(t, func(w http.ResponseWriter, r *http.Request) {
@@ -261,7 +261,7 @@ func (s Subject) endless(t *testing.T) {
 	}
 }
 
-// drip fails when only the send's timeout bounds the wait for the rest of an answer that is not needed; the test then takes a minute.
+// drip fails when only the send's timeout bounds the wait for the rest of an unused answer; the test then takes a minute.
 func (s Subject) drip(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusForbidden} {
 		ended := make(chan struct{})
@@ -330,5 +330,5 @@ func (s Subject) badConfig(t *testing.T) {
 	}
 }
 
-// quiet keeps a server's complaints about its clients out of the test's output.
+// quiet keeps a server's log of client errors out of the test's output.
 func quiet(s *Sink) { s.Config.ErrorLog = log.New(io.Discard, "", 0) }

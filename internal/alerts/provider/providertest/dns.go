@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// DNS starts a name server and returns a resolver that asks it. It knows the given names, each with its address.
+// DNS starts a name server with the given names and their addresses, and returns a resolver that queries it.
 func DNS(t *testing.T, names map[string]string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -1,7 +1,7 @@
-// Package providertest is what every destination type is tested with: Run holds a Sender to the contract of package provider
-// against real servers, Golden compares what it sends with files, and the servers themselves (Sink, proxies, DNS, CA) are here
-// for tests of a type's own.
+// Package providertest is the test kit of every destination type. Run tests a Sender against the contract of package provider with
+// real servers. Golden compares its requests with files. The servers themselves (Sink, proxies, DNS, CA) are exported for the tests of
+// a type's own.
 //
-// Everything listens on 127.0.0.1, so tests open what the default denies with Loopback, as --allow-destinations 127.0.0.0/8
-// does for the process.
+// All servers listen on 127.0.0.1. So tests allow the denied loopback by Loopback, as --allow-destinations 127.0.0.0/8 does for the
+// process.
 package providertest

@@ -33,7 +33,7 @@ const DeliveryID = "0123456789abcdef0123456789abcdef"
 // AlertUID is the UID of the Alert of every notification of the kit.
 const AlertUID = "5a3f1d3e-8a43-4bd5-9d0c-6a2f6f1f5c11"
 
-// Notifications returns the events that every type is shown, by name. What it returns is the caller's to change.
+// Notifications returns the notifications that every type is tested with, by name. The caller may change the map and its metadata.
 func Notifications(t *testing.T) map[string]provider.Notification {
 	t.Helper()
 	all, err := decoded()
@@ -48,7 +48,7 @@ func Notifications(t *testing.T) map[string]provider.Notification {
 	return all
 }
 
-// decoded decodes the events once: the contract asks for one of them before each of its hundreds of sends.
+// decoded decodes the events once: the contract takes an event before each of its hundreds of sends.
 var decoded = sync.OnceValues(func() (map[string]provider.Notification, error) {
 	all := map[string]provider.Notification{}
 	files, err := fs.Glob(events, "testdata/*.json")
@@ -69,7 +69,7 @@ var decoded = sync.OnceValues(func() (map[string]provider.Notification, error) {
 	long := all["info"]
 	long.Event.Message = strings.Repeat("a line of the log, with <tags> & more\n", 1000)
 	all["long"] = long
-	// empty is an event with nothing but its object, which is all that an event must have.
+	// empty is an event with only an object, the least that an event must have.
 	all["empty"] = provider.Notification{
 		Event: event.Event{InvolvedObject: long.Event.InvolvedObject}, DeliveryID: DeliveryID, Alert: "on-call", AlertUID: AlertUID,
 	}
@@ -77,7 +77,7 @@ var decoded = sync.OnceValues(func() (map[string]provider.Notification, error) {
 })
 
 // Golden sends every notification of the kit and compares the requests with testdata/<name>/<notification>.golden of the calling
-// package; with -update it writes them. Each is sent several times, since an order taken from a map would differ.
+// package. With -update it writes the files. Each notification is sent several times, since an order taken from a map would differ.
 func Golden(t *testing.T, name string, sender provider.Sender, sink *Sink) {
 	t.Helper()
 	for what, n := range Notifications(t) {
@@ -119,10 +119,10 @@ func errorsOf(errs ...error) error {
 	return nil
 }
 
-// unsteady are headers that say nothing about a type or differ between runs.
+// unsteady are headers that are independent of a type or differ between runs.
 var unsteady = []string{"Accept-Encoding", "Content-Length", "Proxy-Connection", "Proxy-Authorization"}
 
-// renderAll writes the requests of one send.
+// renderAll returns the requests of one send as text.
 func renderAll(requests []Request) string {
 	rendered := make([]string, len(requests))
 	for i, r := range requests {
@@ -131,7 +131,7 @@ func renderAll(requests []Request) string {
 	return strings.Join(rendered, "\n")
 }
 
-// render writes a request as text for a golden file, its JSON indented.
+// render returns a request as text for a golden file, with its JSON indented.
 func render(r Request) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", r.Method, r.Path)
@@ -183,7 +183,7 @@ func indent(body []byte) string {
 	return out.String()
 }
 
-// crlf turns the line ends of http.Header.Write into plain ones.
+// crlf replaces the line ends of http.Header.Write by plain ones.
 type crlf struct{ b *strings.Builder }
 
 func (c crlf) Write(p []byte) (int, error) {

@@ -14,9 +14,9 @@ import (
 	"notifier/internal/event"
 )
 
-// Incidents lets one object succeed, fail, recover and fail again and compares what opened and closed at the destination, as log returns it
-// in words: "opened", "closed", "opened" and nothing twice. Each notification is sent twice, as after an answer that was lost, and each
-// time by a Sender that build has just made, as after a restart.
+// Incidents lets one object succeed, fail, recover and fail again. It compares the opened and closed incidents at the destination,
+// which log returns in words: "opened", "closed", "opened", each once. Each notification is sent twice, as after a lost answer. Each
+// time build makes a new Sender, as after a restart.
 func Incidents(t *testing.T, build func() provider.Sender, log func() []string) {
 	t.Helper()
 	all := Notifications(t)
@@ -51,8 +51,8 @@ func Incidents(t *testing.T, build func() provider.Sender, log func() []string) 
 	}
 }
 
-// IncidentLog has the incidents that are open at a destination, by key, and what opened and closed, as Incidents compares it. The zero value
-// is ready, and several goroutines may use it.
+// IncidentLog has the open incidents of a destination, by key, and a log of openings and closings as Incidents compares it. The zero
+// value is ready to use, also by several goroutines.
 type IncidentLog struct {
 	mu   sync.Mutex
 	open map[string]bool
@@ -73,7 +73,7 @@ func (l *IncidentLog) Open(key string) {
 	l.log = append(l.log, "opened")
 }
 
-// Close closes the incident with a key, and reports whether it was open.
+// Close closes the incident with a key and reports whether it was open.
 func (l *IncidentLog) Close(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *IncidentLog) Close(key string) bool {
 	return true
 }
 
-// Log returns what opened and closed.
+// Log returns the openings and closings in order.
 func (l *IncidentLog) Log() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"notifier/internal/event"
 )
 
-// LoseAnswer sends a failure to a destination that carries out the first POST and breaks the connection in place of an answer, and then once
-// more. The first attempt must be one to retry, the second must succeed; what the destination has afterwards is for the caller to look at.
-// The Sender is what build makes for the destination's address.
+// LoseAnswer sends a failure to a destination twice. The destination executes the first POST and breaks the connection in place of an
+// answer. The first attempt must return a retryable error, the second must succeed. The caller checks the state of the destination
+// afterwards. build returns the Sender for the destination's address.
 func LoseAnswer(t *testing.T, serve http.HandlerFunc, build func(address string) (provider.Sender, error)) {
 	t.Helper()
 	lost := false

@@ -8,7 +8,8 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// WithMetadata returns a Sender that adds metadata to each notification which has not those keys, for types that take no event without them.
+// WithMetadata returns a Sender that adds the missing keys of metadata to each notification, for types that take no event without
+// them.
 func WithMetadata(s provider.Sender, metadata map[string]string) provider.Sender {
 	return &completed{s, metadata}
 }
@@ -25,5 +26,5 @@ func (c *completed) Send(ctx context.Context, n provider.Notification) error {
 	return c.Sender.Send(ctx, n)
 }
 
-// Close closes the Sender, which must have a Close.
+// Close closes the wrapped Sender, which must be an io.Closer.
 func (c *completed) Close() error { return c.Sender.(io.Closer).Close() }

@@ -14,13 +14,13 @@ import (
 	"notifier/internal/event"
 )
 
-// deniedNames are names of addresses that no destination may have.
+// deniedNames are names with addresses that no destination may have.
 var deniedNames = map[string]string{
 	"loopback.test": "127.0.0.1", "metadata.test": "169.254.169.254", "mapped.test": "::ffff:127.0.0.1",
 	"loopback6.test": "::1", "nat64.test": "64:ff9b::7f00:1", "dotted.127.0.0.1.test": "127.0.0.1",
 }
 
-// deniedHosts returns what stands for such an address in a URL, in every notation.
+// deniedHosts returns such addresses as hosts of a URL, in every notation.
 func deniedHosts() []string {
 	hosts := []string{
 		"127.0.0.1", "127.1", "127.0.1", "127.255.255.254", "0177.0.0.1", "0x7f.0.0.1", "0x7f000001", "0X7F000001", "2130706433",
@@ -39,7 +39,7 @@ func deniedHosts() []string {
 	return hosts
 }
 
-// denied fails when the dialler's control is taken away (names), or the check of literals at New (numbers).
+// denied fails when the dialler's control is removed (names), or the check of literals in New (numbers).
 func (s Subject) denied(t *testing.T) {
 	sink := s.sink(t)
 	_, port, err := net.SplitHostPort(sink.Listener.Addr().String())
@@ -70,7 +70,7 @@ func (s Subject) denied(t *testing.T) {
 	}
 }
 
-// far is a network in which far.test, which no test could reach, is an address that may be reached.
+// far returns a network in which far.test, which no test could reach, has an allowed address.
 func far(t *testing.T) provider.Network {
 	n := Loopback()
 	n.Resolver = DNS(t, map[string]string{"far.test": "192.0.2.1"})
@@ -109,7 +109,7 @@ func (s Subject) onlyTheProxyResolves(t *testing.T) {
 	sink := s.sink(t)
 	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
 	socks := SOCKSProxy(t, sink.Listener.Addr(), "user", proxySecret)
-	// One name is unknown here, the other means something else.
+	// One name is unknown here, the other has another address here.
 	network := provider.Network{Allow: loopbackProxyOnly, Resolver: DNS(t, map[string]string{"inner.test": "127.0.0.2"})}
 	for _, address := range []string{"http://known-to-the-proxy.test", "http://inner.test"} {
 		for _, proxyAddress := range []string{proxy.URL, "socks5://" + socks.String()} {
@@ -125,7 +125,7 @@ func (s Subject) onlyTheProxyResolves(t *testing.T) {
 	}
 }
 
-// deniedBehindProxy fails when only the proxy's own address is checked, not the one that stands in the URL, and when the proxy's is not.
+// deniedBehindProxy fails when only the proxy's own address is checked, not the one in the URL, or when the proxy's is not checked.
 func (s Subject) deniedBehindProxy(t *testing.T) {
 	sink := s.sink(t)
 	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
@@ -158,7 +158,7 @@ func (s Subject) deniedBehindProxy(t *testing.T) {
 	}
 }
 
-// loopbackProxyOnly opens the address the kit's proxies listen on and no other of the loopback.
+// loopbackProxyOnly allows the address that the kit's proxies listen on and no other loopback address.
 var loopbackProxyOnly = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 
 func (s Subject) failingProxy(t *testing.T) {
@@ -180,8 +180,8 @@ func (s Subject) failingProxy(t *testing.T) {
 	}
 }
 
-// environmentProxy fails when the transport takes http.ProxyFromEnvironment, as Go's default does, when a name that only the proxy knows
-// is never tried, and when what a name means here is not looked at: the proxy is the administrator's.
+// environmentProxy fails when the transport uses http.ProxyFromEnvironment, as Go's default does, or when a name that only the proxy
+// knows is never tried. It also fails when the addresses of a name here are not checked: the proxy is the administrator's.
 func (s Subject) environmentProxy(t *testing.T) {
 	sink := s.sink(t)
 	proxy := HTTPProxy(t, sink.Listener.Addr(), "user", proxySecret)
@@ -215,14 +215,14 @@ func (s Subject) environmentProxy(t *testing.T) {
 	for _, address := range []string{"http://inner.test", "http://localhost:1"} {
 		denied := s.config(address)
 		denied.Network = cfg.Network
-		if address == "http://localhost:1" { // which is never sent to a proxy
+		if address == "http://localhost:1" { // localhost is never sent to a proxy
 			denied.Network.Allow = nil
 		}
 		want(t, s.send(t, denied), event.Permanent, provider.LabelDenied)
 	}
 }
 
-// customCA fails when certificates are not verified, or the CA is added to the system's instead of taking its place.
+// customCA fails when certificates are not verified, or the CA is added to the system's instead of replacing them.
 func (s Subject) customCA(t *testing.T) {
 	ca := NewCA(t)
 	sink := ca.NewTLSSink(t, s.Serve, false, "127.0.0.1")
@@ -253,7 +253,7 @@ func (s Subject) clientCertificate(t *testing.T) {
 	}, true, "127.0.0.1")
 	cfg := s.config(sink.URL)
 	cfg.TLS.CA = ca.PEM()
-	// With TLS 1.3 a server refuses after the handshake, so whether its alert or the broken connection is seen is a race.
+	// With TLS 1.3 a server refuses after the handshake, so the client sees either the server's alert or the broken connection.
 	if err := s.send(t, cfg); err == nil || event.AsError(err).Class != event.Retry {
 		t.Errorf("without the certificate: got %v, want a retry", err)
 	}

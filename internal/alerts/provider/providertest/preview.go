@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// Preview is a message as its destination shows it, for the page about a type.
+// Preview is a message as its destination shows it, for the documentation of a type.
 type Preview struct {
-	// Service is the destination's name, and Author who the message is from.
+	// Service is the destination's name, and Author the author of the message.
 	Service, Author string
-	// Color is that of the bar at the message's side, in CSS's form.
+	// Color is the color of the bar beside the message, in CSS's form.
 	Color string
 	// Title is bold. Text is below it, with its line ends.
 	Title, Text string
@@ -60,7 +60,7 @@ func Picture(t *testing.T, name string, previews ...Preview) {
 	}
 }
 
-// Sizes in pixels. No line is longer than lineRunes, which fit the width in the widest of the fonts.
+// Sizes in pixels. A line has at most lineRunes characters, which fit the width in the widest of the fonts.
 const (
 	width      = 640
 	lineHeight = 20
@@ -68,7 +68,7 @@ const (
 	factRunes  = 22
 )
 
-// draw returns an SVG.
+// draw returns the previews as an SVG.
 func draw(previews []Preview) string {
 	var b strings.Builder
 	y := 0
@@ -97,7 +97,7 @@ func draw(previews []Preview) string {
 		width, y, width, y, b.String())
 }
 
-// short cuts a line to a number of characters.
+// short returns a line cut to a number of characters.
 func short(s string, runes int) string {
 	if utf8.RuneCountInString(s) <= runes {
 		return s

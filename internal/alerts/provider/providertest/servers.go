@@ -16,22 +16,22 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Loopback is the default Network with the loopback opened.
+// Loopback returns the default Network with the loopback allowed.
 func Loopback() provider.Network {
 	return provider.Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 }
 
-// Request is one request as a Sink got it.
+// Request is one request as a Sink received it.
 type Request struct {
 	Method, Host string
-	// Path is as it was sent, with its escapes.
+	// Path is the path as it was sent, with its escapes.
 	Path   string
 	Query  url.Values
 	Header http.Header
 	Body   []byte
 }
 
-// Sink is a destination that keeps what it is sent.
+// Sink is a destination that keeps the requests sent to it.
 type Sink struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -62,7 +62,7 @@ func newSink(h http.HandlerFunc) *Sink {
 	return s
 }
 
-// Requests returns what came so far.
+// Requests returns the requests received so far.
 func (s *Sink) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Sink) Last(t *testing.T) Request {
 	return all[len(all)-1]
 }
 
-// answer returns a handler for one status; its body is what no tenant may read.
+// answer returns a handler for one status. No tenant may read its body.
 func answer(status int, header map[string]string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for name, value := range header {
@@ -92,8 +92,8 @@ func answer(status int, header map[string]string) http.HandlerFunc {
 	}
 }
 
-// HTTPProxy starts a proxy that wants the credentials user:password and leads every request to the server at backend, whatever
-// its host, so that tests can send to any name.
+// HTTPProxy starts a proxy that requires the credentials user:password. It sends the requests for every host to the server at backend,
+// so that tests can send to any name.
 func HTTPProxy(tb testing.TB, backend net.Addr, user, password string) *Sink {
 	tb.Helper()
 	want := "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
@@ -148,7 +148,7 @@ func pipe(a, b net.Conn) {
 	wg.Wait()
 }
 
-// SOCKSProxy starts a SOCKS5 proxy that wants the credentials and leads every connection to backend. It returns its address.
+// SOCKSProxy starts a SOCKS5 proxy that requires the credentials and connects every client to backend. It returns its address.
 func SOCKSProxy(t *testing.T, backend net.Addr, user, password string) net.Addr {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -165,7 +165,7 @@ func SOCKSProxy(t *testing.T, backend net.Addr, user, password string) net.Addr 
 			wg.Go(func() {
 				defer c.Close()
 				if err := serveSOCKS(c, backend, user, password); err != nil {
-					return // the client sees a broken connection, which is what its test looks at
+					return // the client sees a broken connection, which its test checks
 				}
 			})
 		}
@@ -174,7 +174,7 @@ func SOCKSProxy(t *testing.T, backend net.Addr, user, password string) net.Addr 
 	return l.Addr()
 }
 
-// serveSOCKS speaks RFC 1928 with RFC 1929 credentials, as far as a well-behaved client goes.
+// serveSOCKS speaks RFC 1928 with RFC 1929 credentials, as far as a well-behaved client needs.
 func serveSOCKS(c net.Conn, backend net.Addr, user, password string) error {
 	read := func(n int) ([]byte, error) {
 		b := make([]byte, n)

@@ -10,7 +10,7 @@ import (
 	"notifier/internal/event"
 )
 
-// About is a notification about an object at what the metadata say, with a reason that is its message as well.
+// About returns a notification about an object with the metadata. Its message is its reason.
 func About(metadata map[string]string, severity, reason string) provider.Notification {
 	return provider.Notification{DeliveryID: "d1", Event: event.Event{
 		InvolvedObject: event.ObjectReference{Kind: "Kustomization", Namespace: "team-a", Name: "apps"},
@@ -18,8 +18,8 @@ func About(metadata map[string]string, severity, reason string) provider.Notific
 	}}
 }
 
-// Statuses sends the course of an object at one commit to a Git host that keeps what is written. A status is to be written when it differs
-// from the last one, by its state or its reason, and none while the object is under way. Written returns how many were.
+// Statuses sends the course of an object at one commit to a Git host that keeps its statuses. A status must be written if its state or
+// its reason differs from the last one, and none while the object is under way. written returns the number of written statuses.
 func Statuses(t *testing.T, s provider.Sender, written func() int) {
 	t.Helper()
 	all := Notifications(t)
@@ -39,7 +39,7 @@ func Statuses(t *testing.T, s provider.Sender, written func() int) {
 	}
 }
 
-// Refusals has each request refused with HTTP 403 and an answer, and compares the reason that is shown. The Sender is what build makes for the
+// Refusals refuses each request with HTTP 403 and an answer, and compares the reason that is shown. build returns the Sender for the
 // address.
 func Refusals(t *testing.T, reasons map[string]string, build func(address string) (provider.Sender, error)) {
 	t.Helper()

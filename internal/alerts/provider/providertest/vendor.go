@@ -14,8 +14,8 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Vendor answers like a vendor's server that is strict: check returns what is wrong with a request. Such a request is refused with 400 and
-// fails the test; any other is answered 200 with the answer.
+// Vendor returns a handler like a vendor's strict server: check returns the fault of a request. A faulty request is refused with 400
+// and fails the test; any other is answered 200 with the answer.
 func Vendor(t *testing.T, answer string, check func(r *http.Request, body []byte) error) http.HandlerFunc {
 	t.Helper()
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -29,7 +29,7 @@ func Vendor(t *testing.T, answer string, check func(r *http.Request, body []byte
 	}
 }
 
-// Decode decodes one JSON value into the vendor's schema and refuses fields that it does not have.
+// Decode decodes one JSON value into the vendor's schema and refuses unknown fields.
 func Decode(body []byte, schema any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -42,15 +42,14 @@ func Decode(body []byte, schema any) error {
 	return nil
 }
 
-// worstMessage and worstEntries are beyond what any destination takes, the greatest of which takes 64 KiB and 100 parts of a message, and what
-// an event can have as metadata: more would be cut at the same place.
+// worstMessage and worstEntries exceed the limits of every destination. The largest limits are 64 KiB and 100 parts of a message.
 const (
 	worstMessage = 128 << 10 // bytes
 	worstEntries = 150
 )
 
-// Worst returns notifications of more characters than any destination takes of each kind, and one of blanks, for tests of a destination's
-// limits.
+// Worst returns notifications with more characters of each kind than any destination accepts, and one of blanks, for tests of a
+// destination's limits.
 func Worst(t *testing.T) map[string]provider.Notification {
 	t.Helper()
 	all := map[string]provider.Notification{}
@@ -81,7 +80,7 @@ func Worst(t *testing.T) map[string]provider.Notification {
 	return all
 }
 
-// DecodeRequest is Decode of the body of a request, which must be JSON in UTF-8.
+// DecodeRequest is Decode of a request's body, which must be JSON in UTF-8.
 func DecodeRequest(r *http.Request, schema any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when the answer of a destination, which a tenant chooses and of which several are read at once, takes up many times its length.
+// Fails when reading a destination's answer takes many times its length. A tenant chooses the answer, and several are read at once.
 func TestT6AnAnswerCostsLittleMoreThanItsLength(t *testing.T) {
-	const most = 64 << 20 // to read 4 MiB without knowing the length beforehand makes a third of it
+	const most = 64 << 20 // reading 4 MiB of unknown length makes a third of it
 	n := provider.Notification{DeliveryID: "d", Event: event.Event{
 		Severity: event.SeverityError, Reason: "BuildFailed", InvolvedObject: event.ObjectReference{Kind: "K", Namespace: "n", Name: "o", UID: "1"},
 		Metadata: map[string]string{"commit": strings.Repeat("a", 40), provider.ChangeRequestKey: "1"},

@@ -14,17 +14,17 @@ import (
 	"notifier/internal/alerts/provider/providertest"
 )
 
-// noHTTP are the types that no HTTP server can be a destination of.
+// noHTTP are the types whose destinations are not HTTP servers.
 var noHTTP = map[string]string{"email": "it speaks SMTP", "nats": "it speaks NATS"}
 
-// hosts are those of the types that take no host from their address.
+// hosts are the hosts of the types that take none from their address.
 var hosts = map[string]string{
 	"azureeventhub": "namespace.servicebus.windows.net", "bitbucket": "api.bitbucket.org", "googlepubsub": "pubsub.googleapis.com",
 	"telegram": "api.telegram.org",
 }
 
-// lead returns a Config of the type whose requests come to a sink that answers with h. A type whose host is fixed is led there as a tenant
-// can lead it: by a proxy, with an authority for the host.
+// lead returns a Config of the type whose requests reach a sink that answers with h. For a type with a fixed host it uses a tenant's
+// means: a proxy, and an authority for the host.
 func lead(tb testing.TB, typ string, h http.HandlerFunc) (provider.Config, *providertest.Sink) {
 	tb.Helper()
 	cfg := config(typ)
@@ -46,7 +46,7 @@ func lead(tb testing.TB, typ string, h http.HandlerFunc) (provider.Config, *prov
 	return cfg, sink
 }
 
-// googleKey is the key of a service account, with which no other authority is needed than that of the host.
+// googleKey returns the key of a service account, which needs no other authority than that of the host.
 func googleKey(tb testing.TB) string {
 	tb.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)

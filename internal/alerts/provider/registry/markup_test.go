@@ -12,10 +12,10 @@ import (
 	"notifier/internal/event"
 )
 
-// passes are the types that pass events on as they are, for machines.
+// passes are the types that pass events on unchanged, for machines.
 var passes = []string{"azureeventhub", "cloudevents", "generic", "generic-hmac", "githubdispatch", "googlepubsub"}
 
-// Fails when a text that people read is shown in another order than it is written in: "\u202Egpj.exe" is seen as "exe.jpg".
+// Fails when a text for people is shown in another order than it is written in: "\u202Egpj.exe" is shown as "exe.jpg".
 func TestNoTextOfAnEventIsSeenInAnotherOrder(t *testing.T) {
 	const hostile = "a\u202Eb\u202Dc\u2066d\u2067e\u2068f\u2069g\u202Ch\u202Ai\u202Bj"
 	n := provider.Notification{DeliveryID: "d", Event: event.Event{
@@ -47,7 +47,7 @@ func TestNoTextOfAnEventIsSeenInAnotherOrder(t *testing.T) {
 			t.Errorf("%s: no request came", typ)
 		}
 		for _, r := range sink.Requests() {
-			seen, err := url.QueryUnescape(string(r.Body)) // as that of a form
+			seen, err := url.QueryUnescape(string(r.Body)) // decoded like a form
 			if err != nil {
 				seen = string(r.Body)
 			}

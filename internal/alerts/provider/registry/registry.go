@@ -1,4 +1,4 @@
-// Package registry lists the destination types that are built. To add one, write its package and add it to the table here.
+// Package registry lists the destination types that are built. To add a type, write its package and add it to the table here.
 package registry
 
 import (
@@ -43,7 +43,7 @@ import (
 	"notifier/internal/alerts/provider/zulip"
 )
 
-// Sender is what every destination built here can do.
+// Sender is the interface of every destination that this package builds.
 type Sender interface {
 	provider.Sender
 	io.Closer
@@ -53,9 +53,9 @@ type Sender interface {
 type destination struct {
 	types []string
 	new   func(provider.Config) (Sender, error)
-	// takes says which events the types are sent.
+	// takes reports which events the types are sent.
 	takes provider.Takes
-	// keys are those of the Secret that the types read beside the common ones.
+	// keys are the Secret's keys that the types read besides the common ones.
 	keys []string
 }
 
@@ -99,7 +99,7 @@ var destinations = []destination{
 	{types: sentry.Types, new: builder(sentry.New), takes: provider.TakesMessages},
 }
 
-// builder hides a constructor's own type, keeping a nil pointer from becoming a Sender that is not nil.
+// builder returns build with the interface as its result. With an error it returns a nil interface, not a nil pointer in it.
 func builder[S Sender](build func(provider.Config) (S, error)) func(provider.Config) (Sender, error) {
 	return func(cfg provider.Config) (Sender, error) {
 		s, err := build(cfg)
@@ -110,7 +110,7 @@ func builder[S Sender](build func(provider.Config) (S, error)) func(provider.Con
 	}
 }
 
-// UnsupportedTypeError says that no destination of a type is built.
+// UnsupportedTypeError means that no destination of a type is built.
 type UnsupportedTypeError struct {
 	Type      string
 	Supported []string
@@ -130,20 +130,20 @@ func Types() []string {
 	return types
 }
 
-// Keys returns the keys of a Provider's Secret that a type reads beside the common ones.
+// Keys returns the keys of a Provider's Secret that a type reads besides the common ones.
 func Keys(typ string) []string {
 	d, _ := find(typ)
 	return d.keys
 }
 
-// Takes returns which events a type is sent, nil for a type that is not built.
+// Takes returns the function that reports which events a type is sent, nil for a type that is not built.
 func Takes(typ string) provider.Takes {
 	d, _ := find(typ)
 	return d.takes
 }
 
-// New builds the destination of cfg.Type. It does not connect. The error quotes nothing secret and is an *UnsupportedTypeError
-// if the type is not built.
+// New returns the destination of cfg.Type. It does not connect. The error quotes no secret. It is an *UnsupportedTypeError if the type
+// is not built.
 func New(cfg provider.Config) (Sender, error) {
 	d, ok := find(cfg.Type)
 	if !ok {
@@ -154,12 +154,12 @@ func New(cfg provider.Config) (Sender, error) {
 
 // Limits are the limits of destinations whose Providers name none.
 type Limits struct {
-	// Slack is for addresses on slack.com: Slack publishes one message a second and channel, with short bursts, and may disable an
-	// app that ignores it.
+	// Slack is for addresses on slack.com. Slack publishes one message a second and channel, with short bursts, and may disable an app
+	// that ignores the limit.
 	Slack provider.Limit
 }
 
-// DefaultLimits are what the destinations publish.
+// DefaultLimits returns the published limits of the destinations.
 func DefaultLimits() Limits { return Limits{Slack: provider.Limit{Rate: 1, Burst: 3}} }
 
 // Of returns the limit of a destination.

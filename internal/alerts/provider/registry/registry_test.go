@@ -15,7 +15,7 @@ import (
 	"notifier/internal/alerts/provider/registry"
 )
 
-// types are all that the API lists.
+// types are all types that the API lists.
 var types = []string{
 	"alertmanager", "azuredevops", "azureeventhub", "bitbucket", "bitbucketserver", "cloudevents", "datadog", "discord", "email",
 	"generic", "generic-hmac", "gitea", "giteapullrequestcomment", "github", "githubdispatch", "githubpullrequestcomment", "gitlab",
@@ -23,7 +23,7 @@ var types = []string{
 	"nats", "opsgenie", "otel", "pagerduty", "rocket", "sentry", "slack", "telegram", "webex", "zoom", "zulip",
 }
 
-// config is one that the type takes.
+// config returns a Config that the type accepts.
 func config(typ string) provider.Config {
 	cfg := provider.Config{Type: typ, Address: "https://far.test/owner/name", Token: "t"}
 	switch typ {
@@ -87,7 +87,7 @@ func TestAFaultyConfigBuildsNothing(t *testing.T) {
 	}
 }
 
-// Fails when the limit goes by the type, which Mattermost and others have as well, or by a part of the host's name.
+// Fails when the limit depends on the type, which Mattermost and others have too, or on a part of the host's name.
 func TestOnlyAddressesOfSlackAreLimitedByDefault(t *testing.T) {
 	for address, limited := range map[string]bool{
 		"https://hooks.slack.com/services/T0/B0/x": true, "https://HOOKS.SLACK.COM./services/x": true, "https://hooks.slack-gov.com/services/x": true,
@@ -108,13 +108,13 @@ func TestOnlyAddressesOfSlackAreLimitedByDefault(t *testing.T) {
 	}
 }
 
-// elsewhere are the types that have no token, or do not send it as it is in a header or a URL.
+// elsewhere are the types without a token, and those that do not send it unchanged in a header or a URL.
 var elsewhere = []string{
 	"discord", "email", "generic", "generic-hmac", "googlechat", "googlepubsub", "lark", "msteams", "nats", "pagerduty",
 	"rocket", "zulip",
 }
 
-// Fails when a type checks a token in its own way, or lets the first message find out.
+// Fails when a type checks a token in its own way, or only the first message reveals a faulty one.
 func TestOneMistakeInATokenHasOneText(t *testing.T) {
 	for _, typ := range registry.Types() {
 		cfg := config(typ)
@@ -127,7 +127,7 @@ func TestOneMistakeInATokenHasOneText(t *testing.T) {
 	}
 }
 
-// Fails when a type, its page, or a key that it reads of the Secret is missing from the page about Providers.
+// Fails when docs/providers.md lacks a type, its page, or a key of the Secret that it reads.
 func TestThePageListsEveryType(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/providers.md")
 	if err != nil {
@@ -142,7 +142,7 @@ func TestThePageListsEveryType(t *testing.T) {
 			t.Errorf("%s has no page: %v", typ, err)
 		}
 		for _, key := range registry.Keys(typ) {
-			old := strings.HasSuffix(key, "File") // of which the page speaks once
+			old := strings.HasSuffix(key, "File") // the page names these once
 			if !old && !strings.Contains(keys, "`"+key+"`") && !strings.Contains(keys, "as `git") {
 				t.Errorf("the row of %s does not name the key %s", typ, key)
 			}

@@ -10,8 +10,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when a failure that was given up, and is sent after all once the recovery was taken, opens an incident that nothing closes; or when one
-// after the recovery, one of another object, or one that is no replay, opens none.
+// Fails when a failure that was given up, and is replayed after the recovery was sent, opens an incident that nothing closes. Also
+// fails when a failure after the recovery, of another object, or that is no replay opens none.
 func TestALateFailureOpensNoIncidentOfAnObjectThatRecovered(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 0, 0, 0, time.UTC)
 	of := func(uid, severity string, after time.Duration, replayed bool) provider.Notification {
@@ -36,7 +36,7 @@ func TestALateFailureOpensNoIncidentOfAnObjectThatRecovered(t *testing.T) {
 			n    provider.Notification
 			sent bool
 		}{
-			{of("1", event.SeverityError, 0, true), true}, // nothing is known yet
+			{of("1", event.SeverityError, 0, true), true}, // no recovery is known yet
 			{of("1", event.SeverityInfo, time.Minute, false), true},
 			{of("1", event.SeverityError, 0, true), false},
 			{of("2", event.SeverityError, 0, true), true},

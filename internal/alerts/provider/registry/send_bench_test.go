@@ -16,12 +16,12 @@ import (
 	"notifier/internal/event"
 )
 
-// lists are what hosts answer that are asked before they are written to; others answer an empty list.
+// lists are the answers of hosts that are read before a write. All other hosts answer an empty list.
 var lists = map[string]string{
 	"azuredevops": `{"value":[]}`, "gitea": `{"statuses":[]}`, "bitbucketserver": ``, "bitbucket": ``,
 }
 
-// failure is an event that each type is sent.
+// failure returns an event that each type is sent.
 func failure(id int) provider.Notification {
 	return provider.Notification{
 		Event: event.Event{
@@ -36,8 +36,8 @@ func failure(id int) provider.Notification {
 	}
 }
 
-// BenchmarkSend sends one event through each type to a sink, and through a bare HTTP client for comparison. A type that asks before it
-// writes makes two or three requests; one whose host is fixed is led through a proxy and speaks TLS.
+// BenchmarkSend sends one event through each type to a sink, and through a bare HTTP client for comparison. A type that reads before
+// it writes makes two or three requests. A type with a fixed host uses a proxy and TLS.
 func BenchmarkSend(b *testing.B) {
 	b.Run("bare", func(b *testing.B) {
 		server := httptest.NewServer(nothingYet(""))
@@ -77,7 +77,7 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// nothingYet answers as a type's host that has nothing yet.
+// nothingYet returns a handler that answers like a type's host without any status or comment.
 func nothingYet(typ string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

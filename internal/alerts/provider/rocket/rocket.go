@@ -19,7 +19,7 @@ type Sender struct {
 	channel, username string
 }
 
-// New builds a Sender.
+// New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
 	if err != nil {
@@ -28,7 +28,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, channel: cfg.Channel, username: cfg.Username}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
@@ -63,11 +63,12 @@ type field struct {
 }
 
 const (
-	maxMessage = 5000 // characters of all of a message
+	maxMessage = 5000 // characters of a whole message
 	maxName    = 300
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the message fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the message
+// fits.
 var sizes = []struct{ message, fact int }{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30}}
 
 // message returns the notification with as much of the event as fits.
@@ -125,7 +126,7 @@ var answers = []string{
 	"error-room-archived", "error-room-is-closed", "invalid-channel", "invalid-channel-or-username", "unauthorized",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
 		Error string `json:"error"`

@@ -23,7 +23,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 
 var hexadecimal = regexp.MustCompile(`^#[0-9A-F]{6}$`)
 
-// check is what Rocket.Chat refuses of a message, or does not show.
+// check returns an error for a message that Rocket.Chat refuses or does not show.
 func check(r *http.Request, body []byte) error {
 	var m struct {
 		Channel, Username string
@@ -88,7 +88,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is broken, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is broken, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup, broken = "@all [a](https://b.test) <https://c.test|d>", "@\u200Ball [a]\u200B(https://b.test) <\u200Bhttps://c.test|d>"

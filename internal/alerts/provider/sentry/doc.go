@@ -1,30 +1,34 @@
-// Package sentry sends failures to Sentry as error events and everything else as transactions. The address is the DSN of a project, and
-// spec.channel the environment.
+// Package sentry sends failures to Sentry as error events and all other events as transactions. The address is the DSN of a project,
+// and spec.channel the environment.
 //
-// Each is one envelope with one item. The event's ID is the delivery's, by which Sentry drops an error that it has already. The fingerprint
-// of an error is the object and the reason, so that all failures of an object for one reason are one issue, whatever their messages say.
+// Each is one envelope with one item. The event's ID is the delivery's, by which Sentry drops a repeated error. The fingerprint of an
+// error is the object and the reason. So all failures of an object for one reason are one issue, even with different messages.
 //
 // # Resolving
 //
-// A DSN only submits. The token of an internal integration, which is optional, opens the web API: before a recovery is submitted, one
-// request resolves the unresolved issues of the project whose events have the object's tag ("Bulk Mutate an Organization's Issues").
-// Every event of a Sender with a token has that tag. The request changes nothing where nothing is open, so it may be repeated.
+// A DSN only submits. The token of an internal integration, which is optional, gives access to the web API. Before a recovery is
+// submitted, one request resolves the unresolved issues of the project whose events have the object's tag ("Bulk Mutate an
+// Organization's Issues"). Every event of a Sender with a token has that tag. The request changes nothing if no issue is open, so it
+// may be repeated.
 //
-// Sentry searches what it has indexed, some seconds after it took an event. A recovery that finds no issue within a minute after its Sender
-// submitted a failure of the object is one to try again. The minute is forgotten with the process, and then an issue may stay until the
+// Sentry's search finds an event some seconds after Sentry accepted it. So a recovery is retried if it finds no issue within a minute
+// after its Sender submitted a failure of the object. The minute is forgotten with the process, and then an issue may stay until the
 // next recovery.
 //
-// At Sentry's own service the DSN's host names the organization and the region, which the API's host goes by. Elsewhere both are on one
-// host, and the organization is that of the project, which is read once. The token goes to that host, and the DSN's key to the DSN's.
+// At Sentry's own service the DSN's host names the organization and the region, which determines the API's host. Elsewhere both are on
+// one host, and the organization is that of the project, which is read once. The token is sent to that host, and the DSN's key to the
+// DSN's.
 //
-// Without a token an issue stays until somebody resolves it, or until the project's auto-resolve does. A check-in of a cron monitor would
-// open and resolve an issue by the DSN alone; but each object would then be a monitor, which is billed, needs a schedule that Flux
-// objects do not have, and reports a missed check-in when nothing is wrong. In any case the next failure makes an issue a regression.
+// Without a token an issue stays until somebody resolves it, or until the project's auto-resolve does. A check-in of a cron monitor
+// would open and resolve an issue by the DSN alone. But each object would then be a monitor, which is billed, needs a schedule that
+// Flux objects do not have, and reports a missed check-in when nothing is wrong. In any case the next failure makes an issue a
+// regression.
 //
 // # Text and limits
 //
-// Sentry shows texts as they are. A message has 8,192 characters, a tag's key and value 200, of which the key only letters, digits
-// and ._:- may be part; what Sentry would drop is cut or made "_". An envelope of ours is below 200 KB, however it is escaped.
+// Sentry shows texts unchanged. A message has 8,192 characters, and a tag's key and value 200. A key may have only letters, digits and
+// ._:- in it. Sentry would drop the rest, so texts are cut and such characters become "_". Each envelope is below 200 KB, however it
+// is escaped.
 //
-// Sentry's SDK queues an event and does not tell whether it arrived; one POST does.
+// Sentry's SDK queues an event and does not report whether it arrived; one POST does.
 package sentry

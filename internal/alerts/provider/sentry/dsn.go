@@ -14,7 +14,7 @@ type dsn struct {
 	scheme, host string
 	// prefix is the path that Sentry is installed under, empty or with a leading slash.
 	prefix string
-	// key is the public key, project the project's number.
+	// key is the public key, and project the project's number.
 	key, project string
 }
 
@@ -37,15 +37,15 @@ func parseDSN(address string) (dsn, error) {
 	return dsn{scheme: u.Scheme, host: u.Host, prefix: path[:slash], key: u.User.Username(), project: path[slash+1:]}, nil
 }
 
-// envelopes is where the project's envelopes go.
+// envelopes returns the endpoint of the project's envelopes.
 func (d dsn) envelopes() string { return d.at("/api/" + d.project + "/envelope/").String() }
 
-// ingest matches the hosts of Sentry's own service that take events: the organization's number and, unless it is the first of all, the
-// region.
+// ingest matches the hosts of Sentry's own service that accept events: the organization's number and, unless it is the first region,
+// the region.
 var ingest = regexp.MustCompile(`^o([0-9]{1,19})\.ingest\.(?:([a-z0-9-]+)\.)?sentry\.io$`)
 
-// api returns the root of the web API and the organization's number. Sentry's own service has the API on another host than events, which
-// goes by the region. A Sentry elsewhere has both on one host, and its DSN says nothing of the organization.
+// api returns the root of the web API and the organization's number. Sentry's own service has the API on another host than events,
+// which depends on the region. Another Sentry has both on one host, and its DSN does not name the organization.
 func (d dsn) api() (root *url.URL, organization string) {
 	host, _, _ := strings.Cut(strings.ToLower(d.host), ":")
 	m := ingest.FindStringSubmatch(strings.TrimSuffix(host, "."))

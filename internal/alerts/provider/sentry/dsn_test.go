@@ -8,7 +8,7 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Fails when a path before the project's number is lost, as self-hosted Sentrys have it, or the DSN's key is sent in another way.
+// Fails when a path before the project's number, as of self-hosted Sentrys, is lost, or the DSN's key is sent in another way.
 func TestADSNNamesTheEndpointAndTheKey(t *testing.T) {
 	for in, want := range map[string]string{
 		"https://k@o1.ingest.sentry.io/42":          "https://o1.ingest.sentry.io/api/42/envelope/",
@@ -30,7 +30,7 @@ func TestADSNNamesTheEndpointAndTheKey(t *testing.T) {
 	}
 }
 
-// Fails when the token would go to another host than that of the DSN or, for Sentry's own service, the API's of its region.
+// Fails when the token would be sent to another host than the DSN's or, for Sentry's own service, than the API's of its region.
 func TestADSNNamesTheHostOfTheAPI(t *testing.T) {
 	for in, want := range map[string][2]string{
 		"https://k@o123.ingest.sentry.io/42":            {"https://sentry.io/api/0", "123"},
@@ -57,7 +57,7 @@ func TestADSNNamesTheHostOfTheAPI(t *testing.T) {
 	}
 }
 
-// Fails when a token is taken for a project that the API cannot name.
+// Fails when a token is accepted for a project that the API cannot name.
 func TestATokenNeedsAProjectsNumber(t *testing.T) {
 	cfg := provider.Config{Address: "https://k@sentry.test/web"}
 	if _, err := New(cfg); err != nil {

@@ -24,32 +24,33 @@ const (
 	objectTag = "flux_object"
 	maxReply  = 1 << 20 // bytes of an answer, at most a page of projects
 
-	// searchable is how long Sentry may take until a search finds an error event that it has taken, and searchAgain when to search again.
+	// searchable bounds the time until Sentry's search finds an accepted error event, and searchAgain is the time between two
+	// searches.
 	searchable  = time.Minute
 	searchAgain = 15 * time.Second
-	// maxFailures bounds of how many objects a Sender knows when it sent their last failure.
+	// maxFailures bounds the number of objects whose last failure a Sender remembers.
 	maxFailures = 512
 )
 
 // isSlug matches the short names of organizations.
 var isSlug = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
-// issues are those of one project, as far as the web API resolves them.
+// issues resolves the issues of one project by the web API.
 type issues struct {
 	client *provider.Client
-	// root is the API's address, and header logs in there.
+	// root is the API's address, and header the login there.
 	root     *url.URL
 	header   http.Header
 	project  string
 	provider string // the Provider's UID
-	// numbered is the number of the organization where the DSN has it.
+	// numbered is the number of the organization, if the DSN has it.
 	numbered   string
 	recoveries provider.Recoveries
 
 	mu sync.Mutex
-	// organization is its number or short name, empty until it is known.
+	// organization is the organization's number or short name, empty until it is known.
 	organization string
-	// failures holds when the last failure of an object was taken, by the value of its tag.
+	// failures has the time at which the last failure of an object was sent, by the value of its tag.
 	failures *simplelru.LRU[string, time.Time]
 }
 
@@ -69,13 +70,13 @@ func newIssues(cfg provider.Config, d dsn, client *provider.Client) (*issues, er
 	}, err
 }
 
-// object is the value of an object's tag. It is the same for an object that was deleted and made again.
+// object returns the value of an object's tag. It is the same for an object that was deleted and made again.
 func (i *issues) object(o event.ObjectReference) string {
 	digest := sha256.Sum256([]byte(strings.Join([]string{i.provider, o.Kind, o.Namespace, o.Name}, "/")))
 	return hex.EncodeToString(digest[:])
 }
 
-// sent notes the failure that Sentry took.
+// sent remembers a failure that Sentry accepted.
 func (i *issues) sent(n provider.Notification, now time.Time) {
 	if provider.Failed(n) {
 		i.mu.Lock()
@@ -84,7 +85,7 @@ func (i *issues) sent(n provider.Notification, now time.Time) {
 	}
 }
 
-// errSearch means that a search may not show the issue of a failure yet.
+// errSearch means that a search may not find the issue of a failure yet.
 var errSearch = errors.New("no issue found")
 
 // before resolves the issues of an object that recovered, before the recovery is submitted.
@@ -109,7 +110,7 @@ func (i *issues) before(ctx context.Context, h *http.Client, n provider.Notifica
 	return nil
 }
 
-// resolve resolves the issues that have the tag of an object and are unresolved, and reports whether there was any.
+// resolve resolves the unresolved issues that have the tag of an object, and reports whether there were any.
 func (i *issues) resolve(ctx context.Context, h *http.Client, object string) (found bool, err error) {
 	organization, err := i.organizationOf(ctx, h)
 	if err != nil {
@@ -124,12 +125,12 @@ func (i *issues) resolve(ctx context.Context, h *http.Client, object string) (fo
 		Method: http.MethodPut, URL: i.url("organizations/"+organization+"/issues/", query), Header: i.header, Body: body,
 	})
 	if provider.StatusOf(err) == http.StatusNotFound {
-		i.organizationIs(i.numbered) // it has another name by now
+		i.organizationIs(i.numbered) // its name has changed since
 	}
-	return len(bytes.TrimSpace(answer)) > 0, err // a 204 where none was found
+	return len(bytes.TrimSpace(answer)) > 0, err // a 204 if none was found
 }
 
-// organizationOf returns the organization of the project, by the API unless it is known.
+// organizationOf returns the organization of the project. If it is unknown the API is queried.
 func (i *issues) organizationOf(ctx context.Context, h *http.Client) (string, error) {
 	i.mu.Lock()
 	known := i.organization
@@ -167,7 +168,7 @@ func (i *issues) organizationIs(name string) {
 	i.organization = name
 }
 
-// url returns the address of a path of the API, which ends in a slash: without one Sentry redirects.
+// url returns the address of a path of the API. The path ends in a slash, without which Sentry redirects.
 func (i *issues) url(path string, query url.Values) *url.URL {
 	u := i.root.JoinPath(path)
 	u.RawQuery = query.Encode()

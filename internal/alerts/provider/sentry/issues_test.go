@@ -13,7 +13,7 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when an issue is resolved by what is no recovery, or not found again without a state of the process.
+// Fails when an event that is no recovery resolves an issue, or when an issue cannot be found without a state of the process.
 func TestARecoveryResolvesWhatTheFailureOpened(t *testing.T) {
 	v := newVendor()
 	sink := providertest.NewSink(t, v.ServeHTTP)
@@ -33,7 +33,7 @@ func notifications(t *testing.T) (failure, recovery provider.Notification) {
 	return failure, recovery
 }
 
-// Fails when the issues of another object, or those that another Provider opened, are resolved as well, or only one of an object's is.
+// Fails when the issues of another object or of another Provider are resolved as well, or only one of an object's issues is.
 func TestARecoveryResolvesTheIssuesOfItsObject(t *testing.T) {
 	v := newVendor()
 	sink := providertest.NewSink(t, v.ServeHTTP)
@@ -64,7 +64,7 @@ func TestARecoveryResolvesTheIssuesOfItsObject(t *testing.T) {
 	}
 }
 
-// Fails when a recovery that comes before Sentry's search shows the failure resolves nothing, or one is held back for good.
+// Fails when a recovery before Sentry's search finds the failure resolves nothing, or is delayed forever.
 func TestARecoveryWaitsForASearchThatLags(t *testing.T) {
 	v := newVendor()
 	v.slow = true
@@ -91,7 +91,7 @@ func TestARecoveryWaitsForASearchThatLags(t *testing.T) {
 	}
 }
 
-// Fails when a recovery is held back after its issue was resolved.
+// Fails when a recovery is delayed after its issue was resolved.
 func TestASecondRecoveryDoesNotWait(t *testing.T) {
 	s := senderOf(t, provider.Config{Address: dsnAt(providertest.NewSink(t, newVendor().ServeHTTP).URL), Token: token, UID: uid})
 	failure, recovery := notifications(t)
@@ -102,7 +102,7 @@ func TestASecondRecoveryDoesNotWait(t *testing.T) {
 	}
 }
 
-// Fails when an organization that was found is looked up for each recovery, or is kept after it has another name.
+// Fails when a known organization is looked up for each recovery, or is kept after its name changed.
 func TestTheOrganizationIsLookedUpOnce(t *testing.T) {
 	sink := providertest.NewSink(t, newVendor().ServeHTTP)
 	s := senderOf(t, provider.Config{Address: dsnAt(sink.URL), Token: token, UID: uid})
@@ -126,8 +126,8 @@ func TestTheOrganizationIsLookedUpOnce(t *testing.T) {
 	send("GET", "PUT", "POST")
 }
 
-// Fails when what Sentry refuses shows more than its own words, a project that the token does not open is asked for again and again, or an
-// organization's name leads to another path.
+// Fails when a refusal shows more than Sentry's known texts, when a project outside the token's access is requested again and again,
+// or when an organization's name leads to another path.
 func TestRefusalsOfTheAPI(t *testing.T) {
 	_, recovery := notifications(t)
 	for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestRefusalsOfTheAPI(t *testing.T) {
 	}
 }
 
-// Fails when the DSN's key goes to the API, or the token to where events are sent, at Sentry's own service as well.
+// Fails when the DSN's key is sent to the API, or the token to the host of events, also at Sentry's own service.
 func TestEachCredentialGoesToItsHost(t *testing.T) {
 	v := newVendor()
 	ca := providertest.NewCA(t)

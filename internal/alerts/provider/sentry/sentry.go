@@ -35,7 +35,7 @@ type Sender struct {
 	issues *issues
 }
 
-// New builds a Sender for the DSN that is the address. A token resolves issues.
+// New returns a Sender for the DSN in the address. With a token it resolves issues.
 func New(cfg provider.Config) (*Sender, error) {
 	d, err := parseDSN(cfg.Address)
 	if err != nil {
@@ -64,7 +64,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// answers are Sentry's own words for a refusal.
+// answers are the texts by which Sentry refuses a request.
 var answers = []string{
 	"bad sentry DSN public key", "event submission rejected with_reason: DisabledKey", "event submission rejected with_reason: ProjectId",
 	"invalid event envelope", "missing authorization information", "Invalid token", "Authentication credentials were not provided.",
@@ -81,7 +81,7 @@ func word(answer []byte) string {
 	return provider.KnownWord(reply.Detail, answers)
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // item is an error event or a transaction.
@@ -113,8 +113,8 @@ type trace struct {
 	Status  string `json:"status"`
 }
 
-// Send submits the event's envelope. Of an object that recovered it resolves the issues first: a second attempt finds none, whereas a
-// second transaction would count.
+// Send submits the event's envelope. It first resolves the issues of an object that recovered: a second attempt then finds none,
+// whereas a second transaction would count.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	body, err := envelope(s.item(n))
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-// envelope is three lines: the envelope's header, the item's and the item.
+// envelope returns three lines: the envelope's header, the item's header and the item.
 func envelope(i item) ([]byte, error) {
 	kind := "event"
 	if i.Type != "" {
@@ -148,7 +148,7 @@ func envelope(i item) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	lines := json.NewEncoder(&b) // which ends each line
+	lines := json.NewEncoder(&b) // it ends each line
 	if err := errors.Join(
 		lines.Encode(map[string]string{"event_id": i.EventID}),
 		lines.Encode(map[string]any{"type": kind, "length": len(payload)}),
@@ -188,7 +188,7 @@ func (s *Sender) item(n provider.Notification) item {
 	return i
 }
 
-// eventID is 32 hexadecimal digits, which a delivery's ID is already.
+// eventID returns 32 hexadecimal digits. A delivery's ID has that form already.
 func eventID(delivery string) string {
 	if raw, err := hex.DecodeString(delivery); err == nil && len(raw) == 16 {
 		return hex.EncodeToString(raw)
@@ -197,7 +197,7 @@ func eventID(delivery string) string {
 	return hex.EncodeToString(digest[:16])
 }
 
-// tags are those of Flux, and the metadata of what is a transaction.
+// tags returns the tags of Flux and, for a transaction, the metadata.
 func tags(n provider.Notification) map[string]string {
 	e := n.Event
 	all := map[string]string{}
@@ -220,7 +220,7 @@ func tags(n provider.Notification) map[string]string {
 	return all
 }
 
-// oneLine replaces what a tag's value may not have.
+// oneLine replaces the characters that a tag's value may not have.
 func oneLine(r rune) rune {
 	if r < ' ' || r == 0x7F {
 		return ' '
@@ -228,7 +228,7 @@ func oneLine(r rune) rune {
 	return r
 }
 
-// keyRune replaces what a tag's key may not have.
+// keyRune replaces the characters that a tag's key may not have.
 func keyRune(r rune) rune {
 	if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._:-", r) {
 		return r

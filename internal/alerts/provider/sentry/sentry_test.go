@@ -74,7 +74,7 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "sentry", newSender(t, dsnAt(sink.URL)), sink)
 }
 
-// Fails when a token changes more than the tag and the request that resolves.
+// Fails when a token changes more than the tag and the resolving request.
 func TestPayloadsWithAToken(t *testing.T) {
 	sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPut {
@@ -108,7 +108,7 @@ func TestTheFailuresOfAnObjectAreOneIssue(t *testing.T) {
 	}
 }
 
-// Fails when the largest event, every character of it escaped, is beyond what Sentry takes.
+// Fails when the largest event, with every character escaped, exceeds Sentry's limit.
 func TestTheWorstTextFits(t *testing.T) {
 	worst := strings.Repeat("\x01\n", 1<<15)
 	n := providertest.Notifications(t)["error"]

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// vendor is Sentry as its documentation of the envelope endpoint and of the web API has it. It drops an error that it has already.
+// vendor is Sentry by its documentation of the envelope endpoint and of the web API. It drops a repeated error.
 type vendor struct {
 	mu     sync.Mutex
 	seen   map[string]bool
@@ -19,7 +19,7 @@ type vendor struct {
 	open   map[string][]string // the tags of unresolved issues, by fingerprint
 	trail  []string            // transactions
 	log    []string            // "opened" and "closed"
-	// slow has a search find no issue.
+	// slow makes every search find no issue.
 	slow bool
 }
 
@@ -125,7 +125,7 @@ func (v *vendor) takeError(i item) {
 	v.open[issue] = append(v.open[issue], i.Tags["flux_object"])
 }
 
-// api is the part of the web API that lists projects and changes issues: an answer has the status that is documented for it.
+// api is the part of the web API that lists projects and changes issues. Its answers have the documented statuses.
 func (v *vendor) api(r *http.Request, raw string) (status int, answer string) {
 	_, path, _ := strings.Cut(r.URL.Path, "/api/0/")
 	project, query := r.URL.Query().Get("project"), r.URL.Query().Get("query")

@@ -6,7 +6,7 @@ import (
 	"notifier/internal/alerts/provider/providertest"
 )
 
-// Fails when the picture of docs/providers/slack.md shows other messages than those that are sent.
+// Fails when the picture in docs/providers/slack.md differs from the messages that are sent.
 func TestThePictureShowsWhatIsSent(t *testing.T) {
 	colors := map[string]string{"good": "#2eb67d", "danger": "#e01e5a"}
 	var previews []providertest.Preview

@@ -26,7 +26,7 @@ const (
 	maxFact     = 1000 // characters of a field's title or value
 	maxName     = 80   // characters of the author's name that Slack accepts
 	maxFallback = 300  // characters of the line shown in a desktop notification
-	// maxReply is the longest answer of the API in bytes; it repeats the message, with escapes.
+	// maxReply is the length of the API's longest answer in bytes. An answer repeats the message, with escapes.
 	maxReply = 512 << 10
 )
 
@@ -39,7 +39,7 @@ type Sender struct {
 	username string
 }
 
-// New builds a Sender. For the API, token and channel are required.
+// New returns a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{token: cfg.Token, channel: cfg.Channel, username: cfg.Username}
 	o := provider.ClientOptions{Word: word}
@@ -63,12 +63,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// OnSlack reports whether the address is Slack's own. Others speak its webhooks as well.
+// OnSlack reports whether the address is Slack's own. Other servers take its webhooks too.
 func (s *Sender) OnSlack() bool {
 	return s.client.On("slack.com", "slack-gov.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
@@ -114,8 +114,8 @@ func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
 	}
 }
 
-// busy are the API's codes for what may pass by itself, refused those that take someone to change something. Both lists are
-// closed: an unknown code is the destination's own text and is not shown.
+// busy are the API's codes for faults that may pass by themselves. refused are those after which the configuration has to change. Both
+// lists are closed: an unknown code is the destination's own text and is not shown.
 var (
 	busy = []string{
 		"message_limit_exceeded", "service_unavailable", "internal_error", "fatal_error",
@@ -132,14 +132,14 @@ var (
 	}
 )
 
-// answers are the short answers of incoming webhooks and workflows with which they refuse.
+// answers are the short answers by which incoming webhooks and workflows refuse a message.
 var answers = []string{
 	"action_prohibited", "channel_is_archived", "invalid_payload", "invalid_token", "invalid_workflow_input", "no_active_hooks", "no_service",
 	"no_service_id", "no_team", "posting_to_general_channel_denied", "rollup_error", "service_disabled", "team_disabled",
 	"trigger_not_found", "user_not_found", "workflow_not_published",
 }
 
-// word returns what is shown of the answer to a refusal: a webhook answers a word, a workflow and the API a word in JSON.
+// word returns the part of a refusal's answer that is shown. A webhook answers a word, a workflow and the API a word in JSON.
 func word(answer []byte) string {
 	var reply struct {
 		Error string `json:"error"`
@@ -150,12 +150,11 @@ func word(answer []byte) string {
 	return provider.KnownWord(reply.Error, answers, refused, busy)
 }
 
-// apiClient reads the API's answers before Slack's library does, which takes an answer without "ok" and without "error" for a
-// success, and fails on a success that repeats the message in a form it does not know. Either would break a promise: the one
-// loses the message, the other sends it twice.
+// apiClient reads the API's answers before Slack's library does. The library accepts an answer without "ok" and without "error" as a
+// success, which loses the message. It also fails on a success that repeats the message in an unknown form, which sends it twice.
 type apiClient struct{ *http.Client }
 
-// Do returns an answer that says "ok": true, cut down to that; anything else is an *event.Error.
+// Do returns an answer that says "ok": true, reduced to that. In every other case it returns an *event.Error.
 func (c apiClient) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.Client.Do(req) //nolint:gosec // the client checks every address when it dials
 	if err != nil {

@@ -33,7 +33,7 @@ func TestWebhookPayloads(t *testing.T) {
 	providertest.Golden(t, "webhook", s, sink)
 }
 
-// newAPI returns a Sender to Slack's API, which a proxy leads to a server that answers with h.
+// newAPI returns a Sender to Slack's API, with a proxy that connects it to a server that answers with h.
 func newAPI(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
 	ca := providertest.NewCA(t)
@@ -52,7 +52,7 @@ func newAPI(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	return s, sink
 }
 
-// says answers with a status and a body.
+// says returns a handler that answers a status and a body.
 func says(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -68,7 +68,7 @@ func TestAPIPayloads(t *testing.T) {
 	}
 }
 
-// Fails when Slack's library is left to read the answer, or an unknown code is shown.
+// Fails when Slack's library reads the answer, or an unknown code is shown.
 func TestAPIAnswersAreReadAndClassified(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -99,8 +99,8 @@ func TestAPIAnswersAreReadAndClassified(t *testing.T) {
 	}
 }
 
-// Fails when a word that Slack is known to answer is lost, or when anything else of an answer is shown, its length for instance: it is
-// whatever the tenant's address answers.
+// Fails when a known word of Slack is left out, or when any other part of an answer is shown, even its length: the answer is from the
+// tenant's address.
 func TestSlacksOwnWordsAreShownAndNothingElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		status       int
@@ -133,7 +133,7 @@ func TestSlacksOwnWordsAreShownAndNothingElse(t *testing.T) {
 	}
 }
 
-// Fails when the library gets to decode the message that the answer repeats: the send would be repeated.
+// Fails when the library decodes the message that the answer repeats: the send would be repeated.
 func TestAnOddSuccessOfTheAPIIsASuccess(t *testing.T) {
 	s, _ := newAPI(t, says(200, `{"ok":true,"ts":1,"message":{"blocks":7,"attachments":"x"}}`))
 	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
@@ -168,7 +168,7 @@ func TestWebhookTokenIsABearerToken(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is escaped, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is escaped, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup = "<!here> & <https://a|b>"

@@ -21,7 +21,7 @@ type linkPreview struct {
 	IsDisabled bool `json:"is_disabled"`
 }
 
-// entity is a stretch of the text in UTF-16 code units.
+// entity is a range of the text in UTF-16 code units.
 type entity struct {
 	Type   string `json:"type"`
 	Offset int    `json:"offset"`
@@ -33,10 +33,10 @@ const (
 	maxObject = 300
 )
 
-// sizes are the lengths to which a message and each part of a fact are cut, tried until the text fits.
+// sizes are the lengths to which a message and each part of a fact are cut. They are tried in turn until the text fits.
 var sizes = []struct{ message, fact int }{{3600, 500}, {3200, 250}, {2800, 100}, {2000, 50}, {1800, 20}}
 
-// text is a message's text in the making.
+// text builds the text of a message.
 type text struct {
 	strings.Builder
 	length   int

@@ -26,7 +26,7 @@ type Sender struct {
 	topic  int64
 }
 
-// New builds a Sender. Token and channel are required.
+// New returns a Sender. Token and channel are required.
 func New(cfg provider.Config) (*Sender, error) { return newSender(cfg, host) }
 
 var (
@@ -34,7 +34,7 @@ var (
 	chatForm  = regexp.MustCompile(`^(-?[0-9]{1,19}|@[A-Za-z0-9_]+)$`)
 )
 
-// newSender builds a Sender to the Bot API at base.
+// newSender returns a Sender to the Bot API at base.
 func newSender(cfg provider.Config, base string) (*Sender, error) {
 	s := &Sender{token: cfg.Token}
 	if err := provider.CheckKey("token", cfg.Token); err != nil {
@@ -62,7 +62,7 @@ func newSender(cfg provider.Config, base string) (*Sender, error) {
 	return s, nil
 }
 
-// Limit is what Telegram takes for the chat: 20 messages a minute for a group or channel, one a second for a person.
+// Limit returns Telegram's limit for the chat: 20 messages a minute for a group or channel, one a second for a person.
 func (s *Sender) Limit() provider.Limit {
 	if strings.HasPrefix(s.chat, "-") || strings.HasPrefix(s.chat, "@") {
 		return provider.Limit{Rate: 1.0 / 3, Burst: 3}
@@ -70,7 +70,7 @@ func (s *Sender) Limit() provider.Limit {
 	return provider.Limit{Rate: 1, Burst: 3}
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
@@ -83,7 +83,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return err
 }
 
-// reply is what the Bot API answers to a message that it refuses.
+// reply is the Bot API's answer to a message that it refuses.
 type reply struct {
 	Description string `json:"description"`
 	Parameters  struct {
@@ -91,7 +91,7 @@ type reply struct {
 	} `json:"parameters"`
 }
 
-// descriptions are those of the Bot API.
+// descriptions are the Bot API's known descriptions of refusals.
 var descriptions = []string{
 	"Bad Request: chat not found", "Bad Request: group chat was upgraded to a supergroup chat", "Bad Request: message is too long",
 	"Bad Request: message text is empty", "Bad Request: message thread not found",
@@ -103,10 +103,10 @@ var descriptions = []string{
 	"Forbidden: bot was kicked from the supergroup chat", "Forbidden: user is deactivated", "Not Found", "Unauthorized",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(descriptions, "description")
 
-// wait reads how long Telegram asks to wait.
+// wait returns the time that Telegram asks to wait, if the answer is 429.
 func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {
 	var r reply
 	if status != http.StatusTooManyRequests || json.Unmarshal(answer, &r) != nil {

@@ -16,7 +16,7 @@ import (
 
 const token = "123456:AAs3cret-token"
 
-// build puts the address, which the type has none of, in the place of Telegram's host.
+// build puts the address, which the type ignores, in the place of Telegram's host.
 func build(cfg provider.Config) (provider.Sender, error) {
 	base := cfg.Address
 	cfg.Address = "https://ignored.test"
@@ -27,7 +27,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return s, nil
 }
 
-// check is what the Bot API refuses of a message.
+// check returns an error for a message that the Bot API refuses.
 func check(r *http.Request, body []byte) error {
 	var m struct {
 		ChatID             string  `json:"chat_id"`
@@ -102,7 +102,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when the address of the spec is used: a tenant's bot token would go there.
+// Fails when the address of the spec is used: a tenant's bot token would be sent there.
 func TestTheHostIsTelegrams(t *testing.T) {
 	s, err := New(provider.Config{Address: "https://evil.test", Token: token, Channel: "1"})
 	if err != nil || s.client.URL("bot"+token, "sendMessage").String() != "https://api.telegram.org/bot"+token+"/sendMessage" {
@@ -110,7 +110,7 @@ func TestTheHostIsTelegrams(t *testing.T) {
 	}
 }
 
-// Fails when a fault that Telegram would answer with 400 or 404 is found by the first message, or when its text is quoted.
+// Fails when only the first message reveals a fault that Telegram would answer with 400 or 404, or when its text is quoted.
 func TestFaultyTokensAndChatsAreNamed(t *testing.T) {
 	for what, cfgs := range map[string][]provider.Config{
 		"key token": {

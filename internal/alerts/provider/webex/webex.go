@@ -19,7 +19,7 @@ type Sender struct {
 	room   string
 }
 
-// New builds a Sender. For Webex's API, token and channel are required.
+// New returns a Sender. For Webex's API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := cfg.Bearer()
 	if err != nil {
@@ -40,7 +40,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, room: cfg.Channel}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 type message struct {
@@ -64,7 +64,7 @@ var answers = []string{
 		"is missing required roles or licenses.",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(answers, "message")
 
 const (
@@ -72,7 +72,7 @@ const (
 	maxObject   = 400
 )
 
-// sizes are the lengths in bytes to which a message and each part of a fact are cut, tried until the text fits.
+// sizes are the lengths in bytes to which a message and each part of a fact are cut. They are tried in turn until the text fits.
 var sizes = []struct{ message, fact int }{{6400, 1000}, {5000, 250}, {4000, 100}, {3000, 50}, {2500, 25}}
 
 // markdown returns the notification with as much of the event as fits.
@@ -115,11 +115,11 @@ func fit(s string, limit int, escape func(string) string) string {
 
 var (
 	backslashes = provider.Backslashes("\\`*_[]#")
-	// lines keeps lines apart, which Markdown would join.
+	// lines keeps lines apart that Markdown would join.
 	lines = strings.NewReplacer("\r\n", "  \n", "\n", "  \n", "\r", " ").Replace
 )
 
-// escape returns s as text that Webex shows as it is.
+// escape returns s as text that Webex shows unchanged.
 func escape(s string) string {
 	return lines(provider.EscapeText(s, func(s string) string { return backslashes(provider.EscapeEntities(s)) }, provider.EscapeEntities))
 }

@@ -20,7 +20,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return s, nil
 }
 
-// check is what Webex refuses of a message.
+// check returns an error for a message that Webex refuses.
 func check(r *http.Request, body []byte) error {
 	var m struct{ RoomID, Markdown string }
 	if err := providertest.Decode(body, &m); err != nil {
@@ -75,7 +75,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when the API is called without what it always refuses to do without, or an incoming webhook is held to it.
+// Fails when New accepts a Config without a setting that the API requires, or when an incoming webhook needs the same settings.
 func TestTheAPINeedsTokenAndRoom(t *testing.T) {
 	for _, c := range []struct {
 		cfg  provider.Config
@@ -94,7 +94,7 @@ func TestTheAPINeedsTokenAndRoom(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is escaped, when that of anybody else is not, or when a value leaves its quote.
+// Fails when the markup of the Alert's author is escaped, when any other markup is not, or when a value leaves its quote.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup, escaped = "<@all> [a](https://b.test/x_y?c&d) *c*", `&lt;@all&gt; \[a\](https://b.test/x_y?c&amp;d) \*c\*`

@@ -17,7 +17,7 @@ type Sender struct {
 	endpoint *url.URL
 }
 
-// New builds a Sender. A token is required.
+// New returns a Sender. A token is required.
 func New(cfg provider.Config) (*Sender, error) {
 	header, err := provider.Credential("Authorization", "", "token", cfg.Token)
 	if err != nil {
@@ -34,7 +34,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{client: client, endpoint: endpoint}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
@@ -83,7 +83,8 @@ const (
 	maxObject  = 250
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the message fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the message
+// fits.
 var sizes = []struct{ message, fact int }{{4096, 1000}, {4096, 250}, {4096, 50}}
 
 // newMessage returns the notification with as much of the event as fits.
@@ -128,7 +129,7 @@ func fields(n provider.Notification, limit int) (shown []field) {
 	return shown
 }
 
-// dash stands in place of nothing, as every part of a message has text.
+// dash replaces an empty text, since every part of a message needs text.
 const dash = "–"
 
 func fit(s string, limit int) string {

@@ -18,7 +18,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 	return s, nil
 }
 
-// check is what Zoom refuses of a message.
+// check returns an error for a message that Zoom refuses.
 func check(r *http.Request, body []byte) error {
 	var m struct {
 		Content struct {
@@ -97,7 +97,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 	}
 }
 
-// Fails when the address's own format is overruled, or its parameters are lost.
+// Fails when the address's own format is replaced, or its parameters are lost.
 func TestTheAddressMayNameItsFormat(t *testing.T) {
 	for path, want := range map[string]string{
 		"/x": "format=full", "/x?a=1": "a=1&format=full", "/x?format=full": "format=full", "/x?format=message&a=1": "a=1&format=message",
@@ -121,7 +121,7 @@ func TestATokenIsNeeded(t *testing.T) {
 	}
 }
 
-// Fails when anything is escaped, which a reader would see: the format is plain text.
+// Fails when a text is escaped, which a reader would see: the format is plain text.
 func TestEverythingIsShownAsItIsWritten(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const text = "<b>*a*</b> & [c](https://d.test)"

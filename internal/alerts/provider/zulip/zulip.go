@@ -25,7 +25,7 @@ type Sender struct {
 	channel, topic string
 }
 
-// New builds a Sender. Channel, username and password are required.
+// New returns a Sender. Channel, username and password are required.
 func New(cfg provider.Config) (*Sender, error) {
 	channel, topic, _ := strings.Cut(cfg.Channel, "/")
 	if channel == "" || topic == "" {
@@ -46,12 +46,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	}, nil
 }
 
-// Limit is 200 messages a minute, on Zulip Cloud.
+// Limit returns 200 messages a minute on Zulip Cloud.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com")
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
@@ -68,17 +68,17 @@ type reply struct {
 	RetryAfter float64 `json:"retry-after"` // seconds
 }
 
-// codes are the errors of Zulip's API that a message may get.
+// codes are the errors of Zulip's API that it may answer to a message.
 var codes = []string{
 	"BAD_REQUEST", "INVALID_API_KEY", "RATE_LIMIT_HIT", "REALM_DEACTIVATED", "REQUEST_VARIABLE_INVALID", "REQUEST_VARIABLE_MISSING",
 	"STREAM_DOES_NOT_EXIST", "TOPIC_WILDCARD_MENTION_NOT_ALLOWED", "STREAM_WILDCARD_MENTION_NOT_ALLOWED", "UNAUTHORIZED_PRINCIPAL",
 	"UNAUTHENTICATED_USER", "USER_DEACTIVATED",
 }
 
-// word returns what is shown of the answer to a refusal.
+// word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(codes, "code")
 
-// wait reads how long Zulip asks to wait.
+// wait returns the time that Zulip asks to wait, if the answer is 429.
 func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {
 	var r reply
 	if status != http.StatusTooManyRequests || json.Unmarshal(answer, &r) != nil {
@@ -93,7 +93,8 @@ const (
 	maxObject  = 300
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut, tried until the content fits.
+// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the content
+// fits.
 var sizes = []struct{ message, fact int }{{9000, 1000}, {8000, 500}, {7000, 100}, {5000, 60}}
 
 // content returns the notification with as much of the event as fits.
@@ -139,7 +140,7 @@ var breakLabels = strings.NewReplacer("](", "]\u200B(", "][", "]\u200B[", "]:", 
 // escape returns s as text that notifies nobody and hides no address.
 func escape(s string) string { return breakLabels(provider.BreakMentions(provider.ReplaceControls(s))) }
 
-// printable returns s on one line; Zulip refuses a topic with control characters.
+// printable returns s on one line. Zulip refuses a topic with control characters.
 func printable(s string) string {
 	return strings.Join(strings.Fields(provider.ReplaceControls(s)), " ")
 }

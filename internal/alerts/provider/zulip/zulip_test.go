@@ -26,7 +26,7 @@ func build(cfg provider.Config) (provider.Sender, error) {
 
 var account = provider.Config{Type: "zulip", Channel: "ops/flux/prod", Username: "flux-bot@zulip.test", Password: "key-s3cret"}
 
-// check is what Zulip refuses of a message.
+// check returns an error for a message that Zulip refuses.
 func check(r *http.Request, body []byte) error {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -117,7 +117,7 @@ func TestBothCredentialsAreNeeded(t *testing.T) {
 	}
 }
 
-// Fails when the markup of the Alert's author is broken, or when that of anybody else is not.
+// Fails when the markup of the Alert's author is broken, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	const markup, broken = "@**all** [a](https://b.test) [c]: d", "@\u200B**all** [a]\u200B(https://b.test) [c]\u200B: d"

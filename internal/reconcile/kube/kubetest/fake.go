@@ -1,4 +1,4 @@
-// Package kubetest has the fakes that tests of controllers stand on.
+// Package kubetest has fakes for tests of controllers.
 package kubetest
 
 import (
@@ -20,7 +20,7 @@ type Cluster struct {
 	Tracker clienttesting.ObjectTracker
 }
 
-// NewCluster returns a cluster that holds the objects, whose types scheme knows.
+// NewCluster returns a cluster with the objects, whose types scheme knows.
 func NewCluster(scheme *runtime.Scheme, objects ...runtime.Object) (*Cluster, error) {
 	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	for _, o := range objects {
@@ -41,7 +41,7 @@ func NewCluster(scheme *runtime.Scheme, objects ...runtime.Object) (*Cluster, er
 	return c, nil
 }
 
-// Kind says what a Resource of fakes needs to know of a kind.
+// Kind describes a kind to a Resource of fakes.
 type Kind[T kube.Object, L runtime.Object] struct {
 	Resource schema.GroupVersionResource
 	Kind     string
@@ -61,7 +61,7 @@ func Resource[T kube.Object, L runtime.Object](c *Cluster, k Kind[T, L]) kube.Re
 	}
 }
 
-// copyListMeta keeps a list's resource version, from which the informer goes on to watch.
+// copyListMeta keeps a list's resource version, from which the informer continues to watch.
 func copyListMeta[L runtime.Object](to, from L) {
 	if from, err := meta.ListAccessor(from); err == nil {
 		if to, err := meta.ListAccessor(to); err == nil {
