@@ -11,7 +11,7 @@ type row struct {
 	name     string
 	measured string
 	baseline string
-	// value is compared with bound: it must be at least (or, with atMost, at most) that.
+	// value must be at least bound, or with atMost at most bound.
 	value, bound float64
 	atMost       bool
 	unit         string
