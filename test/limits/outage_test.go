@@ -119,7 +119,7 @@ func (o *downtime) happens() {
 	_, err := sink.Wait(o.Within(time.Minute), func([]env.Received) bool { return o.down.update() == nil && len(o.down.taken) > n })
 	o.Must(err)
 	probed := time.Since(begin)
-	// Events that no younger event of their object follows are dead: they are sent in order.
+	// An event that did not arrive before a younger one of its object is dead: they are sent in order.
 	o.Must(o.down.came(o.Within(2*time.Minute), o.count()))
 	waited := 0
 	for _, a := range o.down.taken[n:] {
