@@ -141,7 +141,7 @@ func (s *shell) line(line string, variables []string) {
 		s.watch(line, has, variables)
 		return
 	}
-	again := strings.Contains(line, "kubectl") && !strings.Contains(line, "annotate") // it only reads, and status and Events follow in a moment
+	again := strings.Contains(line, "kubectl") && !strings.Contains(line, "annotate") // it only reads: its output follows in a moment
 	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
 		out, err := s.try(line, variables...)
 		if err == nil && !strings.Contains(out, has) {

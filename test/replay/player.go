@@ -252,7 +252,7 @@ func (p *player) shiftedStatus(want *unstructured.Unstructured) (any, error) {
 	return s, nil
 }
 
-// remove lets an object that is being deleted disappear.
+// remove deletes an object and its finalizers, and waits until it is gone.
 func (p *player) remove(ctx context.Context, client dynamic.ResourceInterface, want *unstructured.Unstructured) error {
 	k := key(want)
 	if p.live[k].GetDeletionTimestamp() == nil {
