@@ -97,8 +97,8 @@ func (s *site) people(ctx context.Context, system *env.System) error {
 	return err
 }
 
-// objects makes four Alerts. One is to a destination that accepts everything, one to a destination that is permanently
-// gone, and one to a destination that is busy for longer than the tests last. One leaves events out.
+// objects makes Alerts of four sorts: to a destination that accepts everything, to one that is permanently gone, and to
+// one that is busy for longer than the tests last. The fourth leaves events out.
 func (s *site) objects(ctx context.Context, _ *env.System) error {
 	for _, t := range []tenant{s.a, s.b} {
 		if err := t.Object(ctx, "Kustomization", t.object, nil, ""); err != nil {

@@ -19,9 +19,9 @@ const (
 	near = 50 * time.Millisecond
 )
 
-// E2, E3, E4, T3, T4. Fails, for instance, when an event is answered before its PubAck, when a delivery is acknowledged
-// before it is sent, when the history is not read after a restart, or when an applier acknowledges a trigger before its
-// patch.
+// E2, E3, E4, T3, T4. Fails, for instance, when an event is answered before its PubAck, or when a delivery is
+// acknowledged before it is sent. Fails also when the history is not read after a restart, or when an applier
+// acknowledges a trigger before its patch.
 func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	ctx, w := open(t)
 	sink, err := env.NewSink()

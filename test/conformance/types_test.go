@@ -139,7 +139,7 @@ func (s *fixture) conform(name string, k kind) {
 	}
 }
 
-// install makes the objects and four Receivers: "app", "suspended", one that lists the type's pings, and an unserved
+// install makes the objects and the Receivers: "app", "suspended", one that lists the type's pings, and an unserved
 // one.
 func (s *fixture) install(name string, k kind) {
 	s.Helper()

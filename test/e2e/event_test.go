@@ -232,8 +232,8 @@ func TestE7NoSecretLeaves(t *testing.T) {
 	}
 }
 
-// E9: fails when a POST ends a transition without a check of the UID, when it gets the labels of an object whose UID it
-// does not have, or when it makes the genuine POST a duplicate.
+// E9: fails when a POST ends a transition without a check of the UID, or when it makes the genuine POST a duplicate.
+// Fails also when it gets the labels of an object whose UID it does not have.
 func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()

@@ -28,9 +28,9 @@ func (s *fixture) logLines(message string) (lines []logLine) {
 	return lines
 }
 
-// Fails when a start does not log in one line that it serves, when each of some thirty roles has a line of its own at
-// level info, or when a line about a delivery or a webhook does not name the namespace, by which a tenant's lines are
-// found.
+// Fails when a start does not log in one line that it serves, or when each of some thirty roles has a line of its own at
+// level info. Fails also when a line about a delivery or a webhook does not name the namespace, by which a tenant's
+// lines are found.
 func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testing.T) {
 	s := setUp(t)
 	sink := s.AlertedSink()

@@ -43,8 +43,8 @@ const hush = "hush-4711"
 var whenTrue = []string{"WriteDenied", "LoopDetected", "DeliveriesLost"}
 
 // Each mistake of a tenant shows where the tenant looks. Fails when `kubectl get` or `kubectl describe` do not name the
-// fault and the next step, when no Warning does, when a Provider or an Alert is not Ready for it, or when a Secret
-// shows.
+// fault and the next step, or when no Warning does. Fails also when a Provider or an Alert is not Ready for it, or when
+// a Secret shows.
 func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()

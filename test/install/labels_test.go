@@ -19,8 +19,8 @@ var fluxLabels = labels.SelectorFromSet(labels.Set{
 	"app.kubernetes.io/name": "notifier",
 })
 
-// Fails when an object of config/flux lacks one of Flux's labels, when the component gives them to Flux's own objects,
-// and when the Pods lack the annotations for Prometheus or the labels for flux logs.
+// Fails when an object of config/flux lacks one of Flux's labels, or when the component gives them to Flux's own
+// objects. Fails also when the Pods lack the annotations for Prometheus or the labels for flux logs.
 func TestFluxsToolsFindTheInstallation(t *testing.T) {
 	s := setUp(t)
 	ours, err := manifests("flux")

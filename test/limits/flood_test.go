@@ -10,8 +10,8 @@ import (
 
 // T4, T5, T6. Fails when a budget is shared between namespaces, when an address that floods is refused before its
 // signature is checked, or when another tenant's webhook waits for the flood's publishes. Fails also when headers,
-// bodies or the time for them are unlimited, when bodies are kept without a limit, when every forged token causes a
-// fetch of its issuer's keys, and when a rejected webhook leads to a request to the API server.
+// bodies or the time for them are unlimited, or when bodies are kept without a limit. Fails also when every forged token
+// causes a fetch of its issuer's keys, or when a rejected webhook leads to a request to the API server.
 func TestT6AFloodIsNotFeltByAnotherTenant(t *testing.T) {
 	// The API server shares the processors, so its work for an attack would be measured as well.
 	s := alone(t, "--trusted-proxies", proxy.String()+"/32", "--trigger-qps", "100")
@@ -32,7 +32,7 @@ func TestT6AFloodIsNotFeltByAnotherTenant(t *testing.T) {
 }
 
 // afterFailures is T4 and T6: failures are charged after the check, so they cost nothing to a sender that knows the
-// token. That holds on the attacked path and on another, though both senders have one address.
+// token. That is so on the attacked path and on another, though both senders have one address.
 func (s *fixture) afterFailures(attacked, other string) {
 	s.Helper()
 	bad := s.requests(s.HooksURL, []string{attacked, other}, env.GitHubHeader("wrong", "push", env.GitHubPush), env.GitHubPush)

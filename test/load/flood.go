@@ -28,7 +28,7 @@ type Flood struct {
 	Count int
 }
 
-// Answers counts answers by status; 0 stands for connections that ended without one.
+// Answers counts answers by status; 0 counts connections that ended without one.
 type Answers map[int]int
 
 // Total returns the number of answers.

@@ -37,9 +37,9 @@ func withLinks(n int, link string) string {
 
 const goodLink = `{"linkType":"END","from":{"contextId":"a"},"tags":{"k":"v"}}`
 
-// Fails when parts of an event are not checked, when one of the two catalogues is left out, when the version of the
-// specification does not choose it, and when a link of null is accepted. The package cdevents compares with the CDEvents
-// project's own SDK.
+// Fails when parts of an event are not checked, when one of the two catalogues is left out, or when the version of the
+// specification does not choose it. Fails also when a link of null is accepted. The package cdevents compares with the
+// CDEvents project's own SDK.
 func TestACDEventIsOneOfItsCatalogue(t *testing.T) {
 	checkPayloads(t, "cdevents", map[string]payloadCase{
 		"specification 0.4":               {changeMerged, nil},

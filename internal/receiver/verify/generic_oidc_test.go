@@ -23,8 +23,9 @@ import (
 
 const issuerURL = "https://issuer.test"
 
-// Fails when a claim is not checked, when an algorithm is accepted for which the public key suffices to sign, when a key
-// is accepted that the issuer does not list, and when the answer quotes the message of a validation that passes.
+// Fails when a claim is not checked, when an algorithm is accepted for which the public key suffices to sign, or when a
+// key is accepted that the issuer does not list. Fails also when the answer quotes the message of a validation that
+// passes.
 func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
 	issuer := oidctest.New(t, issuerURL, "a", "b")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)

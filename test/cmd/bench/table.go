@@ -29,7 +29,7 @@ func (r row) held() bool {
 	return r.value >= r.bound
 }
 
-// printTable prints the rows and reports whether all held.
+// printTable prints the rows and reports whether all are within their bounds.
 func printTable(w io.Writer, rows []row) bool {
 	held := true
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
