@@ -20,7 +20,7 @@ type vendor struct {
 	providerType string
 	// user and path are those of the Provider's address; the user ends in "@".
 	user, path string
-	// serve answers a request and may change what is open.
+	// serve answers a request and may open or close alerts.
 	serve func(v *vendor, r env.Received, body map[string]any) env.Answer
 
 	mu   sync.Mutex

@@ -227,7 +227,7 @@ func setUpAsThePageSays(s *shell, up *atomic.Bool) (dead string) {
 	return dead
 }
 
-// Fails when a shell line of docs/deliveries.md does not do what the page says, for a user with the role edit in one
+// Fails when a shell line of docs/deliveries.md does not do its described work, for a user with the role edit in one
 // namespace, or when the command shows that user another namespace. kubectl is that of Kubernetes, built from its own
 // repository in the version that test/kubectl pins, and curl is the machine's. The test changes only the name of the
 // namespace in the lines.

@@ -86,7 +86,7 @@ func TestAWebhookThatIsNotAuthenticIsRefusedWithAReasonAndTriggersNothing(t *tes
 	s.Push(path, "right", http.StatusOK)
 }
 
-// Fails when a limit is off by one byte, or counts only what Content-Length announces.
+// Fails when a limit is off by one byte, or counts only the announced Content-Length.
 func TestABodyOf3MiBIsTakenAndOneByteMoreIsRefused(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")

@@ -84,8 +84,8 @@ func (s *fixture) newVictims() victims {
 	return v
 }
 
-// wide makes a Receiver of the pair and its objects, and returns its path. Two Receivers for one object do not share a
-// trigger, so each webhook is written for each object.
+// wide makes a Receiver of the pair and its objects, and returns its path. A pending trigger of one Receiver does not
+// cover one of the other Receiver for the same object, so each webhook is written for each object.
 func (s *fixture) wide(name string, pair int) string {
 	s.Helper()
 	var g errgroup.Group

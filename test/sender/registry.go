@@ -1,7 +1,7 @@
 package sender
 
 import (
-	"crypto/sha1" // what Nexus signs with
+	"crypto/sha1" // the hash of Nexus
 	"encoding/base64"
 	"fmt"
 )

@@ -1,5 +1,5 @@
-// Command controlplane runs a real Kubernetes control plane in one process for tests
-// and the demo; see package controlplane for what that means.
+// Command controlplane runs a real Kubernetes control plane in one process for tests and the demo; see package
+// controlplane for its parts.
 //
 // It prints one line, "ready <kubeconfig>", on standard output when it serves, and ends
 // on SIGTERM, on SIGINT or, with --exit-with-stdin, when standard input is closed.
