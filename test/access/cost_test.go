@@ -10,11 +10,11 @@ import (
 	"notifier/test/env"
 )
 
-// rounds is for how many intervals requests are counted.
+// rounds is the number of intervals in which requests are counted.
 const rounds = 4
 
-// asked counts, over some intervals, what the API server's audit log has of questions as each of the tenant's accounts, and under
-// "exists" of looks at the accounts themselves.
+// asked counts the reviews in the API server's audit log over some intervals, by the tenant's account. Under "exists" it
+// counts the reads of the accounts themselves.
 func (s *fixture) asked() map[string]int {
 	s.Helper()
 	begin := time.Now()
@@ -41,8 +41,9 @@ func (s *fixture) asked() map[string]int {
 	return asked
 }
 
-// crowd makes ten Receivers of the account default, which may, and one of the account weak, which may not, and waits until they have
-// been reviewed. The account of the first Receiver by name may be the one by which the process tries whether it may impersonate.
+// crowd makes ten Receivers of the account default, which is allowed to patch, and one of the account weak, which is
+// not. It waits until they have been reviewed. The account of the first Receiver by name may be the one with which the
+// process tests whether it may impersonate.
 func (s *fixture) crowd() {
 	s.Helper()
 	for _, name := range []string{"first", "weak"} {
@@ -57,8 +58,9 @@ func (s *fixture) crowd() {
 	s.never("well-9")
 }
 
-// The cost: what is asked for Receivers in an interval is one question where all is well, however many there are of the account and
-// kind, and a few where it is not. Fails when answers are not shared, or when a Receiver asks at the pace of its status.
+// The cost: the reviews for Receivers in an interval are one request if all is well, however many Receivers there are of
+// the account and kind, and a few otherwise. Fails when answers are not shared, or when a Receiver is reviewed at the
+// pace of its status.
 func TestWhatIsAskedOfTheAPIServerIsBounded(t *testing.T) {
 	s := setUp(t)
 	s.crowd()
@@ -70,7 +72,7 @@ func TestWhatIsAskedOfTheAPIServerIsBounded(t *testing.T) {
 	}
 }
 
-// Fails when each replica asks for all namespaces.
+// Fails when each replica reviews all namespaces.
 func TestOneOfTwoReplicasAsks(t *testing.T) {
 	s := ofItsOwn(t)
 	nats, err := env.StartNATS(s.Ctx, env.NATSOptions{})

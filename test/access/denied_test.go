@@ -20,8 +20,8 @@ const (
 	resources = "gitrepositories.source.toolkit.fluxcd.io"
 )
 
-// Fails when nobody asks before the first webhook, when the condition or its Event is left out, and when it stays until a webhook
-// although the Role has come.
+// Fails when no review precedes the first webhook, when the condition or its Event is missing, and when the condition
+// stays until a webhook although the Role exists.
 func TestAReceiverWhoseAccountMayNotPatchIsToldBeforeItsFirstWebhook(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
@@ -36,13 +36,13 @@ func TestAReceiverWhoseAccountMayNotPatchIsToldBeforeItsFirstWebhook(t *testing.
 	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "weak", []string{"patch"}, env.Patchable...))
 	s.cleared("named")
 	s.cleared("selecting")
-	// Taken away again it is told again, without a webhook.
+	// When the right is revoked the condition returns, without a webhook.
 	s.Must(s.Tenant.Revoke(s.Ctx, s.Tenant.Namespace, "weak"))
 	s.denied("named", "Forbidden", `"weak"`)
 }
 
-// Fails when an account that does not exist is told as one that may not, or when one that was granted something is told at all: the
-// API server lets it write.
+// Fails when a missing account is reported as one without rights, or when a missing account with rights is reported at
+// all: the API server lets it write.
 func TestAServiceAccountThatDoesNotExistIsToldAsSuch(t *testing.T) {
 	s := setUp(t)
 	s.receiver("app", "missing", app+`,{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"app"}`)
@@ -51,14 +51,14 @@ func TestAServiceAccountThatDoesNotExistIsToldAsSuch(t *testing.T) {
 	s.cleared("app")
 }
 
-// Fails when a kind that the cluster does not have is told as a lack of permission, or only with the first webhook.
+// Fails when a kind that the cluster does not have is reported as a missing permission, or only with the first webhook.
 func TestAKindThatIsNotInstalledIsToldAsSuch(t *testing.T) {
 	s := setUp(t)
 	s.receiver("app", "default", `{"apiVersion":"example.com/v1","kind":"Widget","name":"w"},`+app)
 	s.denied("app", "KindNotFound", `Widget "w" cannot be written`, "apiVersion", "definition installed")
 }
 
-// A Role may name the objects. Fails when only all objects of the kind are asked about.
+// A Role may name the objects. Fails when only the right on all objects of the kind is reviewed.
 func TestARoleThatNamesTheObjectsIsEnough(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "narrow"))
@@ -84,8 +84,8 @@ func TestARoleThatNamesTheObjectsIsEnough(t *testing.T) {
 	s.denied("other", "Forbidden", `"other"`)
 }
 
-// What an admission policy refuses is none of RBAC's. Fails when a review, by which the account may, takes back what a write met with;
-// or when a write's refusal for want of a Role is not taken back when the Role comes.
+// A refusal of an admission policy is not one of RBAC. Fails when a review, which allows the account, clears the refusal
+// of a write. Fails also when a write's refusal for a missing Role is not cleared when the Role exists.
 func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
@@ -100,7 +100,7 @@ func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 ---
 {"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"frozen-%[1]s"},
 "spec":{"policyName":"frozen-%[1]s","validationActions":["Deny"]}}`, s.Tenant.Namespace)))
-	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error { // the API server enforces a policy some time after it has it
+	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error { // the API server enforces a policy some time after its creation
 		resource := s.System.Dynamic.Resource(env.Kinds["GitRepository"]).Namespace(s.Tenant.Namespace)
 		_, err := resource.Patch(ctx, "app", types.MergePatchType, []byte(`{"metadata":{"annotations":{"frozen":"yes"}}}`),
 			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
@@ -118,7 +118,7 @@ func TestAReviewTakesBackOnlyWhatARoleMends(t *testing.T) {
 	s.denied("app", "Forbidden", "frozen")
 	audit, err := s.System.Audit()
 	s.Must(err)
-	for range 2 { // rounds of reviews, all of which say that the account may
+	for range 2 { // rounds of reviews, all of which allow the account
 		reviews := func(e env.AuditEntry) bool {
 			return e.ObjectRef.Resource == "selfsubjectaccessreviews" && e.Impersonated() == env.ServiceAccountUser(s.Tenant.Namespace, "weak")
 		}

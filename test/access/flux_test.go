@@ -17,7 +17,8 @@ import (
 
 const account = "notification.toolkit.fluxcd.io/service-account"
 
-// fluxDefinitions installs Flux's own definitions over ours and waits until the API server drops what they do not have.
+// fluxDefinitions installs Flux's own definitions over ours and waits until the API server drops the fields that they
+// lack.
 func (s *fixture) fluxDefinitions() {
 	s.Helper()
 	definitions, err := crds.FluxNotification(s.Ctx)
@@ -33,7 +34,8 @@ func (s *fixture) fluxDefinitions() {
 	}))
 }
 
-// create makes a Receiver of type generic for the GitRepository "app" that names its service account by field and by annotation.
+// create makes a Receiver of type generic for the GitRepository "app" that names its service account by field and by
+// annotation.
 func (s *fixture) create(ctx context.Context, name string, o metav1.CreateOptions) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "notification.toolkit.fluxcd.io/v1", "kind": "Receiver",
@@ -50,8 +52,9 @@ func (s *fixture) create(ctx context.Context, name string, o metav1.CreateOption
 	return created, err
 }
 
-// T2: fails when the annotation is not read, which leaves the account "default" to write with Flux's definition; and when the process
-// does not tell, at its start, while it runs, and when it is mended, that the cluster's definitions are not its own.
+// T2: fails when the annotation is not read, so that the account "default" writes with Flux's definition. Fails also
+// when the process does not report, at its start, while it runs, and when it is corrected, that the cluster's
+// definitions are not its own.
 func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testing.T) {
 	s := ofItsOwn(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "deployer"))
@@ -86,7 +89,7 @@ func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testi
 		t.Errorf("written as %q, want %q", write.Impersonated(), want)
 	}
 
-	// Flux's were there first: the same is said at a start.
+	// Flux's were there first: a start reports the same.
 	s.Must(s.Stop())
 	s.Must(s.Restart(s.Ctx))
 	s.said("[~] definitions: ", says...)
@@ -97,7 +100,7 @@ func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testi
 	s.missing("Receiver", func(n float64) bool { return n == 0 })
 }
 
-// missing waits until the metric of the fields that a kind's definition lacks is as it should be.
+// missing waits until the metric of the fields that a kind's definition lacks has a good value.
 func (s *fixture) missing(kind string, good func(float64) bool) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(20*time.Second), func(ctx context.Context) error {

@@ -1,5 +1,6 @@
-// Package access tests what an installation and its tenants hear of writes that would be refused, before there is anything to write:
-// permissions and accounts that are missing, API servers that know no constrained impersonation, and definitions of Flux's own.
+// Package access tests the reports to an installation and its tenants about writes that would be refused, before there
+// is anything to write: missing permissions and accounts, API servers without constrained impersonation, and Flux's own
+// definitions.
 package access
 
 import (
@@ -19,10 +20,10 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-// interval is how often the processes here ask again.
+// interval is the time between two reviews of the processes here.
 const interval = 4 * time.Second
 
-// soon is how long a test waits for what has no promised time: a machine that is busy with other tests may be slow.
+// soon bounds waits without a promised time: a machine that is busy with other tests may be slow.
 const soon = 30 * time.Second
 
 var flags = []string{"--access-review-interval", interval.String(), "--log-level", "debug"}
@@ -35,10 +36,11 @@ var shared = env.Shared(func(ctx context.Context) (*env.Notifier, error) {
 	return w.Start(ctx, env.NotifierOptions{Args: flags})
 })
 
-// clusters bounds how many clusters of single tests there are at once, beside the shared one: each is an API server.
+// clusters bounds how many clusters of single tests run at once, beside the shared one: each is an API server.
 var clusters = make(chan struct{}, 2)
 
-// ofItsOwn is the fixture on a cluster of the test's own, whose definitions and roles it may change. Args are the control plane's.
+// ofItsOwn returns the fixture on a cluster of the test's own, whose definitions and roles it may change. args are the
+// control plane's.
 func ofItsOwn(t *testing.T, args ...string) *fixture {
 	t.Helper()
 	t.Parallel()
@@ -66,8 +68,8 @@ func setUp(t *testing.T) *fixture {
 	return &fixture{env.SetUp(t, shared)}
 }
 
-// denied waits until condition WriteDenied of a Receiver has the reason and the words, for the Event that says the same, and checks that
-// Ready is not touched.
+// denied waits until condition WriteDenied of a Receiver has the reason and the words, and for the Event with the same
+// text. It checks that Ready is unchanged.
 func (s *fixture) denied(receiver, reason string, words ...string) {
 	s.Helper()
 	var c *metav1.Condition
@@ -108,8 +110,8 @@ func (s *fixture) denied(receiver, reason string, words ...string) {
 	}))
 }
 
-// cleared waits until condition WriteDenied of a Receiver is taken back, no longer than the interval and what a status takes to be
-// written.
+// cleared waits until condition WriteDenied of a Receiver is False, for the interval and the time of a status write at
+// most.
 func (s *fixture) cleared(receiver string) {
 	s.Helper()
 	begin := time.Now()
@@ -118,8 +120,8 @@ func (s *fixture) cleared(receiver string) {
 	s.Logf("cleared after %s", time.Since(begin).Round(10*time.Millisecond))
 }
 
-// never fails the test if a Receiver has condition WriteDenied True by the time that its review is over, which one that is made later
-// and refused tells.
+// never fails the test if a Receiver has condition WriteDenied True after its review. The denial of a Receiver that is
+// made later shows that the review is over.
 func (s *fixture) never(receiver string) {
 	s.Helper()
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "nobody"))
@@ -142,7 +144,7 @@ func (s *fixture) receiver(name, account, resources string) string {
 	return path
 }
 
-// said waits until /readyz is 200 and has a line that begins so and has the words.
+// said waits until /readyz is 200 and has a line with this beginning and the words.
 func (s *fixture) said(begins string, words ...string) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(30*time.Second), func(ctx context.Context) error {

@@ -9,10 +9,11 @@ import (
 	"notifier/test/env"
 )
 
-// before136 is the control plane's argument for an API server that knows no constrained impersonation, as before Kubernetes 1.36.
+// before136 is the control plane's argument for an API server without constrained impersonation, as before Kubernetes
+// 1.36.
 const before136 = "--apiserver-flag=--feature-gates=ConstrainedImpersonation=false"
 
-// legacy installs config/legacy-impersonation, but for what needs a kubelet or a volume.
+// legacy installs config/legacy-impersonation, except the objects that need a kubelet or a volume.
 func (s *fixture) legacy() {
 	s.Helper()
 	manifests, err := env.Manifests("legacy-impersonation")
@@ -27,8 +28,8 @@ func (s *fixture) legacy() {
 	}
 }
 
-// Fails when RBAC is believed, which says that the rules allow; when it is told in one place only; when a webhook is what it takes to
-// be told; or when it stays after the overlay was installed.
+// Fails when RBAC's review, which reports the rules as allowing, is believed; when the fault is reported in one place
+// only; when a report needs a webhook; or when it stays after the overlay was installed.
 func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
 	s := ofItsOwn(t, before136)
 	overlay := []string{"1.36", "config/legacy-impersonation"}
@@ -55,13 +56,13 @@ func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
 	s.cleared("before")
 	s.cleared("after")
 	s.Trigger(path, "GitRepository", "app")
-	// What accounts may is asked there as well.
+	// The accounts' rights are reviewed there as well.
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
 	s.receiver("weak", "weak", app)
 	s.denied("weak", "Forbidden", `service account "weak" may not patch`)
 }
 
-// Fails when a ClusterRole that lacks the rules is told as an old API server, or not at all.
+// Fails when a ClusterRole that lacks the rules is reported as an old API server, or not at all.
 func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 	s := ofItsOwn(t)
 	roles := s.System.Client.RbacV1().ClusterRoles()
@@ -92,7 +93,8 @@ func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
 	s.said("[~] impersonation: ", "gitrepositories.source.toolkit.fluxcd.io", "config/rbac")
 	s.denied("app", "ImpersonationRefused", "gitrepositories.source.toolkit.fluxcd.io")
 
-	// Writes may pass where only the reviews are left out, as with the ClusterRole of an earlier version: nothing is said of Receivers.
+	// Writes may pass where only the reviews are left out, as with the ClusterRole of an earlier version: no Receiver
+	// gets a report.
 	without(func(verb, _ string) bool { return verb == "impersonate-on:serviceaccount:create" })
 	s.said("[~] impersonation: ", "may not ask", "config/rbac")
 	path := env.HookPath("t", "app", s.Tenant.Namespace)

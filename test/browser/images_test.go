@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// update has the pictures of the documentation taken anew.
+// update makes the test take new pictures of the documentation.
 var update = flag.Bool("update", false, "write the pictures in docs/images")
 
-// TestThePicturesOfTheDocumentation takes them with -update, and fails when one cannot be taken. It comes first by its file, before other tests
-// add what is not for pictures.
+// TestThePicturesOfTheDocumentation takes them with -update, and fails when one cannot be taken. Its file makes it run
+// first, before other tests add data that is not for pictures.
 func TestThePicturesOfTheDocumentation(t *testing.T) {
 	s, b := at(t), newTab(t)
 	dir := t.TempDir()

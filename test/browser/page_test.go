@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestATenantSeesItsOwnAndReplays fails when a tenant does not find out why a message is missing, or cannot send it again.
+// TestATenantSeesItsOwnAndReplays fails when a tenant cannot find out why a message is missing, or cannot send it again.
 func TestATenantSeesItsOwnAndReplays(t *testing.T) {
 	s, b := at(t), newTab(t)
 	b.signIn(s.url+"/", s.a.token)
@@ -16,7 +16,7 @@ func TestATenantSeesItsOwnAndReplays(t *testing.T) {
 	b.click(`a[href="/ns/` + s.a.namespace + `/deliveries"]`)
 	b.shows("Deliveries", "Kustomization/app", "BuildFailed", "Dead", "Sent")
 
-	// The filter is in the address, and the way back is the browser's.
+	// The filter is in the address, and the browser's back button works.
 	eval[bool](b, `(document.querySelector("select[name=state]").value = "dead", document.querySelector("input[name=provider]").value = "old-channel", true)`)
 	b.click(".filter button")
 	b.wait(`location.search === "?state=dead&provider=old-channel"`)
@@ -34,7 +34,8 @@ func TestATenantSeesItsOwnAndReplays(t *testing.T) {
 	b.shows("Put on its way again")
 }
 
-// TestATenantSeesNothingOfOthers fails when a page of another's namespace says anything, or differs from one that does not exist.
+// TestATenantSeesNothingOfOthers fails when a page of another's namespace shows any data, or differs from that of a
+// missing namespace.
 func TestATenantSeesNothingOfOthers(t *testing.T) {
 	s, b := at(t), newTab(t)
 	b.signIn(s.url+"/", s.b.token)
@@ -63,7 +64,8 @@ func TestAnAdminSeesEveryNamespace(t *testing.T) {
 	}
 }
 
-// TestExplainAndHealthSayWhatIsWrong fails when the page does not say why an Alert left an event out, or what is wrong with an object.
+// TestExplainAndHealthSayWhatIsWrong fails when the page does not show why an Alert did not match an event, or the fault
+// of an object.
 func TestExplainAndHealthSayWhatIsWrong(t *testing.T) {
 	s, b := at(t), newTab(t)
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/events", s.a.token)
@@ -81,7 +83,7 @@ func TestExplainAndHealthSayWhatIsWrong(t *testing.T) {
 	b.shows("What happened", "a test of Provider")
 }
 
-// TestTheTokenIsKeptNowhere fails when a token is found anywhere that outlives the tab, or is sent in an address.
+// TestTheTokenIsKeptNowhere fails when a token is found in any storage that outlives the tab, or is sent in an address.
 func TestTheTokenIsKeptNowhere(t *testing.T) {
 	s, b := at(t), newTab(t)
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
@@ -96,7 +98,7 @@ func TestTheTokenIsKeptNowhere(t *testing.T) {
 	b.click(`a[href="/ns/` + s.a.namespace + `/deliveries"]`)
 	b.shows("Deliveries")
 	b.keepsNowhere(s.a.token)
-	// So a load of the page signs out, and what the address names is there again after the next sign-in.
+	// So a reload signs out, and the page of the address is shown again after the next sign-in.
 	eval[bool](b, `(location.reload(), true)`)
 	b.wait(`document.querySelector("[data-signin]:not([hidden])")`)
 	b.click("#token")
@@ -107,7 +109,7 @@ func TestTheTokenIsKeptNowhere(t *testing.T) {
 	b.hides("Kustomization")
 }
 
-// keepsNowhere fails the test when a token is where a page can keep one, but for its script's memory.
+// keepsNowhere fails the test when a token is in any storage of a page other than its script's memory.
 func (b *tab) keepsNowhere(token string) {
 	b.Helper()
 	where := eval[string](b, fmt.Sprintf(`Object.entries({
@@ -120,7 +122,7 @@ func (b *tab) keepsNowhere(token string) {
 	}
 }
 
-// TestNewDeliveriesComeByThemselves fails when a list that is shown stays as it was.
+// TestNewDeliveriesComeByThemselves fails when a list on the screen is not updated.
 func TestNewDeliveriesComeByThemselves(t *testing.T) {
 	s, b := at(t), newTab(t)
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
@@ -130,7 +132,7 @@ func TestNewDeliveriesComeByThemselves(t *testing.T) {
 	b.shows("ItCameLater")
 }
 
-// TestAHostileMessageIsText fails when a message's markup is obeyed, or hides what is written.
+// TestAHostileMessageIsText fails when a message's markup takes effect, or hides the text.
 func TestAHostileMessageIsText(t *testing.T) {
 	s, b := at(t), newTab(t)
 	s.event(t, "Hostile", "<img src=x onerror=\"window.owned=1\"><script>window.owned=1</script>\u202etxt.exe")
@@ -163,7 +165,7 @@ func TestItWorksWithoutAScriptBehindAProxy(t *testing.T) {
 	b.shows("Put on its way again")
 }
 
-// TestTheKeyboardIsEnough fails when something cannot be reached, seen or done without a mouse.
+// TestTheKeyboardIsEnough fails when an element cannot be reached, seen or used without a mouse.
 func TestTheKeyboardIsEnough(t *testing.T) {
 	s, b := at(t), newTab(t)
 	b.open(s.url + "/")
@@ -179,7 +181,7 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	b.tabTo(".filter button")
 	b.press(kb.Enter)
 	b.wait(`location.search === "?state=dead" && !document.body.hasAttribute("aria-busy")`)
-	b.tabTo("tr:last-child a.row") // what was replayed last is the first, and is not replayed again at once
+	b.tabTo("tr:last-child a.row") // the delivery that was replayed last is the first, and is not replayed again at once
 	b.press(kb.Enter)
 	b.shows("What happened")
 	b.tabTo("button[popovertarget=replay]")
@@ -217,7 +219,7 @@ func TestEveryPageFitsAPhoneAndIsReadable(t *testing.T) {
 	}
 }
 
-// tooFaint names the texts whose colour has a contrast of less than 4.5 to what is behind them.
+// tooFaint returns the texts whose colour has a contrast of less than 4.5 to their background.
 const tooFaint = `(() => {
 	const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 	const rgba = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };

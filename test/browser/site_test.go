@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-// site is a notifier with its API, two tenants and an admin, and what came to be there.
+// site is a notifier with its API, two tenants and an admin, and their data.
 type site struct {
 	notifier *env.Notifier
 	sink     *env.Sink
@@ -22,7 +22,7 @@ type site struct {
 	admin string
 }
 
-// tenant is a namespace, the token of its owner, and the name of the Kustomization that there is.
+// tenant is a namespace, the token of its owner, and the name of its Kustomization.
 type tenant struct {
 	*env.Tenant
 	namespace, token, object string
@@ -30,7 +30,7 @@ type tenant struct {
 
 var shared = env.Shared(newSite)
 
-// at is the site, with what each of its tests may look at: nothing of it is changed but by new events and by replays.
+// at returns the site with data for every test. Tests change it only by new events and by replays.
 func at(t *testing.T) *site {
 	t.Helper()
 	s, err := shared()
@@ -77,7 +77,7 @@ func newSite(ctx context.Context) (*site, error) {
 	return s, nil
 }
 
-// people makes the namespaces, and who may look at them: their owners with the roles that the product ships, and an admin.
+// people makes the namespaces and the users: their owners with the roles that the product ships, and an admin.
 func (s *site) people(ctx context.Context, system *env.System) error {
 	for _, p := range []struct {
 		tenant       *tenant
@@ -97,8 +97,8 @@ func (s *site) people(ctx context.Context, system *env.System) error {
 	return err
 }
 
-// objects makes Alerts: one to a destination that takes everything, one to a destination that is gone for good, one to a destination that is
-// busy for longer than the tests last, and one that leaves events out.
+// objects makes Alerts of four sorts: to a destination that accepts everything, to one that is permanently gone, and to
+// one that is busy for longer than the tests last. The fourth leaves events out.
 func (s *site) objects(ctx context.Context, _ *env.System) error {
 	for _, t := range []tenant{s.a, s.b} {
 		if err := t.Object(ctx, "Kustomization", t.object, nil, ""); err != nil {
@@ -119,7 +119,7 @@ func (s *site) objects(ctx context.Context, _ *env.System) error {
 
 const hookToken = "a-token-of-the-git-host"
 
-// happenings has events and webhooks come in, and waits until the events were delivered as far as they can be.
+// happenings sends events and webhooks, and waits until every event that can be delivered is.
 func (s *site) happenings(ctx context.Context, _ *env.System) error {
 	path, err := s.a.GitHubReceiver(ctx, "app", "app", hookToken, `,"events":["push"]`)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *site) post(ctx context.Context, of tenant, severity, reason, message, r
 	return err
 }
 
-// event has something happen to the first tenant's Kustomization.
+// event POSTs an event about the first tenant's Kustomization.
 func (s *site) event(t *testing.T, reason, message string) {
 	t.Helper()
 	if err := s.post(t.Context(), s.a, "error", reason, message, fmt.Sprintf("main@sha1:%x", time.Now().UnixNano())); err != nil {
@@ -168,7 +168,7 @@ func (s *site) event(t *testing.T, reason, message string) {
 	}
 }
 
-// first is the path of the newest item of a list of the first tenant.
+// first returns the path of the newest item of a list of the first tenant.
 func (s *site) first(b *tab, list string) string {
 	b.Helper()
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/"+list, s.a.token)

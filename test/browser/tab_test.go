@@ -21,13 +21,13 @@ import (
 const (
 	// program is Debian's Chromium.
 	program = "chromium"
-	// patience bounds each wait for what a page should come to.
+	// patience bounds each wait for a state of a page.
 	patience = 30 * time.Second
 	// most bounds a test, its browser included.
 	most = 4 * time.Minute
 )
 
-// tab is a tab of a browser of its own: nothing that another test left is there.
+// tab is a tab in a new browser, without data of other tests.
 type tab struct {
 	*testing.T
 	ctx context.Context
@@ -89,7 +89,7 @@ func (b *tab) must(err error) {
 	}
 }
 
-// look has the page seen in a scheme of colours, in a window so many pixels wide.
+// look sets the page's scheme of colours and the width of its window in pixels.
 func (b *tab) look(scheme string, width int64) {
 	b.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
@@ -99,7 +99,7 @@ func (b *tab) look(scheme string, width int64) {
 	b.must(chromedp.Do(b.ctx, chromedp.EmulateViewport(width, 800)))
 }
 
-// open loads an address, as one that is typed.
+// open loads an address as if it was typed.
 func (b *tab) open(address string) {
 	b.Helper()
 	b.must(chromedp.Do(b.ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(address)))
@@ -112,7 +112,7 @@ func (b *tab) signIn(address, token string) {
 	b.wait(`!document.querySelector("[data-signin]") && !document.body.hasAttribute("aria-busy") && location.hash === ""`)
 }
 
-// behindProxy has every request of the tab bear a token, as one does behind a proxy that signs in.
+// behindProxy makes every request of the tab carry a token, as behind a proxy that signs in.
 func (b *tab) behindProxy(token string) {
 	b.Helper()
 	_, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{})
@@ -122,14 +122,14 @@ func (b *tab) behindProxy(token string) {
 	b.must(err)
 }
 
-// withoutScript has the tab run no script of pages.
+// withoutScript makes the tab run no script of pages.
 func (b *tab) withoutScript() {
 	b.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.must(err)
 }
 
-// eval is the value of an expression in the page.
+// eval returns the value of an expression in the page.
 func eval[T any](b *tab, expression string) T {
 	b.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
@@ -139,7 +139,7 @@ func eval[T any](b *tab, expression string) T {
 	return v
 }
 
-// wait waits until an expression holds in the page.
+// wait waits until an expression is true in the page.
 func (b *tab) wait(expression string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -156,13 +156,13 @@ func (b *tab) wait(expression string) {
 	}
 }
 
-// text is what the page says.
+// text returns the text of the page.
 func (b *tab) text() string {
 	b.Helper()
 	return eval[string](b, `document.body.innerText`)
 }
 
-// shows waits until the page says all of some texts.
+// shows waits until the page contains all the texts.
 func (b *tab) shows(texts ...string) {
 	b.Helper()
 	for _, text := range texts {
@@ -170,7 +170,7 @@ func (b *tab) shows(texts ...string) {
 	}
 }
 
-// hides fails the test when the page says one of some texts.
+// hides fails the test when the page contains one of the texts.
 func (b *tab) hides(texts ...string) {
 	b.Helper()
 	said := b.text()
@@ -181,7 +181,7 @@ func (b *tab) hides(texts ...string) {
 	}
 }
 
-// click clicks on what a selector finds first.
+// click clicks on the first element that a selector matches.
 func (b *tab) click(selector string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -197,7 +197,8 @@ func (b *tab) press(keys string) {
 	b.must(chromedp.Do(b.ctx, chromedp.KeyEvent(keys)))
 }
 
-// tabTo presses the tabulator until the focus is on what a selector finds. Each stop on the way has to be seen.
+// tabTo presses the tabulator until the focus is on an element that a selector matches. The focus must be visible at
+// each stop.
 func (b *tab) tabTo(selector string) {
 	b.Helper()
 	for range 60 {
@@ -212,7 +213,7 @@ func (b *tab) tabTo(selector string) {
 	b.Fatalf("the tabulator does not reach %s", selector)
 }
 
-// invisibleFocus is the element with the focus when that has no outline, and empty when it has one.
+// invisibleFocus evaluates to the element with the focus if that has no outline, and to "" if it has one.
 const invisibleFocus = `(() => {
 	const e = document.activeElement;
 	if (e === document.body) return "";
@@ -220,7 +221,7 @@ const invisibleFocus = `(() => {
 	return drawn(null) || drawn("::after") ? "" : e.outerHTML.slice(0, 200);
 })()`
 
-// picture writes what the window shows to a file.
+// picture writes the content of the window to a file.
 func (b *tab) picture(file string) {
 	b.Helper()
 	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())

@@ -13,8 +13,9 @@ import (
 	"notifier/test/env"
 )
 
-// E2, E3 at the services that page people: one object fails, recovers and fails again, the process is killed after each, and the answer to
-// each request that opens or closes something is lost. Fails when something is opened or closed twice, or not at all.
+// E2, E3 at alerting services: one object fails, recovers and fails again. The process is killed after each change, and
+// the answer to each request that opens or closes an alert is lost. Fails when an alert is opened or closed twice, or
+// not at all.
 func TestE3AnAlertIsOpenedClosedAndOpenedOverKills(t *testing.T) {
 	ctx, w := open(t)
 	n := start(ctx, t, w, env.NotifierOptions{})
@@ -57,7 +58,7 @@ func TestE3AnAlertIsOpenedClosedAndOpenedOverKills(t *testing.T) {
 		must(t, n.Kill())
 		must(t, n.Restart(ctx))
 	}
-	// What was sent without an answer comes again after the last kill.
+	// Requests without an answer are repeated after the last kill.
 	for _, v := range vendors {
 		v.loseAnswers(0)
 	}

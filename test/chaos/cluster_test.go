@@ -20,30 +20,33 @@ var fleetKills = flag.Int("fleet-kills", 6, "how often TestE2T4NothingIsLostWhen
 
 const (
 	fleetSize = 3
-	// fleetPerSecond is what two processors can deliver beside a cluster that stores everything three times, also while they make up for a
-	// kill: with more, what waits grows from one kill to the next.
+	// fleetPerSecond is the greatest rate of two processors beside a cluster that stores everything three times, also
+	// while they recover from a kill. With more, the backlog grows from one kill to the next.
 	fleetPerSecond = 100
-	// fleetSetUp is for what comes before and after the kills, fleetRound for each of them: elections of NATS take ten seconds alone.
+	// fleetSetUp bounds the time before and after the kills, fleetRound each of them: elections of NATS take ten seconds
+	// alone.
 	fleetSetUp = 5 * time.Minute
 	fleetRound = time.Minute
 )
 
-// What a kill takes: the replica that is the worker, the NATS node that leads a stream, or one of each.
+// The processes that a kill ends: the replica that is the worker, the NATS node that leads a stream, or one of each.
 const (
 	killWorker = "worker"
 	killNode   = "node"
 	killBoth   = "worker and node"
 )
 
-// killsInTurn never takes two nodes at once, since three replicas of a stream outlive one.
+// killsInTurn kills at most one node at once, since three replicas of a stream outlive one.
 var killsInTurn = []string{killWorker, killNode, killWorker, killNode, killWorker, killBoth}
 
-// led are the streams whose leaders are killed in turn. The empty name is the cluster's own log, of its streams and consumers.
+// led are the streams whose leaders are killed in turn. The empty name is the cluster's own log, of its streams and
+// consumers.
 var led = []string{"", "EVENTS", "TRIGGERS", "HISTORY", "KV_worker", "DELIVERIES"}
 
-// E2, E3, E4, T4 for a fleet as it is run: three replicas beside a NATS cluster of three nodes that keeps each stream three times. What is
-// killed is started again at once, and the next kill comes when everything works again. Fails, for instance, when a publish that no node
-// has acknowledged counts as stored, or when an applier acknowledges a trigger before its patch.
+// E2, E3, E4, T4 for a realistic fleet: three replicas beside a NATS cluster of three nodes that keeps each stream three
+// times. A killed process is started again at once, and the next kill follows when everything works again. Fails, for
+// instance, when a publish that no node has acknowledged counts as stored, or when an applier acknowledges a trigger
+// before its patch.
 func TestE2T4NothingIsLostWhenWorkersAndNATSNodesAreKilled(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -59,7 +62,7 @@ func TestE2T4NothingIsLostWhenWorkersAndNATSNodesAreKilled(t *testing.T) {
 		c.over = time.Now()
 		crashes = append(crashes, c)
 		t.Logf("kill %d, %s: everything works again after %s", i, c.what, c.over.Sub(c.at).Round(time.Millisecond))
-		if c.what == killWorker { // another has what it held
+		if c.what == killWorker { // another replica has taken over its work
 			crashes[i].over = c.at
 		}
 	}
@@ -76,7 +79,7 @@ func TestE2T4NothingIsLostWhenWorkersAndNATSNodesAreKilled(t *testing.T) {
 	t.Logf("the latest that came again had first come %s after its kill", sum.late.Round(time.Millisecond))
 }
 
-// fleet is the load with what is killed under it.
+// fleet is the load with the killed processes under it.
 type fleet struct {
 	*load
 	ctx     context.Context
@@ -86,8 +89,8 @@ type fleet struct {
 	// probed and probe are the target and the object that show that everything works.
 	probed *target
 	probe  *object
-	// victims are two targets of each kill: the last webhook of one is answered as the kill comes, the only one of the other is sent
-	// right after it. All other targets get more, which make up for whatever a kill took.
+	// victims are two targets of each kill. The last webhook of one is answered just before the kill; the only one of
+	// the other is sent right after it. All other targets get more, which would make up for a lost one.
 	victims []*target
 	struck  int // how many nodes were killed
 }
@@ -135,7 +138,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// strike makes one kill and starts what it took again. The crash is not over.
+// strike makes one kill and starts the killed processes again. It leaves the end of the crash open.
 func (f *fleet) strike(i int) crash {
 	f.t.Helper()
 	c := crash{what: killsInTurn[i%len(killsInTurn)]}
@@ -149,7 +152,7 @@ func (f *fleet) strike(i int) crash {
 	}
 	before, after := f.victims[2*i], f.victims[2*i+1]
 	end := func() {}
-	if i%4 < 2 { // of workers and of nodes every other
+	if i%4 < 2 { // for workers and for nodes in every other kill
 		end = f.busy(f.ctx, before)
 	}
 	waitFor(f.ctx, f.t, f.moments.moment(i))
@@ -211,7 +214,7 @@ func (f *fleet) pushed(target *target, k int) error {
 	})
 }
 
-// silences logs how long nothing was delivered after the kills of each kind.
+// silences logs how long no delivery arrived after the kills of each kind.
 func (f *fleet) silences(crashes []crash, ended time.Time) {
 	f.t.Helper()
 	var came []time.Time

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// failOver and handOver are what docs/operations.md promises: after a kill, and after the worker has ended by itself.
+	// failOver and handOver are the promises in docs/operations.md: after a kill, and after the worker has ended by
+	// itself.
 	failOver = 5 * time.Second
 	handOver = time.Second
 )
 
-// A killed worker is replaced within 5 s, one that was told to stop within 1 s of its end, and events go on with the new one. Fails when
-// the lease outlives its worker, or is not released.
+// A killed worker is replaced within 5 s, a stopped one within 1 s of its end, and events are delivered by the new one.
+// Fails when the lease outlives its worker, or is not released.
 func TestAnotherReplicaTakesOverInTime(t *testing.T) {
 	ctx, w := open(t)
 	w = shipped(ctx, t, w)

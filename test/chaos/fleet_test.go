@@ -8,8 +8,8 @@ import (
 	"notifier/test/env"
 )
 
-// E2, E4, T4 for a fleet: an external NATS server, two replicas, one of them killed again and again. Fails when work that a dead
-// replica held does not come back, or when both replicas send for one Provider.
+// E2, E4, T4 for a fleet: an external NATS server, two replicas, one of them killed again and again. Fails when the work
+// of a dead replica is not taken over, or when both replicas send for one Provider.
 func TestE2T4NothingIsLostWhenOneOfTwoReplicasIsKilled(t *testing.T) {
 	t.Parallel()
 	ctx, w := open(t)

@@ -13,13 +13,13 @@ import (
 	"notifier/test/env"
 )
 
-// gitHost keeps the statuses and comments of one repository, for any host: a request says by its path whose API it is of. Of the writes every
-// third is refused and every fifth is carried out without an answer.
+// gitHost keeps the statuses and comments of one repository, for any host: a request's path identifies its API. It
+// refuses every third write, and carries out every fifth without an answer.
 type gitHost struct {
 	providerType string
-	// path is that of the Provider's address, which is whole where there is a host.
+	// path is that of the Provider's address, which is complete if there is a host.
 	path string
-	// host is that of the API where it is not the address's.
+	// host is that of the API if it is not the address's.
 	host string
 
 	mu       sync.Mutex
@@ -42,7 +42,7 @@ func gitHosts() []*gitHost {
 	}
 }
 
-// alert starts the host and has the tenant's events sent there.
+// alert starts the host and makes the tenant's events be sent there.
 func (g *gitHost) alert(ctx context.Context, t *testing.T, tenant *env.Tenant) {
 	t.Helper()
 	name := "to-" + g.providerType
@@ -133,7 +133,7 @@ func (g *gitHost) comment(r env.Received, body map[string]any) {
 	g.comments = append(g.comments, map[string]any{"id": len(g.comments) + 1, "body": body["body"], "user": author, "author": author})
 }
 
-// shows reports whether the last status, or the one comment, is that of the last event.
+// shows returns nil if the last status, or the one comment, is that of the last event.
 func (g *gitHost) shows(failed bool, message string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

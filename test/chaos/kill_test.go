@@ -15,12 +15,13 @@ import (
 
 const (
 	kills = 21
-	// near bounds how far after a send or an acceptance a kill comes.
+	// near bounds the time between a send or an acceptance and the kill.
 	near = 50 * time.Millisecond
 )
 
-// E2, E3, E4, T3, T4. Fails, for instance, when an event is answered before its PubAck, when a delivery is acknowledged before it is
-// sent, when the history is not asked after a restart, or when an applier acknowledges a trigger before its patch.
+// E2, E3, E4, T3, T4. Fails, for instance, when an event is answered before its PubAck, or when a delivery is
+// acknowledged before it is sent. Fails also when the history is not read after a restart, or when an applier
+// acknowledges a trigger before its patch.
 func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	ctx, w := open(t)
 	sink, err := env.NewSink()
@@ -60,8 +61,8 @@ func TestE2T4NothingIsLostOverKillsUnderLoad(t *testing.T) {
 	l.balance(ctx, at)
 }
 
-// victims are the targets of one kill each: the last webhook of one is answered as the kill comes. All other targets get more after
-// every kill, which make up for whatever it took.
+// victims makes one target for each kill: its last webhook is answered just before the kill. All other targets get more
+// after every kill, which would make up for a lost one.
 func victims(ctx context.Context, t *testing.T, w *env.System, fleet []*env.Notifier, count int) []*target {
 	t.Helper()
 	tenant, err := w.Tenant(ctx, "victim-")
@@ -90,7 +91,8 @@ func served(ctx context.Context, t *testing.T, fleet []*env.Notifier, targets []
 	}
 }
 
-// busy sends so many webhooks to a target that one of them waits for its turn at any time. The function it returns ends that.
+// busy sends webhooks to a target at such a rate that one of them waits for its turn at any time. The returned function
+// ends that.
 func (l *load) busy(ctx context.Context, t *target) (end func()) {
 	const perSecond = 20
 	busy, stop := context.WithCancel(ctx)
@@ -102,7 +104,7 @@ func (l *load) busy(ctx context.Context, t *target) (end func()) {
 	}
 }
 
-// moments yields the points in time at which to kill: at random, shortly after a send, shortly after an acceptance.
+// moments chooses the times of kills: at random, shortly after a send, shortly after an acceptance.
 type moments struct {
 	sink *env.Sink
 	acks chan struct{}
@@ -133,7 +135,7 @@ func (m *moments) moment(i int) func(context.Context) error {
 				return err
 			}
 		case 2: // after an acceptance
-			select { // what was accepted before does not count
+			select { // earlier acceptances do not count
 			case <-m.acks:
 			default:
 			}

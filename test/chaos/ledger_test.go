@@ -15,13 +15,13 @@ import (
 // deliveryIDHeader carries the delivery ID at generic destinations.
 const deliveryIDHeader = "Idempotency-Key"
 
-// receipt is one message as the sink got it.
+// receipt is one message at the sink.
 type receipt struct {
 	id, message string
 	at          time.Time
 }
 
-// receipts are what the sink has got, by path.
+// receipts returns the messages at the sink, by path.
 func receipts(t *testing.T, sink *env.Sink) map[string][]receipt {
 	t.Helper()
 	byPath := map[string][]receipt{}
@@ -37,28 +37,29 @@ func receipts(t *testing.T, sink *env.Sink) map[string][]receipt {
 type crash struct {
 	what string
 	at   time.Time
-	// over is until when the crash explains that something is sent again. What a killed notifier had sent, another sends again: it is
-	// over at once. While a NATS node is made up for nobody can record what was sent: it is over when everything works again.
+	// over is the end of the time in which the crash explains a repeat. After the kill of a notifier another sends its
+	// last deliveries again: the crash is over at once. While a NATS node is down no deliveries can be recorded: the
+	// crash is over when everything works again.
 	over time.Time
 }
 
-// killed is the kill of a notifier that has just come.
+// killed is the kill of a notifier at this moment.
 func killed() crash {
 	now := time.Now()
 	return crash{what: "worker", at: now, over: now}
 }
 
-// tally is what the balance comes to.
+// tally has the counts of the balance.
 type tally struct {
 	webhooksLost, delivered, lost int
-	// twice counts the messages that came again, explained those of them that lie around a crash, and late is how long after the kill
-	// the latest of these had come for the first time.
+	// twice counts the repeated messages, explained those of them around a crash. late is the time between the kill and
+	// the first arrival of the latest of these.
 	twice, explained int
 	late             time.Duration
-	disordered       int // objects whose messages came out of order
+	disordered       int // objects whose messages arrived out of order
 }
 
-// balance waits until everything that was accepted has come, and then compares: nothing lost, nothing out of order, every
+// balance waits until every accepted message has arrived, and then compares: no message lost, none out of order, every
 // duplicate explained by one of the crashes.
 func (l *load) balance(ctx context.Context, crashes []crash) (sum tally) {
 	l.t.Helper()
@@ -83,7 +84,7 @@ func (l *load) balance(ctx context.Context, crashes []crash) (sum tally) {
 	return sum
 }
 
-// waitForAll waits until the sink holds every accepted event; what is missing then is reported by compare.
+// waitForAll waits until the sink has every accepted event; compare reports the missing ones.
 func (l *load) waitForAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
@@ -108,7 +109,7 @@ func (l *load) waitForAll(ctx context.Context) {
 	})
 }
 
-// compare checks one object's events against what its Provider got, and adds to the sum.
+// compare checks one object's events against the messages to its Provider, and adds to the sum.
 func (l *load) compare(o *object, got []receipt, crashes []crash, sum *tally) {
 	l.t.Helper()
 	first := map[string]receipt{}
@@ -136,7 +137,7 @@ func (l *load) compare(o *object, got []receipt, crashes []crash, sum *tally) {
 			l.t.Errorf("E2: lost: %q", message)
 		}
 	}
-	// Events that were sent but whose answer the end of the load cut off may have come as well: they are the last.
+	// Events that were sent but whose answer the end of the load cut off may have arrived as well: they are the last.
 	if want := o.accepted; len(order) >= len(want) && !slices.Equal(order[:len(want)], want) {
 		sum.disordered++
 		for i := range want {
@@ -148,7 +149,7 @@ func (l *load) compare(o *object, got []receipt, crashes []crash, sum *tally) {
 	}
 }
 
-// explained reports whether a message may have come again: with its first ID and around a crash.
+// explained reports whether a message may have been repeated: with its first ID and around a crash.
 func (l *load) explained(earlier, again receipt, crashes []crash, sum *tally) bool {
 	l.t.Helper()
 	if earlier.id != again.id {
@@ -170,8 +171,8 @@ func (l *load) explained(earlier, again receipt, crashes []crash, sum *tally) bo
 	return true
 }
 
-// around reports whether the crash lies between the two receipts. The acknowledgement of the first may have been on its way
-// when the kill came, so a crash that was over shortly before the first receipt was recorded explains as much.
+// around reports whether the crash lies between the two receipts. The first receipt's acknowledgement may have been in
+// flight at the kill, so a crash that was over shortly before the first receipt was recorded counts too.
 func (c crash) around(first, second time.Time) bool {
 	return c.over.After(first.Add(-time.Second)) && c.at.Before(second)
 }

@@ -21,20 +21,22 @@ const (
 	namespaces            = 10
 	receiversPerNamespace = 5 // 50 Receivers, each with a GitRepository of its own
 	providersPerNamespace = 2 // 20 Providers
-	objectsPerProvider    = 4 // Kustomizations that each of them is told of
-	// leastPerSecond is what must be accepted of each while the notifier is up; senders offer more, since answers take time.
+	objectsPerProvider    = 4 // Kustomizations whose events each of them gets
+	// leastPerSecond is the least number of each to be accepted while the notifier is up; senders offer more, since
+	// answers take time.
 	leastPerSecond   = 200
 	offeredPerSecond = 300
 	webhookToken     = "load"
-	// retryPause is how long a sender waits after an event was not accepted: none is to keep a dead process's machine busy.
+	// retryPause is a sender's wait after an event was not accepted, so that senders leave the processors to the
+	// restart.
 	retryPause = 200 * time.Millisecond
 )
 
-// load sends webhooks and events to a fleet at a fixed rate and keeps the ledger of what was accepted.
+// load sends webhooks and events to a fleet at a fixed rate and records the accepted ones.
 type load struct {
 	t     *testing.T
 	fleet []*env.Notifier
-	// perSecond is how many webhooks are offered, and how many events.
+	// perSecond is the number of offered webhooks a second, and of offered events.
 	perSecond int
 	sink      *env.Sink
 	targets   []*target
@@ -45,7 +47,7 @@ type load struct {
 	onAccept                  func() // called after each acceptance
 }
 
-// target is a Receiver and the object it asks to reconcile.
+// target is a Receiver and the object that it names.
 type target struct {
 	tenant *env.Tenant
 	name   string
@@ -53,10 +55,10 @@ type target struct {
 
 	mu       sync.Mutex
 	accepted int
-	lastSent time.Time // when the last accepted webhook left here: no later than its acceptance
+	lastSent time.Time // when the last accepted webhook was sent: no later than its acceptance
 }
 
-// object is a Kustomization and the Provider that is told of it. Its events are sent one after the other.
+// object is a Kustomization and the Provider of its events. Its events are sent one after the other.
 type object struct {
 	tenant   *env.Tenant
 	name     string
@@ -65,7 +67,7 @@ type object struct {
 	accepted []string // messages, in the order of their acceptance
 }
 
-// prefix begins the messages of the object's events.
+// prefix returns the beginning of the messages of the object's events.
 func (o *object) prefix() string { return o.tenant.Namespace + "/" + o.name + " " }
 
 // prepare makes the tenants with their Receivers, Providers and Alerts.
@@ -111,7 +113,7 @@ func newTarget(ctx context.Context, tenant *env.Tenant, name string) (*target, e
 	return &target{tenant: tenant, name: name, path: path}, err
 }
 
-// newObjects makes a Provider, the Kustomizations that it is told of, and the Alert between them.
+// newObjects makes a Provider, the Kustomizations of its events, and the Alert between them.
 func newObjects(ctx context.Context, tenant *env.Tenant, provider string, sink *env.Sink) ([]*object, error) {
 	objects := make([]*object, objectsPerProvider)
 	sources := make([]string, objectsPerProvider)
@@ -131,7 +133,8 @@ func newObjects(ctx context.Context, tenant *env.Tenant, provider string, sink *
 	return objects, tenant.Alert(ctx, provider, "generic", sink.URL(path), strings.Join(sources, ","))
 }
 
-// run sends until ctx ends. Every sender waits for its answer before it sends again, and retries what was not accepted.
+// run sends until ctx ends. Every sender waits for its answer before it sends again, and retries an event that was not
+// accepted.
 func (l *load) run(ctx context.Context) {
 	var senders sync.WaitGroup
 	for i, target := range l.targets {
@@ -147,7 +150,7 @@ func (l *load) run(ctx context.Context) {
 	senders.Wait()
 }
 
-// pace calls send so often that all of count senders together reach rate a second, each at its own phase.
+// pace calls send at such a rate that all of count senders together reach rate a second, each at its own phase.
 func pace(ctx context.Context, rate, count, index int, send func(k int)) {
 	every := time.Second * time.Duration(count) / time.Duration(rate)
 	next := time.NewTimer(every * time.Duration(index) / time.Duration(count))
@@ -182,7 +185,7 @@ func (l *load) webhook(ctx context.Context, t *target, k int) {
 	}
 }
 
-// event sends one event until it is accepted, as Flux's controllers do: an answer 429 says that it was kept already.
+// event sends one event until it is accepted, as Flux's controllers do: the answer 429 means that it is kept already.
 func (l *load) event(ctx context.Context, o *object, k int) {
 	message := o.prefix() + strconv.Itoa(k)
 	o.template["message"] = message
@@ -203,13 +206,13 @@ func (l *load) event(ctx context.Context, o *object, k int) {
 		l.refused.Add(1)
 		select {
 		case <-ctx.Done():
-			return // perhaps kept, perhaps not: nobody was promised anything
+			return // perhaps kept, perhaps not: the answer is missing
 		case <-time.After(retryPause):
 		}
 	}
 }
 
-// uptime adds up what was accepted while the notifier was up.
+// uptime adds up the messages that were accepted while the notifier was up.
 type uptime struct {
 	begin            time.Time
 	webhooks, events int64 // accepted until begin
@@ -217,7 +220,7 @@ type uptime struct {
 	accepted         [2]int64 // webhooks and events
 }
 
-// isUp begins a time of being up, isDown ends it.
+// isUp begins a period of being up, isDown ends it.
 func (l *load) isUp() {
 	l.up.begin, l.up.webhooks, l.up.events = time.Now(), l.webhooks.Load(), l.events.Load()
 }
@@ -228,7 +231,7 @@ func (l *load) isDown() {
 	l.up.accepted[1] += l.events.Load() - l.up.events
 }
 
-// enough fails the test when the load was less than it claims to be.
+// enough fails the test when the load was less than leastPerSecond.
 func (l *load) enough() {
 	l.t.Helper()
 	webhooks := float64(l.up.accepted[0]) / l.up.total.Seconds()
@@ -239,7 +242,7 @@ func (l *load) enough() {
 	}
 }
 
-// serves reports whether the replica knows the path: a webhook with a bad signature is refused as such.
+// serves returns nil if the replica serves the path: it refuses a webhook with a bad signature as such.
 func serves(ctx context.Context, n *env.Notifier, path string) error {
 	resp, err := n.GitHub(ctx, path, "not the token", "push", env.GitHubPush)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package chaos kills what notifier is made of, at the worst moments, under load, and compares what was promised with what came:
-// a ledger of every accepted webhook and event against what the objects and the destinations saw.
+// Package chaos kills notifier's processes at the worst moments, under load. It compares every accepted webhook and
+// event with the requests that the objects got and the deliveries that the destinations received.
 package chaos
 
 import (
@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { env.Main(m) }
 
 var sharedSystem = env.Shared(func(ctx context.Context) (*env.System, error) { return env.NewSystem(ctx, true) })
 
-// open returns the cluster. Each test has notifiers of its own; the one that asks for a load runs alone.
+// open returns the cluster. Each test has notifiers of its own; the test with a required load runs alone.
 func open(t *testing.T) (context.Context, *env.System) {
 	t.Helper()
 	w, err := sharedSystem()
@@ -37,8 +37,8 @@ func start(ctx context.Context, t *testing.T, w *env.System, o env.NotifierOptio
 	return n
 }
 
-// shipped is the world with the program as it is released, without the race detector: it is back several times faster after a kill, and
-// serves several times more, so that what is promised of the load can be asked for on a small machine.
+// shipped returns the system with the program as it is released, without the race detector. It restarts several times
+// faster after a kill and serves several times more, so that the promised load can be required on a small machine.
 func shipped(ctx context.Context, t *testing.T, w *env.System) *env.System {
 	t.Helper()
 	program, err := env.BuildProgram(ctx, "./cmd/notifier", false)

@@ -11,16 +11,18 @@ import (
 )
 
 const (
-	// paused is longer than the lease of the replica that is stopped.
+	// paused is longer than the lease of the stopped replica.
 	paused = 8 * time.Second
-	// afterwards is how long both are watched when it goes on.
+	// afterwards is how long both are watched when it continues.
 	afterwards = 4 * time.Second
-	// leastGap between two requests for an object: the stamp is taken when the slot opens, the request itself takes a little.
+	// leastGap between two requests for an object: the stamp is taken when the slot opens, the request itself takes a
+	// little.
 	leastGap = 900 * time.Millisecond
 )
 
-// T4, E3 for a replica that hangs, as on a machine that is short of memory, until another has taken its work over. Fails when it goes on
-// with what it holds: an object then gets two requests within an interval, and deliveries are sent that the other has sent.
+// T4, E3 for a replica that hangs, as on a machine short of memory, until another has taken over its work. Fails when it
+// continues with its old work: an object then gets two requests within an interval, and deliveries are repeated that the
+// other has sent.
 func TestT4E3AReplicaThatWasStoppedDoesNotGoOnWithItsWork(t *testing.T) {
 	ctx, w := open(t)
 	w = shipped(ctx, t, w)
@@ -71,7 +73,7 @@ func isWorker(ctx context.Context, n *env.Notifier) error {
 	return err
 }
 
-// spaced fails the test for each target that was asked to reconcile twice within one interval.
+// spaced fails the test for each target that got two reconcile requests within one interval.
 func (l *load) spaced(audit *env.Audit) {
 	l.t.Helper()
 	entries, err := audit.Find(func(e env.AuditEntry) bool {

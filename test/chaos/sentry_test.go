@@ -9,8 +9,8 @@ import (
 	"notifier/test/env"
 )
 
-// sentryVendor is Sentry's envelope endpoint, which drops an error that it has already, and the part of its web API that resolves issues.
-// An issue is open under its fingerprint, with the tag of its object as its value.
+// sentryVendor is Sentry's envelope endpoint, which drops a repeated error, and the part of its web API that resolves
+// issues. An issue is open under its fingerprint, with the tag of its object as its value.
 func sentryVendor() *vendor {
 	seen := map[string]bool{}
 	return &vendor{providerType: "sentry", user: "key@", path: "/42", serve: func(v *vendor, r env.Received, body map[string]any) env.Answer {

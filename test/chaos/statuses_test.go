@@ -10,8 +10,9 @@ import (
 	"notifier/test/env"
 )
 
-// E4 at Git hosts: an object fails and recovers again and again at one commit, hosts refuse writes and lose answers, and the process is killed.
-// Fails when a late failure goes over a newer success, or when an object has more than one comment.
+// E4 at Git hosts: an object fails and recovers again and again at one commit, hosts refuse writes and lose answers, and
+// the process is killed. Fails when a late failure replaces a newer success, or when an object has more than one
+// comment.
 func TestE4TheLastStatusOfACommitIsTheObjectsLastState(t *testing.T) {
 	ctx, w := open(t)
 	n := start(ctx, t, w, env.NotifierOptions{})
@@ -43,7 +44,7 @@ func TestE4TheLastStatusOfACommitIsTheObjectsLastState(t *testing.T) {
 			must(t, n.Restart(ctx))
 		}
 	}
-	// Done when nothing waits: what shows then is what stays.
+	// Done when no delivery waits: the state shown then is final.
 	must(t, env.Eventually(ctx, func(ctx context.Context) error {
 		for _, g := range hosts {
 			if err := g.shows(last%2 == 0, fmt.Sprintf("state %d.", last)); err != nil {

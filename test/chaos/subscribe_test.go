@@ -10,8 +10,8 @@ import (
 	"notifier/test/env"
 )
 
-// E2, T4: an event that was accepted triggers, though the process is killed at once. Fails when the consumer begins from now at each
-// start, or when an event is acknowledged before its triggers are on disk.
+// E2, T4: an event that was accepted triggers, though the process is killed at once. Fails when the consumer begins from
+// now at each start, or when an event is acknowledged before its triggers are on disk.
 func TestSubscribeNothingIsLostOverAKillBetweenEventAndTrigger(t *testing.T) {
 	t.Parallel()
 	ctx, w := open(t)
@@ -47,7 +47,7 @@ func postTag(ctx context.Context, n *env.Notifier, tenant *env.Tenant, name, tag
 	return err
 }
 
-// awaitTag tells of tags until one triggers.
+// awaitTag posts events about tags until one triggers.
 func awaitTag(ctx context.Context, n *env.Notifier, tenant *env.Tenant, name string) error {
 	tag := 0
 	return env.Eventually(ctx, func(ctx context.Context) error {

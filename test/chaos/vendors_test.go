@@ -14,19 +14,19 @@ import (
 	"notifier/test/env"
 )
 
-// vendor is an alerting service as far as what is open there: it notes "opened" and "closed". Its requests are checked one by one in the
-// tests of each type; here it is one that the whole program works with.
+// vendor is the part of an alerting service that tracks open alerts: it logs "opened" and "closed". The tests of each
+// type check its requests one by one; here the whole program works with it.
 type vendor struct {
 	providerType string
 	// user and path are those of the Provider's address; the user ends in "@".
 	user, path string
-	// serve answers a request and may change what is open.
+	// serve answers a request and may open or close alerts.
 	serve func(v *vendor, r env.Received, body map[string]any) env.Answer
 
 	mu   sync.Mutex
 	open map[string]json.RawMessage
 	log  []string
-	// drops is how many answers to come are lost, after the request was carried out.
+	// drops is the number of next answers that are lost, after the request was carried out.
 	drops int
 }
 
@@ -35,7 +35,7 @@ func (v *vendor) answer(r env.Received) env.Answer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var body map[string]any
-	_ = json.Unmarshal(r.Body, &body) // of a list, or of no request with a body, it stays empty
+	_ = json.Unmarshal(r.Body, &body) // it stays empty for a list, and for a request without a body
 	before := len(v.log)
 	a := v.serve(v, r, body)
 	if len(v.log) > before && v.drops > 0 {
@@ -76,7 +76,7 @@ func text(body map[string]any, key string) string {
 	return s
 }
 
-// alertingVendors are those whose incidents close by what their Providers send.
+// alertingVendors returns the vendors whose incidents their Providers' requests close.
 func alertingVendors() []*vendor {
 	return []*vendor{
 		{providerType: "pagerduty", serve: servePagerDuty},
@@ -115,7 +115,8 @@ func serveDatadog(v *vendor, _ env.Received, body map[string]any) env.Answer {
 	return env.Answer{Status: http.StatusAccepted, Body: `{"status":"ok"}`}
 }
 
-// serveAlertmanager keeps the alerts that fire by their labels, and shows them whatever the filters: there is one object.
+// serveAlertmanager keeps the firing alerts by their labels, and ignores filters when it lists them: there is one
+// object.
 func serveAlertmanager(v *vendor, r env.Received, _ map[string]any) env.Answer {
 	if r.Method == http.MethodGet {
 		list := []json.RawMessage{}
@@ -147,10 +148,10 @@ func serveAlertmanager(v *vendor, r env.Received, _ map[string]any) env.Answer {
 	return env.Answer{}
 }
 
-// stored is a tag as Grafana's database has it.
+// stored returns a tag as Grafana's database stores it.
 func stored(tag string) string { return strings.ReplaceAll(tag, ": ", ":") }
 
-// serveGrafana keeps all annotations, newest first, of which one with the tag of a failure and no end is open.
+// serveGrafana keeps all annotations, newest first. An annotation with the tag of a failure and no end is open.
 func serveGrafana(v *vendor, r env.Received, body map[string]any) env.Answer {
 	switch r.Method {
 	case http.MethodGet:

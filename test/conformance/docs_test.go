@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	// docsNamespace is that of the page's manifests; here each section gets a tenant's.
+	// docsNamespace is that of the page's manifests; here each section uses a tenant's.
 	docsNamespace = "team-a"
-	// docsIssuer is the issuer of the page's generic-oidc Receiver, in whose place the test has its own.
+	// docsIssuer is the issuer of the page's generic-oidc Receiver, which the test replaces by its own.
 	docsIssuer = "https://token.actions.githubusercontent.com"
 	// docsAccount is the section that makes the service account of all the others.
 	docsAccount = "Who writes"
 	eventType   = "event"
 )
 
-// Fails when a type of the API is not told of on the page with a manifest and, unless it has no webhook, a command to try it.
+// Fails when the page does not have each type of the API with a manifest and, unless it has no webhook, a command to try
+// it.
 func TestDocsTellOfEveryType(t *testing.T) {
 	s, page := setUp(t), receiversPage(t)
 	types, err := s.Tenant.WebhookTypes(s.Ctx)
@@ -57,8 +58,9 @@ func TestDocsTellOfEveryType(t *testing.T) {
 	}
 }
 
-// Fails when a manifest on the page is refused or not ready, when a command on it is not accepted as it stands there, and when what
-// is accepted does not ask for all that the Receiver names, as the service account that the page makes.
+// Fails when a manifest on the page is refused or not ready, or when a command on it is not accepted as written. Fails
+// also when an accepted command does not trigger all that the Receiver names, as the service account that the page
+// makes.
 func TestDocsManifestsAndCommandsWorkAsWritten(t *testing.T) {
 	for _, tool := range []string{"sh", "curl", "openssl"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -72,7 +74,7 @@ func TestDocsManifestsAndCommandsWorkAsWritten(t *testing.T) {
 		}
 		t.Run(part.title, func(t *testing.T) {
 			r := &reader{fixture: setUp(t), secrets: map[string]map[string]string{}}
-			r.Must(r.Tenant.Revoke(r.Ctx, r.Tenant.Namespace, "default")) // the page's own account is to do
+			r.Must(r.Tenant.Revoke(r.Ctx, r.Tenant.Namespace, "default")) // the page's own account must suffice
 			r.read(page.find(docsAccount))
 			if part.title != docsAccount {
 				r.read(part)
@@ -81,13 +83,13 @@ func TestDocsManifestsAndCommandsWorkAsWritten(t *testing.T) {
 	}
 }
 
-// reader does what a section says, in its order.
+// reader follows the steps of a section, in their order.
 type reader struct {
 	*fixture
 	secrets map[string]map[string]string
-	// last is the Receiver whose manifest came last.
+	// last is the Receiver of the latest manifest.
 	last *unstructured.Unstructured
-	// idToken is what the variable ID_TOKEN stands for.
+	// idToken is the value of the variable ID_TOKEN.
 	idToken string
 }
 
@@ -103,7 +105,8 @@ func (r *reader) read(s section) {
 	}
 }
 
-// apply applies manifests and waits until the Receivers among them are ready. The objects that these name are made first.
+// apply makes the objects that the Receivers of the manifests name, applies the manifests and waits until the Receivers
+// are ready.
 func (r *reader) apply(manifests string) {
 	r.Helper()
 	if strings.Contains(manifests, docsIssuer) {
@@ -144,7 +147,7 @@ func (r *reader) apply(manifests string) {
 	}
 }
 
-// run runs a command with the variables that the page tells of, and nothing else of this process's environment but PATH.
+// run runs a command with the page's variables, and only PATH of this process's environment.
 func (r *reader) run(script string) {
 	r.Helper()
 	if r.last == nil || strings.Count(script, `curl -i "$HOOK_URL" `) != 1 {
@@ -176,8 +179,8 @@ func (r *reader) run(script string) {
 	}
 }
 
-// tell sends an event about what a Receiver of type event listens to, as the object's controller would, again and again until it has
-// asked for what it names: an event counts only when the process has come to know its object.
+// tell POSTs an event of a Receiver of type event, as the object's controller would. It repeats that until the Receiver
+// has triggered its target: an event counts only when the process knows its object.
 func (r *reader) tell(obj *unstructured.Unstructured) {
 	r.Helper()
 	source, target := r.targets(obj, "eventSources")[0], r.targets(obj, "resources")[0]
@@ -202,13 +205,13 @@ func (r *reader) tell(obj *unstructured.Unstructured) {
 	}))
 }
 
-// target is an object that a Receiver names, or one that it selects.
+// target is an object that a Receiver names, or an object that it selects.
 type target struct {
 	kind, name string
 	labels     map[string]string
 }
 
-// targets are one object for each entry of a list in a Receiver's spec.
+// targets returns one object for each entry of a list in a Receiver's spec.
 func (r *reader) targets(obj *unstructured.Unstructured, list string) []target {
 	r.Helper()
 	entries, _, err := unstructured.NestedSlice(obj.Object, "spec", list)
@@ -238,8 +241,8 @@ func (s *fixture) objects(manifests string) []*unstructured.Unstructured {
 	return objects
 }
 
-// field is a text in an object, empty if it is not there.
+// field returns a text in an object, "" if it is missing.
 func field(obj *unstructured.Unstructured, path ...string) string {
-	text, _, _ := unstructured.NestedString(obj.Object, path...) // of another type is as good as missing
+	text, _, _ := unstructured.NestedString(obj.Object, path...) // a value of another type counts as missing
 	return text
 }

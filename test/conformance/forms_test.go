@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// form is a Provider and its Secret in a form that Flux's documentation of Providers (docs/spec/v1beta3/providers.md of
-// notification-controller) gives a type, with an address and credentials in place of what is left open there.
+// form is a Provider and its Secret in a form that Flux's documentation of Providers gives for a type
+// (docs/spec/v1beta3/providers.md of notification-controller). An address and credentials fill its blanks.
 type form struct {
 	providerType string
 	// spec has the fields beside type and secretRef.
@@ -26,7 +26,7 @@ type form struct {
 
 type values = map[string]string
 
-// appKey and cloudKey stand for keys that the test makes.
+// appKey and cloudKey are placeholders for keys that the test makes.
 const appKey, cloudKey = "$APP_KEY", "$CLOUD_KEY"
 
 var forms = []form{
@@ -80,11 +80,11 @@ var forms = []form{
 	{"azuredevops", values{"address": "https://dev.azure.com/my-org/my-project/_git/my-repo"}, values{"token": "x"}},
 }
 
-// ownTypes are those that Flux has not.
+// ownTypes are the types that Flux does not have.
 var ownTypes = []string{"cloudevents", "email", "mattermost"}
 
-// Fails when a Provider of a Flux user is not served with the Secret that Flux's documentation tells them to make, or when a type of Flux
-// is missing here.
+// Fails when a Flux user's Provider is not served with the Secret that Flux's documentation prescribes, or when a type
+// of Flux is missing here.
 func TestAProviderIsServedInEachFormOfFluxsDocumentation(t *testing.T) {
 	s := setUp(t)
 	types, err := s.Tenant.ProviderTypes(s.Ctx)
@@ -127,7 +127,7 @@ func TestAProviderIsServedInEachFormOfFluxsDocumentation(t *testing.T) {
 	t.Logf("%d forms of %d types", len(forms), len(tried))
 }
 
-// keysOfTheTest are keys that no repository should have.
+// keysOfTheTest returns new keys, since no repository should contain one.
 func keysOfTheTest(t *testing.T) map[string]string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

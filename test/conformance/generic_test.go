@@ -13,7 +13,7 @@ const (
 	otherSigningToken = "whsec_plJ3nmyCDGBKInavdOK15jsl3nmyCDGB"
 )
 
-// zeros are so many digits of a signature that is none.
+// zeros returns n digits that are no valid signature.
 func zeros(n int) string { return strings.Repeat("0", n) }
 
 // capitals returns a webhook with a header in capitals.
@@ -74,7 +74,7 @@ func standardWebhooks(*fixture) kind {
 	}
 }
 
-// twoSignatures puts a signature of another key before the webhook's own, as a sender does that rotates its keys.
+// twoSignatures puts a signature of another key before the webhook's own, as a sender does while it rotates its keys.
 func twoSignatures(w sender.Webhook) sender.Webhook {
 	const name = "webhook-signature"
 	other := sender.StandardWebhooks(otherSigningToken, w.Body).Header.Get(name)

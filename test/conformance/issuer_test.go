@@ -23,7 +23,7 @@ const (
 	notForUs    = "token is not for this audience, or not valid yet"
 )
 
-// providers is the part of a spec that accepts an issuer's tokens for one team.
+// providers returns the part of a spec that accepts an issuer's tokens for one team.
 func providers(issuer string) string {
 	return `"oidcProviders":[{"issuerURL":"` + issuer + `","audience":"flux",
  "variables":[{"name":"owner","expression":"claims.repository.split('/')[0]"}],
@@ -32,7 +32,7 @@ func providers(issuer string) string {
 
 var ours = sender.Claims{"repository": "team/app", "ref": "main"}
 
-// with returns claims with more, or with other ones.
+// with returns claims with the pairs added or replaced.
 func with(claims sender.Claims, pairs ...any) sender.Claims {
 	changed := maps.Clone(claims)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -100,8 +100,8 @@ func gcr(s *fixture) kind {
 	}
 }
 
-// Fails when keys are fetched once for all time, when a key that the issuer no longer lists is believed after that, and when each
-// unknown key is asked for: strangers would have the process flood the issuer.
+// Fails when keys are fetched only once, when a key that the issuer no longer lists is accepted, and when each unknown
+// key causes a fetch: strangers would make the process flood the issuer.
 func TestKeysRotateWhileServingAndStrangersCauseNoFetches(t *testing.T) {
 	s := setUp(t)
 	issuer := s.issuer()
@@ -140,7 +140,7 @@ func TestKeysRotateWhileServingAndStrangersCauseNoFetches(t *testing.T) {
 	}
 }
 
-// refused sends a webhook again and again, since there is a budget for those that fail, until it is refused for what it is.
+// refused sends a webhook repeatedly, since failed ones have a budget, until it is refused for its own fault.
 func (s *fixture) refused(path string, w sender.Webhook, want string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
@@ -158,7 +158,7 @@ func (s *fixture) refused(path string, w sender.Webhook, want string) {
 	}))
 }
 
-// until sends a webhook again and again until it is accepted, and returns when that one was sent.
+// until sends a webhook repeatedly until it is accepted, and returns when that one was sent.
 func (s *fixture) until(path string, w sender.Webhook) (sent time.Time) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
@@ -174,7 +174,7 @@ func (s *fixture) until(path string, w sender.Webhook) (sent time.Time) {
 	return sent
 }
 
-// Fails when an issuer that does not answer is taken for the sender's fault, or holds up who needs no issuer.
+// Fails when an issuer that does not answer is taken for the sender's fault, or delays a sender that needs no issuer.
 func TestAnIssuerThatIsDownIsNotTheSendersFault(t *testing.T) {
 	s := setUp(t)
 	issuer := s.issuer()
@@ -188,7 +188,8 @@ func TestAnIssuerThatIsDownIsNotTheSendersFault(t *testing.T) {
 	}
 }
 
-// Fails when the expressions of a provider are not compiled before the Receiver is ready, or when the fault does not say where it is.
+// Fails when the expressions of a provider are not compiled before the Receiver is ready, or when the error does not
+// give its place.
 func TestAnExpressionThatDoesNotCompileIsACondition(t *testing.T) {
 	s := setUp(t)
 	for name, fields := range map[string]string{

@@ -1,5 +1,5 @@
-// Package conformance proves that each type of Receiver takes what its sender sends and nothing else: requests built by package
-// sender, a real notifier, a real API server. It also does what the documentation tells people to do.
+// Package conformance proves that each type of Receiver accepts its sender's requests and no others: requests built by
+// package sender, a real notifier, a real API server. It also follows the steps of the documentation.
 package conformance
 
 import (
@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-// server is the process that the tests share, and the issuer that it takes for Google's.
+// server is the process that the tests share, and the issuer that it uses as Google's.
 type server struct {
 	notifier *env.Notifier
 	google   *sender.Issuer
@@ -33,7 +33,7 @@ var shared = env.Shared(func(ctx context.Context) (*server, error) {
 	return &server{n, google}, err
 })
 
-// fixture is what a test starts from: the shared process and a tenant of its own.
+// fixture is the start of one test: the shared process and a tenant of its own.
 type fixture struct {
 	*env.Fixture
 	google *sender.Issuer

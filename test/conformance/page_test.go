@@ -12,7 +12,7 @@ import (
 // docs are the sections of the page about Receivers, in its order.
 type docs []section
 
-// section is what is under a heading of the second or third level, without the sections in it.
+// section is the text under a heading of the second or third level, without its subsections.
 type section struct {
 	title  string
 	blocks []block
@@ -21,12 +21,13 @@ type section struct {
 // block is fenced text.
 type block struct{ language, text string }
 
-// manifest reports whether the block is meant to be applied. Pieces of objects, and YAML of others, begin with something else.
+// manifest reports whether the block is meant to be applied. Parts of objects, and other YAML, begin differently.
 func (b block) manifest() bool {
 	return b.language == "yaml" && strings.HasPrefix(b.text, "apiVersion:")
 }
 
-// script reports whether the block is meant to be run. Commands for somebody's own cluster or cloud are of language console.
+// script reports whether the block is meant to be run. Commands for a user's own cluster or cloud are of language
+// console.
 func (b block) script() bool { return b.language == "sh" }
 
 // receiversPage reads docs/receivers.md.
@@ -63,7 +64,7 @@ func parsePage(text string) docs {
 	return page
 }
 
-// find returns the section with a title, one without blocks if there is none.
+// find returns the section with a title; without a match, one without blocks.
 func (d docs) find(title string) section {
 	for _, s := range d {
 		if s.title == title {

@@ -15,7 +15,7 @@ import (
 	"notifier/test/env"
 )
 
-// providerPages are the pages in docs/providers, by name.
+// providerPages returns the pages in docs/providers, by name.
 func providerPages(t *testing.T) map[string]docs {
 	t.Helper()
 	dir, err := env.ProductDir()
@@ -37,7 +37,7 @@ func providerPages(t *testing.T) map[string]docs {
 	return pages
 }
 
-// manifests are those of a page.
+// manifests returns those of a page.
 func (d docs) manifests() []string {
 	var all []string
 	for _, s := range d {
@@ -50,7 +50,7 @@ func (d docs) manifests() []string {
 	return all
 }
 
-// Fails when a type that the API takes is not built, has no page, or when what its page says to apply is refused or not served.
+// Fails when a type of the API is not supported or has no page, or when a manifest of its page is refused or not served.
 func TestEveryTypeOfProviderIsServedAsItsPageSays(t *testing.T) {
 	pages := providerPages(t)
 	s := setUp(t)
@@ -80,7 +80,7 @@ func TestEveryTypeOfProviderIsServedAsItsPageSays(t *testing.T) {
 	}
 }
 
-// unknownType is a type that a test in this cluster may add to the API and that nobody builds.
+// unknownType is an unsupported type that a test in this cluster may add to the API.
 const unknownType = "carrier-pigeon"
 
 // applyProviders applies manifests, waits until the Providers among them are served and returns their types.

@@ -6,7 +6,7 @@ import (
 	"notifier/test/sender"
 )
 
-// unsigned is a type that proves nothing but that it knows the path.
+// unsigned returns a type whose sender proves only that it knows the path.
 func unsigned(k kind) kind {
 	k.secret = map[string]string{"token": token}
 	return k

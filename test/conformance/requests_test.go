@@ -13,14 +13,14 @@ import (
 	"notifier/test/sender"
 )
 
-// What a sender hears.
+// The answers to a sender.
 const (
 	accepted  = `{"accepted":true}`
 	duplicate = `{"accepted":true,"duplicate":true}`
 	pinged    = `{"accepted":true,"ping":true}`
 )
 
-// reason is the body of a refusal.
+// reason returns the body of a refusal.
 func reason(text string) string { return `{"reason":"` + text + `"}` }
 
 // send sends a webhook and fails the test unless the answer has the status and the body.
@@ -31,7 +31,7 @@ func (s *fixture) send(what, path string, w sender.Webhook, status int, body str
 	s.told(what, resp, status, body)
 }
 
-// sendChunked is send for a body whose size is not announced.
+// sendChunked is send for a body without an announced size.
 func (s *fixture) sendChunked(what, path string, w sender.Webhook, status int, body string) {
 	s.Helper()
 	req, err := http.NewRequestWithContext(s.Ctx, http.MethodPost, s.HooksURL+path, io.MultiReader(strings.NewReader(w.Body)))
@@ -52,10 +52,11 @@ func (s *fixture) told(what string, got env.Response, status int, body string) {
 	}
 }
 
-// kinds are those of the objects that the tests' Receivers reach.
+// kinds are the kinds of the objects that the tests' Receivers name.
 var kinds = []string{"GitRepository", "OCIRepository", "Kustomization"}
 
-// asked are the objects of the tenant that were ever asked to reconcile, as "<kind>/<name>", and when they last were.
+// asked returns the tenant's objects that ever got a reconcile request, as "<kind>/<name>", with the time of the last
+// one.
 func (s *fixture) asked() map[string]time.Time {
 	s.Helper()
 	all := map[string]time.Time{}
@@ -73,7 +74,7 @@ func (s *fixture) asked() map[string]time.Time {
 	return all
 }
 
-// await waits until each of the objects has been asked to reconcile since.
+// await waits until each of the objects has got a reconcile request since.
 func (s *fixture) await(since time.Time, objects ...string) {
 	s.Helper()
 	for _, object := range objects {
@@ -82,7 +83,7 @@ func (s *fixture) await(since time.Time, objects ...string) {
 	}
 }
 
-// marker is an object that only the Receiver of its own asks to reconcile.
+// marker is an object that only its own Receiver triggers.
 const marker = "OCIRepository/marker"
 
 const markerManifests = `
@@ -95,8 +96,8 @@ const markerManifests = `
 ---
 `
 
-// settled returns asked, less the marker, when everything that was accepted before has been applied: the marker's own webhook, later
-// on the same bus and in the same shard, has been. It needs markerManifests.
+// settled returns asked, less the marker, when every earlier trigger has been applied. The marker's own trigger, later
+// on the same bus and in the same shard, shows that. It needs markerManifests.
 func (s *fixture) settled() map[string]time.Time {
 	s.Helper()
 	sent := time.Now()
@@ -107,7 +108,7 @@ func (s *fixture) settled() map[string]time.Time {
 	return all
 }
 
-// ready waits until the Receiver is, and checks that its path is Flux's.
+// ready waits until the Receiver is ready, checks that its path is Flux's, and returns it.
 func (s *fixture) ready(name, token string) string {
 	s.Helper()
 	path := s.Path(s.Tenant, name)
@@ -117,7 +118,7 @@ func (s *fixture) ready(name, token string) string {
 	return path
 }
 
-// receiver is the manifest of a Receiver; fields is the rest of its spec.
+// receiver returns the manifest of a Receiver; fields is the rest of its spec.
 func receiver(name, kind, fields string) string {
 	return fmt.Sprintf(`{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver","metadata":{"name":%q,"namespace":"$NS"},
  "spec":{"type":%q,%s}}`+"\n---\n", name, kind, fields)

@@ -15,17 +15,17 @@ import (
 	"notifier/test/sender"
 )
 
-// token is the token of Receivers whose type does not ask for a special one.
+// token is the token of Receivers whose type needs no special one.
 const token = "a-long-random-token"
 
-// kind is a type of Receiver and what its sender may send.
+// kind is a type of Receiver with requests of its sender.
 type kind struct {
 	// secret is the Secret's content, nil for a type without one.
 	secret map[string]string
-	// spec is what the Receiver's spec has beside the common fields, and events those that it lists.
+	// spec has the fields of the Receiver's spec beside the common ones, and events its listed events.
 	spec   string
 	events []string
-	// accepted trigger. repeats says that the sender numbers its deliveries.
+	// accepted are the webhooks that trigger. repeats says that the sender numbers its deliveries.
 	accepted map[string]sender.Webhook
 	repeats  bool
 	// refused are answered 400 with a reason.
@@ -62,9 +62,9 @@ func TestEveryTypeOfTheAPIIsTriedHere(t *testing.T) {
 	}
 }
 
-// One Receiver of the type reaches two objects by name and one by its label, and there is one beside it. Fails when a type does not
-// take what its sender sends, takes what its sender would not send, or tells the sender's operator something else; when what is
-// refused triggers; and when what is accepted triggers less, or more, than the Receiver names.
+// One Receiver of the type names two objects and selects one by its label, and there is one object beside them. Fails
+// when a type refuses its sender's requests, accepts other requests, or gives another answer. Fails also when a refused
+// request triggers, and when an accepted one triggers fewer, or more, objects than the Receiver names.
 func TestEachTypeTakesWhatItsSenderSendsAndNothingElse(t *testing.T) {
 	for name, make := range types {
 		t.Run(name, func(t *testing.T) { s := setUp(t); s.conform(name, make(s)) })
@@ -91,7 +91,7 @@ const objectManifests = `
 const resources = `"resources":[{"kind":"GitRepository","name":"app"},{"kind":"OCIRepository","name":"app"},
  {"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"*","matchLabels":{"app":"yes"}}]`
 
-// maxBody is the greatest body that is taken.
+// maxBody is the size in bytes of the greatest accepted body.
 const maxBody = 3 << 20
 
 func (s *fixture) conform(name string, k kind) {
@@ -139,7 +139,8 @@ func (s *fixture) conform(name string, k kind) {
 	}
 }
 
-// install makes the objects and the Receivers: "app", "suspended", one that lists the type's pings, and one that is not served.
+// install makes the objects and the Receivers: "app", "suspended", one that lists the type's pings, and an unserved
+// one.
 func (s *fixture) install(name string, k kind) {
 	s.Helper()
 	ref := ""

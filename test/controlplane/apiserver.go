@@ -13,8 +13,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// auditPolicy leaves out what the control plane does on its own account, so that the
-// log tells about the clients under test and nothing else.
+// auditPolicy leaves out the control plane's own requests, so that the log has only those of the clients under test.
 //
 //go:embed audit-policy.yaml
 var auditPolicy []byte

@@ -28,7 +28,7 @@ import (
 // clusters take 30 s; a test that installs a CRD should not wait that long.
 const garbageCollectorSync = 5 * time.Second
 
-// env is what every controller is made from.
+// env has the inputs of every controller.
 type env struct {
 	parts    *sync.WaitGroup
 	client   *kubernetes.Clientset

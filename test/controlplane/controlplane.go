@@ -16,9 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// shutdownTimeout bounds how long Run waits, after its context ended, for its parts and
-// then for etcd. A watch that is still open would hold both for a minute, and nothing is
-// lost by not waiting: a killed control plane starts from its data as well.
+// shutdownTimeout bounds how long Run waits, after its context ended, for its parts and then for etcd. An open watch
+// would delay both for a minute. A shorter wait loses nothing: even a killed control plane starts from its data.
 const shutdownTimeout = time.Second
 
 // readyTimeout bounds the start; it takes about 3 s on two idle cores.
@@ -26,12 +25,12 @@ const readyTimeout = 2 * time.Minute
 
 // Options configure Run. Dir is required.
 type Options struct {
-	// Dir holds etcd's data, certificates and logs. A Dir used before is continued:
-	// same objects, same certificates.
+	// Dir has etcd's data, certificates and logs. Run continues a Dir that was used before: same objects, same
+	// certificates.
 	Dir string
 	// Port is the API server's; 0 lets the kernel choose.
 	Port int
-	// Kubeconfig is where the admin's kubeconfig is written; empty: Dir/kubeconfig.
+	// Kubeconfig is the file of the admin's kubeconfig; empty: Dir/kubeconfig.
 	Kubeconfig string
 	// AuditLog is the audit log's file; empty: Dir/audit.log.
 	AuditLog string
@@ -39,7 +38,7 @@ type Options struct {
 	Controllers []string
 	// APIServerFlags are appended to kube-apiserver's command line.
 	APIServerFlags []string
-	// Progress is told about each step of the start; may be nil.
+	// Progress is called at each step of the start; may be nil.
 	Progress func(step string)
 	// Ready is called once, when every part serves; may be nil.
 	Ready func(kubeconfig string)
@@ -135,7 +134,7 @@ func Run(ctx context.Context, o Options) error {
 	return context.Cause(running)
 }
 
-// waitReady returns when /readyz says ok, which includes the bootstrap RBAC rules.
+// waitReady returns when /readyz answers ok, which includes the bootstrap RBAC rules.
 func waitReady(ctx context.Context, cfg *rest.Config, progress func(string)) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -157,8 +156,7 @@ func waitReady(ctx context.Context, cfg *rest.Config, progress func(string)) err
 	return nil
 }
 
-// bounded runs f, but gives up waiting for it after shutdownTimeout: the process is
-// about to end anyway.
+// bounded runs f, but waits for it only for shutdownTimeout: the process is about to end anyway.
 func bounded(f func()) {
 	done := make(chan struct{})
 	go func() {

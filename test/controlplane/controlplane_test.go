@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-// within is the longest that any single fact may take to become true.
+// within is the longest time that any single fact may take to become true.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)

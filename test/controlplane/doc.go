@@ -7,8 +7,8 @@
 // constrained impersonation, TokenRequest, the audit log. What is missing: nodes,
 // scheduling, and every controller not named in [Controllers].
 //
-// Everything listens on loopback at ports the kernel chose, and everything written
-// lies below Options.Dir. Durability is given up for speed: etcd does not fsync.
+// Everything listens on loopback at ports that the kernel chose, and all files are below Options.Dir. Durability is
+// given up for speed: etcd does not fsync.
 //
 // kube-apiserver keeps its feature gates, metrics and flags in package variables, so
 // Run may be called once in the life of a process. That is why tests use the program

@@ -22,7 +22,7 @@ func startEtcd(ctx context.Context, dir, logFile string) (*embed.Etcd, string, e
 	// The data is worth nothing after a power cut, and fsync would be the slowest
 	// part of every write.
 	cfg.UnsafeNoFsync = true
-	// A member that is alone need not wait long for other candidates.
+	// A single member need not wait long for other candidates.
 	cfg.TickMs, cfg.ElectionMs = 10, 100
 	cfg.QuotaBackendBytes = 4 << 30
 	// It would dial the address above, port 0, for ever.

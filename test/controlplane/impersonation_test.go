@@ -46,8 +46,8 @@ var (
 	}
 )
 
-// tenantNamespace holds a GitRepository and a Bucket named "target" and two service
-// accounts, default and other, that may do everything with them.
+// tenantNamespace makes a namespace with a GitRepository and a Bucket named "target" and two service accounts, default
+// and other, that may do everything with them.
 func tenantNamespace(t *testing.T, c *env.Cluster) string {
 	t.Helper()
 	ctx, ns := within(t), namespace(t, c)
@@ -75,8 +75,8 @@ func tenantNamespace(t *testing.T, c *env.Cluster) string {
 	return ns
 }
 
-// requestorWith makes a service account in a namespace of its own that holds the rules in
-// the whole cluster. A fresh one per case keeps apart what the API server caches for 10 s.
+// requestorWith makes a service account in a namespace of its own that has the rules in the whole cluster. A new account
+// per case is not affected by the API server's caches of 10 s.
 func requestorWith(t *testing.T, c *env.Cluster, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	ctx, ns := within(t), namespace(t, c)
@@ -126,7 +126,7 @@ func patch(ctx context.Context, r dynamic.ResourceInterface, subresources ...str
 	return err
 }
 
-// wantForbidden fails unless err is a refusal whose message holds the words.
+// wantForbidden fails unless err is a refusal whose message contains the words.
 func wantForbidden(t *testing.T, what string, err error, words ...string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) {
@@ -140,9 +140,8 @@ func wantForbidden(t *testing.T, what string, err error, words ...string) {
 	}
 }
 
-// The rules here are those that bind the notifier in a cluster that knows constrained
-// impersonation. Fails with the feature gate ConstrainedImpersonation off, and when the
-// requestor also holds the plain verb impersonate.
+// The rules here are those of the notifier in a cluster that knows constrained impersonation. Fails with the feature
+// gate ConstrainedImpersonation off, and when the requestor also has the plain verb impersonate.
 func TestConstrainedImpersonationAllowsOneVerbOnOneKindInEveryNamespace(t *testing.T) {
 	t.Parallel()
 	ctx, c := within(t), env.ControlPlane(t)
@@ -240,8 +239,8 @@ func TestConstrainedImpersonationNeedsBothRules(t *testing.T) {
 	}
 }
 
-// This is why the rules for older clusters are an overlay of their own: together with
-// the constrained ones they would undo them.
+// This is why the rules for older clusters are an overlay of their own: together with the constrained rules they would
+// lift the constraints.
 func TestPlainImpersonationIsNotBoundToAVerb(t *testing.T) {
 	t.Parallel()
 	ctx, c := within(t), env.ControlPlane(t)

@@ -20,7 +20,7 @@ import (
 	"notifier/test/env"
 )
 
-// stopTimeout is "within seconds", with room for a busy machine.
+// stopTimeout is "within seconds", with time to spare on a busy machine.
 const stopTimeout = 15 * time.Second
 
 // ownCluster starts a control plane for one test and returns it with its temporary
@@ -38,8 +38,8 @@ func ownCluster(t *testing.T, args ...string) (c *env.Cluster, tmp string) {
 	return c, tmp
 }
 
-// gone waits for the end of a process that need not be a child of this one. One that its
-// parent did not reap yet has ended.
+// gone waits for the end of a process that need not be a child of this one. A process that its parent has not reaped yet
+// counts as ended.
 func gone(ctx context.Context, pid int) error {
 	return env.Eventually(ctx, func(context.Context) error {
 		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
@@ -68,7 +68,7 @@ func TestStopLeavesNoProcessAndNoFile(t *testing.T) {
 	if got := dataDirs(t, tmp); len(got) != 1 {
 		t.Fatalf("while running, data directories are %q, want one", got)
 	}
-	// An open watch must not hold up the end.
+	// An open watch must not delay the end.
 	w, err := c.Client.CoreV1().Namespaces().Watch(within(t), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestDataDirectoryIsContinued(t *testing.T) {
 	if _, err := again.WaitLog(within(t), func(line string) bool { return strings.HasPrefix(line, "ready ") }); err != nil {
 		t.Fatal(err)
 	}
-	// The client of before: same address, same certificates, same objects.
+	// The earlier client: same address, same certificates, same objects.
 	if _, err := c.Client.CoreV1().Namespaces().Get(within(t), ns, metav1.GetOptions{}); err != nil {
 		t.Errorf("after kill -9 and a new start: %v", err)
 	}

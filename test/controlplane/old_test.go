@@ -13,7 +13,7 @@ import (
 	"notifier/test/env"
 )
 
-// oldControlPlane is one that knows no constrained impersonation, as Kubernetes before 1.36.
+// oldControlPlane starts a control plane without constrained impersonation, as Kubernetes before 1.36.
 func oldControlPlane(t *testing.T) *env.Cluster {
 	t.Helper()
 	c, err := env.StartControlPlane(t.Context(), env.ClusterOptions{
@@ -26,9 +26,10 @@ func oldControlPlane(t *testing.T) *env.Cluster {
 	return c
 }
 
-// The API server lets RBAC answer what it does not heed: a rule of constrained impersonation is "allowed" for who holds it, and no
-// request passes by it. So only an impersonated request tells whether there is any, and that of a review is one.
-// Fails when an API server without the gate heeds such rules, or says that they allow nothing.
+// The API server lets RBAC review rules that it does not enforce. A rule of constrained impersonation is "allowed" for
+// its holder, and yet permits no request. So only an impersonated request shows whether such rules take effect; an
+// impersonated review is such a request. Fails when an API server without the gate enforces such rules, or reports that
+// they allow nothing.
 func TestAnAPIServerWithoutConstrainedImpersonationSaysYesAndMeansNo(t *testing.T) {
 	t.Parallel()
 	c := oldControlPlane(t)
@@ -59,7 +60,7 @@ func TestAnAPIServerWithoutConstrainedImpersonationSaysYesAndMeansNo(t *testing.
 	}
 }
 
-// selfReview asks whether the requestor may.
+// selfReview asks whether the requestor is allowed to.
 func selfReview(ctx context.Context, t *testing.T, requestor *rest.Config, what authorizationv1.ResourceAttributes) bool {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(requestor)
@@ -75,7 +76,7 @@ func selfReview(ctx context.Context, t *testing.T, requestor *rest.Config, what 
 	return review.Status.Allowed
 }
 
-// reviewAs asks as the account default whether it may patch.
+// reviewAs reviews as the account default whether it may patch.
 func reviewAs(ctx context.Context, t *testing.T, requestor *rest.Config, ns string) error {
 	t.Helper()
 	as := rest.CopyConfig(requestor)

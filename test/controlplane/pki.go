@@ -25,7 +25,7 @@ import (
 // pair names two PEM files. For the service account key, cert is the public key.
 type pair struct{ cert, key string }
 
-// pki holds the files of one control plane. Every certificate is signed by ca.
+// pki has the files of one control plane. Every certificate is signed by ca.
 type pki struct {
 	ca, serving, admin, controllers, serviceAccount pair
 }
@@ -41,7 +41,7 @@ func loadOrCreatePKI(dir string) (*pki, error) {
 		controllers:    file("controllers"),
 		serviceAccount: file("service-account"),
 	}
-	// The service account key is written last: where it is, all is.
+	// The service account key is written last: if it exists, all files do.
 	switch _, err := os.Stat(p.serviceAccount.cert); {
 	case err == nil:
 		return p, nil
@@ -93,7 +93,7 @@ func (p *pki) create() error {
 	return writePEM(p.serviceAccount.cert, "PUBLIC KEY", der)
 }
 
-// clientCert is for a user whom RBAC does not bind.
+// clientCert returns a certificate for a user outside the limits of RBAC.
 func clientCert(user string) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: []string{"system:masters"}},
@@ -139,7 +139,7 @@ func writePEM(file, kind string, der []byte) error {
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// restConfig authenticates as the client whose files are given.
+// restConfig returns a config that authenticates as the client with these files.
 func (p *pki) restConfig(address string, client pair) *rest.Config {
 	return &rest.Config{
 		Host:            address,

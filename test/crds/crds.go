@@ -1,6 +1,5 @@
-// Package crds holds stand-ins for Flux's own custom resources, for tests and the demo
-// only: group, version, names and status subresource are Flux's, the schema admits
-// everything.
+// Package crds has stand-ins for Flux's own custom resources, for tests and the demo only: group, version, names and
+// status subresource are Flux's, the schema admits everything.
 package crds
 
 import (
@@ -59,8 +58,8 @@ func decode(r io.Reader) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	}
 }
 
-// Install creates the definitions that the cluster lacks and waits until all are
-// established. A cluster that has Flux's own keeps them.
+// Install creates the definitions that the cluster lacks and waits until all are established. A cluster that has Flux's
+// own keeps them.
 func Install(ctx context.Context, cfg *rest.Config) error {
 	client, err := clientset.NewForConfig(cfg)
 	if err != nil {

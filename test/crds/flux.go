@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// The notification-controller whose definitions FluxNotification returns. The sum pins them, as go.sum would pin code that is imported.
+// The notification-controller whose definitions FluxNotification returns. The sum pins them, as go.sum would pin code
+// that is imported.
 const (
 	fluxModule = "github.com/fluxcd/notification-controller@v1.9.0"
 	fluxSum    = "h1:5QXx9L27Z6iFAST9pLp/+sU8J1EUYjktMT5zmKR+Q1U="
@@ -20,7 +21,7 @@ const (
 // notification-controller, which is fetched once.
 func FluxNotification(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", fluxModule)
-	cmd.Dir = os.TempDir() // outside this module, whose go.mod is not to hold what it does not import
+	cmd.Dir = os.TempDir() // outside this module, whose go.mod must list only imports
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GONOSUMDB=github.com/fluxcd/*")
 	out, err := cmd.Output()
 	if err != nil {

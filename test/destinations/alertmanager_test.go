@@ -14,7 +14,7 @@ import (
 	"notifier/test/env"
 )
 
-// startAlertmanager starts an Alertmanager that notifies nobody, alone.
+// startAlertmanager starts a single Alertmanager without receivers of notifications.
 func (s *shared) startAlertmanager(ctx context.Context, program string) error {
 	dir, err := env.TempDir("alertmanager")
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *shared) startAlertmanager(ctx context.Context, program string) error {
 	return p.Ready(ctx, "http://"+address+"/-/ready")
 }
 
-// alert is one as Alertmanager shows it.
+// alert is an alert in Alertmanager's API.
 type alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -48,7 +48,7 @@ type alert struct {
 	} `json:"status"`
 }
 
-// firing returns the alerts of a tenant that fire, by the name of their object. Alertmanager does not show those that are resolved.
+// firing returns a tenant's firing alerts, by the name of their object. Alertmanager omits resolved alerts.
 func (s *fixture) firing(ctx context.Context) (map[string]alert, error) {
 	query := url.Values{"filter": {fmt.Sprintf("namespace=%q", s.Tenant.Namespace)}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.alerts+"?"+query.Encode(), nil)
@@ -77,7 +77,7 @@ func (s *fixture) firing(ctx context.Context) (map[string]alert, error) {
 	return all, nil
 }
 
-// eventually waits until what fires is as wanted: the reason of each object's alert.
+// eventually waits until the firing alerts are the wanted ones: the reason of each object's alert.
 func (s *fixture) eventually(want map[string]string) map[string]alert {
 	s.Helper()
 	var all map[string]alert
@@ -97,8 +97,8 @@ func (s *fixture) eventually(want map[string]string) map[string]alert {
 	return all
 }
 
-// Fails when Alertmanager itself refuses an alert, does not show what the page promises, keeps one after the recovery or one beside it, or ends
-// that of another object.
+// Fails when Alertmanager refuses an alert, when it does not show the fields that the page promises, when an alert
+// remains after the recovery or beside it, or when another object's alert ends.
 func TestAnAlertFiresAndIsResolvedInAlertmanager(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Alert(s.Ctx, "to-alertmanager", "alertmanager", s.alerts, env.AnyKustomization))

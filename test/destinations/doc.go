@@ -1,3 +1,4 @@
-// Package destinations sends to programs that vendors ship, compiled from the modules that test/vendors pins: Prometheus' Alertmanager, and
-// the OTLP receiver of OpenTelemetry's collector. What arrived is read from the programs themselves.
+// Package destinations sends to programs that vendors ship, compiled from the modules that test/vendors pins:
+// Prometheus' Alertmanager, and the OTLP receiver of OpenTelemetry's collector. The tests read the received data from
+// the programs themselves.
 package destinations

@@ -17,7 +17,7 @@ const (
 	otlpReceiver = "go.opentelemetry.io/collector/receiver/otlpreceiver"
 )
 
-// programs are the paths of what is compiled.
+// programs are the paths of the compiled programs.
 type programs struct{ alertmanager, collector string }
 
 func build(ctx context.Context) (p programs, err error) {
@@ -28,7 +28,7 @@ func build(ctx context.Context) (p programs, err error) {
 	return p, err
 }
 
-// Fails when something else than a released version is built.
+// Fails when the built version is not a released one.
 func TestTheVendorsAreReleases(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), env.OpenTimeout)
 	defer cancel()
@@ -90,7 +90,7 @@ func local() (string, error) {
 	return fmt.Sprintf("127.0.0.1:%d", ports[0]), nil
 }
 
-// fixture is what a test starts from.
+// fixture is the start of one test.
 type fixture struct {
 	*env.Fixture
 	*shared
@@ -106,5 +106,5 @@ func setUp(t *testing.T) *fixture {
 	return &fixture{Fixture: env.NewFixture(t, all.notifier.System(), all.notifier), shared: all}
 }
 
-// hostile is a text of which every part means something to somebody on the way.
+// hostile is a text with characters that are special in some format on its way.
 const hostile = "\"quoted\" \\ <b>&amp;</b> {{ .Status }} $(id)\nsecond line, é 💥"

@@ -24,7 +24,7 @@ func (s *shared) startCollector(ctx context.Context, program string) error {
 	return err
 }
 
-// traces is a request as the collector has it, in OTLP's JSON.
+// traces is a request in the collector's output, in OTLP's JSON.
 type traces struct {
 	ResourceSpans []struct {
 		Resource struct {
@@ -94,7 +94,7 @@ const (
 	statusError = 2
 )
 
-// Fails when the collector does not take a span, or shows another one than the page promises.
+// Fails when the collector refuses a span, or shows it differently than the page promises.
 func TestASpanArrivesAtTheCollector(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Alert(s.Ctx, "to-otel", "otel", s.traces, env.AnyKustomization))

@@ -12,9 +12,9 @@ import (
 	"notifier/test/env"
 )
 
-// A namespace is deleted while a notification waits for its destination and a trigger for its permission, and made again with the
-// same names: its new owner gets neither. Fails when messages carry no UIDs, or when those are not compared before sending, or
-// before patching.
+// A namespace is deleted while a notification waits for its destination and a trigger for its permission, and is made
+// again with the same names: its new owner gets neither. Fails when messages carry no UIDs, or when those are not
+// compared before sending, or before patching.
 func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
@@ -45,7 +45,7 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 		t.Errorf("the same names and token have the paths %s and %s", path, again)
 	}
 
-	// Both messages come up again, and are ended.
+	// Both messages are read again, and are ended.
 	begin := time.Now()
 	s.Must(env.Eventually(s.Ctx, unasked.grown))
 	t.Logf("the trigger was ended %s after the namespace was made again", time.Since(begin).Round(time.Millisecond))
@@ -66,7 +66,7 @@ func TestANamespaceMadeAgainGetsNothingOfTheOldOne(t *testing.T) {
 	s.Requested(s.Tenant, "GitRepository", "app", sent)
 }
 
-// count is a metric as it was.
+// count is a metric with an earlier value.
 type count struct {
 	s      *fixture
 	name   string
@@ -81,7 +81,7 @@ func (s *fixture) baseline(name string, labels ...string) count {
 	return count{s: s, name: name, labels: labels, before: before}
 }
 
-// grown returns an error until the metric is greater than it was.
+// grown returns an error until the metric is greater than before.
 func (c count) grown(ctx context.Context) error {
 	now, err := c.s.Metric(ctx, c.name, c.labels...)
 	if err == nil && now <= c.before {

@@ -19,12 +19,12 @@ func (s *fixture) failure(message string) {
 	s.post(s.Tenant, "app", "error", "BuildFailed", message, "main@sha1:"+message, http.StatusAccepted)
 }
 
-// alertSpec is the spec of an Alert on every Kustomization. Fields are added, each with a leading comma.
+// alertSpec returns the spec of an Alert on every Kustomization. fields is added to it, each field with a leading comma.
 func alertSpec(provider, fields string) string {
 	return `{"providerRef":{"name":"` + provider + `"},"eventSources":[` + env.AnyKustomization + `]` + fields + `}`
 }
 
-// messagesWith counts the messages at the sink that hold a text.
+// messagesWith counts the messages at the sink that contain a text.
 func messagesWith(s *fixture, sink *env.Sink, text string) int {
 	s.Helper()
 	count := 0
@@ -36,7 +36,8 @@ func messagesWith(s *fixture, sink *env.Sink, text string) int {
 	return count
 }
 
-// Fails when a pattern that does not compile lets everything or nothing through in silence, or takes other Alerts along.
+// Fails when a pattern that does not compile silently lets everything or nothing through, or when it breaks other
+// Alerts.
 func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	s := setUp(t)
 	bad, good := s.NewSink(), s.NewSink()
@@ -51,7 +52,7 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	s.Must(env.Eventually(s.Within(soon), func(context.Context) error { return s.hasEvent("Alert", "bad", "InvalidConfig") }))
 	s.failure("one")
 	s.waitMessages(good, "one")
-	// Mended, it serves again.
+	// Once corrected, it serves again.
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "bad", nil, alertSpec("bad", `,"exclusionList":["fine","closed"]`)))
 	s.Condition(s.Tenant, "Alert", "bad", "Serving", metav1.ConditionTrue, "")
 	s.failure("two is closed")
@@ -63,8 +64,8 @@ func TestABadPatternIsShownAndHarmsNoOtherAlert(t *testing.T) {
 	}
 }
 
-// Fails when fewer than 256 patterns of 8 KiB are served, when what is beyond goes untold, or when an exclusion beyond is ignored: what it
-// was to keep back would be sent.
+// Fails when fewer than 256 patterns of 8 KiB are served, when further ones are not reported, or when a further
+// exclusion is ignored: the events that it excludes would be sent.
 func TestOfAnAlertsPatternsTheFirst256AreServedAndNoExclusionIsIgnored(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
@@ -115,7 +116,7 @@ func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T)
 		t.Errorf("the message does not name the Provider: %s", c.Message)
 	}
 	s.failure("before the Provider came")
-	// It was to be sent, and its owner is told why it was not.
+	// It was to be sent, and an Event gives its owner the reason why it was not.
 	s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
 		return s.hasEvent("Alert", "early", "NotificationDispatchFailed")
 	}))
@@ -128,10 +129,11 @@ func TestE2AnEventForAProviderThatDoesNotExistYetIsKeptUntilItDoes(t *testing.T)
 	s.waitMessages(sink, "before the Provider came", "before its Secret came")
 }
 
-// Fails when a suspended Alert still matches, or when what happened meanwhile is sent after it was resumed.
+// Fails when a suspended Alert still matches, or when events from that time are sent after it was resumed.
 func TestASuspendedAlertIsSilentUntilResumed(t *testing.T) { suspended(t, "Alert") }
 
-// Fails when a suspended Provider is still sent to, or when what happened meanwhile is sent after it was resumed.
+// Fails when notifications are sent to a suspended Provider, or when events from that time are sent after it was
+// resumed.
 func TestASuspendedProviderIsSentNothingUntilResumed(t *testing.T) { suspended(t, "Provider") }
 
 func suspended(t *testing.T, kind string) {
@@ -155,7 +157,7 @@ func suspended(t *testing.T, kind string) {
 	}
 }
 
-// observed waits until the status speaks of the present generation.
+// observed waits until the status is of the present generation.
 func (s *fixture) observed(kind, name string) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(soon), func(ctx context.Context) error {
@@ -176,8 +178,9 @@ func (s *fixture) observed(kind, name string) {
 	}))
 }
 
-// E2, E5: what a Provider refused since its address was wrong is told as lost on the Alert and the Provider, and comes, in order, when its
-// Secret is mended. Fails when a new version of a Secret is none of the Provider's, when nothing is replayed, or when nothing is told.
+// E2, E5: a Provider refuses deliveries since its address is wrong. The Alert and the Provider report them as lost, and
+// they are delivered, in order, when the Secret is corrected. Fails when a new version of a Secret is not a new state of
+// the Provider, when nothing is replayed, or when nothing is reported.
 func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
@@ -213,7 +216,8 @@ func TestE2MendingASecretBringsBackWhatTheProviderRefused(t *testing.T) {
 	}
 }
 
-// E7: fails when what Slack answers is lost as "HTTP 404", or when anything else of a destination's answer reaches the Provider.
+// E7: fails when Slack's answer is reduced to "HTTP 404", or when any other part of a destination's answer reaches the
+// Provider.
 func TestSlacksOwnWordReachesTheProvider(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
@@ -235,7 +239,7 @@ func TestSlacksOwnWordReachesTheProvider(t *testing.T) {
 	}
 }
 
-// E5: fails when an event for a type that is not supported is kept, or when nobody is told.
+// E5: fails when an event for a type that is not supported is kept, or when its owner gets no report.
 func TestE5ForAnUnsupportedTypeNothingIsKeptAndTheAlertSaysSo(t *testing.T) {
 	s := setUp(t)
 	witness := s.NewSink()

@@ -10,8 +10,9 @@ import (
 	"notifier/test/env"
 )
 
-// Fails when `kubectl get` does not show of objects that work that they do and since when, when it shows a problem of them, or when a time
-// lies before the object was made; the notification waits until its destination is up, and is shown as waiting meanwhile.
+// Fails when `kubectl get` does not show that working objects work and since when, when it shows a problem of them, or
+// when a time is before the object's creation. The notification waits until its destination is up, and is shown as
+// waiting meanwhile.
 func TestKubectlGetShowsWhatWorksAndWhatWaits(t *testing.T) {
 	s := setUp(t)
 	sink := s.AlertedSink()
@@ -40,8 +41,8 @@ func TestKubectlGetShowsWhatWorksAndWhatWaits(t *testing.T) {
 	shows("Receiver", "app", map[string]string{"Ready": "True", "Accepted": "1", "Last": "*", "Problem": ""})
 }
 
-// shows reports whether `kubectl get` shows columns as wanted: a "*" at the end stands for anything, and alone for an age within that of
-// the object.
+// shows returns nil if `kubectl get` shows columns as wanted. A "*" at the end matches anything; alone it matches an age
+// of at most the object's.
 func (s *fixture) shows(ctx context.Context, kind, name string, want map[string]string) error {
 	shown, err := s.columns(ctx, kind, name)
 	if err != nil {

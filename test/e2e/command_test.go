@@ -43,7 +43,7 @@ func buildKubectl(t *testing.T) string {
 	return path
 }
 
-// Fails when the kubectl that runs the lines of the documentation is built from anything but a release of Kubernetes.
+// Fails when the kubectl that runs the lines of the documentation is not built from a release of Kubernetes.
 func TestTheKubectlIsARelease(t *testing.T) {
 	info, err := buildinfo.ReadFile(buildKubectl(t))
 	if err != nil {
@@ -57,7 +57,7 @@ func TestTheKubectlIsARelease(t *testing.T) {
 	t.Error("kubectl is built without a release of k8s.io/kubectl")
 }
 
-// newShell returns the shell of a service account of the tenant that may do there what the product's roles for owners allow.
+// newShell returns the shell of a service account of the tenant with the rights of the product's roles for owners.
 func newShell(s *env.Fixture, kubectl string) *shell {
 	namespace := s.Tenant.Namespace
 	_, err := s.System.Owner(s.Ctx, namespace, namespace)
@@ -71,7 +71,7 @@ func newShell(s *env.Fixture, kubectl string) *shell {
 	return &shell{s, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "KUBECONFIG=" + kubeconfig, "NOTIFIER_SERVER=" + s.Notifier.APIURL, "HOME=" + dir}}
 }
 
-// try runs a line and returns what it wrote.
+// try runs a line and returns its output.
 func (s *shell) try(line string, variables ...string) (out string, err error) {
 	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
 	defer cancel()
@@ -92,7 +92,7 @@ func (s *shell) run(line string, variables ...string) string {
 	return out
 }
 
-// ids are what a list's items are identified by.
+// ids returns the IDs of a list's items.
 func (s *shell) ids(line string) []string {
 	s.T.Helper()
 	var page struct{ Items []struct{ ID string } }
@@ -105,13 +105,14 @@ func (s *shell) ids(line string) []string {
 }
 
 var (
-	// shellBlock is a block of lines that a shell is given, shellLine one of them, and assignment one whose value later ones use.
+	// shellBlock is a block of shell lines, shellLine one of them, and assignment a line that sets a variable for later
+	// ones.
 	shellBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 	shellLine  = regexp.MustCompile(`(?m)^\$ (.*)$`)
 	assignment = regexp.MustCompile(`^([A-Z]+)=\$\(`)
 )
 
-// outcomes are what the output of a line with some text has, at once or in a moment.
+// outcomes are the texts in the output of lines with some text, at once or in a moment.
 var outcomes = []struct{ line, has string }{
 	{" deliveries show", "HTTP 410"},
 	{" explain", "yes"},
@@ -127,7 +128,7 @@ var outcomes = []struct{ line, has string }{
 	{" events --for", "TestSent"},
 }
 
-// line runs one line of the page until its output is as it is to be. A line that watches is ended then.
+// line runs one line of the page until its output is as expected. A line that watches is ended then.
 func (s *shell) line(line string, variables []string) {
 	s.T.Helper()
 	has := ""
@@ -140,7 +141,7 @@ func (s *shell) line(line string, variables []string) {
 		s.watch(line, has, variables)
 		return
 	}
-	again := strings.Contains(line, "kubectl") && !strings.Contains(line, "annotate") // it looks, and status and Events come in a moment
+	again := strings.Contains(line, "kubectl") && !strings.Contains(line, "annotate") // it only reads: its output follows in a moment
 	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
 		out, err := s.try(line, variables...)
 		if err == nil && !strings.Contains(out, has) {
@@ -153,7 +154,7 @@ func (s *shell) line(line string, variables []string) {
 	}))
 }
 
-// watch runs a line that has no end until its output has a text, which an event is posted for.
+// watch runs a line that has no end until its output has a text, and posts an event for that.
 func (s *shell) watch(line, has string, variables []string) {
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, 30*time.Second)
@@ -177,9 +178,9 @@ func (s *shell) watch(line, has string, variables []string) {
 	}
 }
 
-// setUpAsThePageSays makes what docs/deliveries.md is about: Provider slack, Alert all, Receiver github, and one delivery that was given up,
-// whose ID is returned. The destination takes nothing until up is set. The tenant's user and the service account default have the role edit,
-// which the page counts with.
+// setUpAsThePageSays makes the objects of docs/deliveries.md: Provider slack, Alert all, Receiver github, and one
+// delivery that was given up, whose ID it returns. The destination refuses requests until up is set. The tenant's user
+// and the service account default have the role edit, as the page assumes.
 func setUpAsThePageSays(s *shell, up *atomic.Bool) (dead string) {
 	for _, account := range []string{env.OwnerAccount, "default"} {
 		_, err := s.Tenant.Client.RbacV1().RoleBindings(s.Tenant.Namespace).Create(s.Ctx, &rbacv1.RoleBinding{
@@ -216,7 +217,7 @@ func setUpAsThePageSays(s *shell, up *atomic.Bool) (dead string) {
 		}
 		return errors.New("the dead letter is not listed")
 	}))
-	s.Must(env.Eventually(s.Ctx, func(context.Context) error { // what became of webhooks is told every few seconds
+	s.Must(env.Eventually(s.Ctx, func(context.Context) error { // the results of webhooks are reported every few seconds
 		out, err := s.try("notifier webhooks list")
 		if err == nil && out == "" {
 			err = errors.New("no webhook is listed")
@@ -226,9 +227,10 @@ func setUpAsThePageSays(s *shell, up *atomic.Bool) (dead string) {
 	return dead
 }
 
-// Fails when a line that docs/deliveries.md gives a shell does not do what the page says, for a user who has the role edit in one namespace, or
-// when the command shows that user another namespace. kubectl is the one of Kubernetes, built from its own repository in the version that
-// test/kubectl pins, and curl the machine's. What is changed in the lines is the name of the namespace.
+// Fails when a shell line of docs/deliveries.md does not do its described work, for a user with the role edit in one
+// namespace, or when the command shows that user another namespace. kubectl is that of Kubernetes, built from its own
+// repository in the version that test/kubectl pins, and curl is the machine's. The test changes only the name of the
+// namespace in the lines.
 func TestEachCommandOfTheDocumentationIsRun(t *testing.T) {
 	kubectl := buildKubectl(t) // before the time of the test begins
 	s := newShell(setUp(t).Fixture, kubectl)

@@ -14,11 +14,11 @@ import (
 	"notifier/test/env"
 )
 
-// quiet is how long a test waits before it believes that nothing more arrives: the watchers wait 5s for a controller's own
-// event before they tell a transition.
+// quiet is how long a test waits for further requests: the watchers wait 5s for a controller's own event before they
+// publish a transition.
 const quiet = 8 * time.Second
 
-// received decodes the Flux events that a generic destination got.
+// received returns the decoded Flux events at a generic destination.
 func received(s *fixture, sink *env.Sink) []map[string]any {
 	s.Helper()
 	var events []map[string]any
@@ -72,14 +72,15 @@ func (s *fixture) post(t *env.Tenant, name, severity, reason, message, revision 
 	return resp
 }
 
-// kustomization makes a Kustomization that is ready, and waits until that was told to the sink.
+// kustomization makes a Kustomization that is ready, and waits until the sink has that event.
 func (s *fixture) kustomization(t *env.Tenant, name string, sink *env.Sink) {
 	s.Helper()
 	s.Must(t.Object(s.Ctx, "Kustomization", name, nil, ""))
 	s.firstState(t, name, sink)
 }
 
-// firstState has a Kustomization become ready, as its controller writes and then POSTs it, and waits until that was told to the sink.
+// firstState makes a Kustomization ready, as its controller writes and then POSTs it, and waits until the sink has that
+// event.
 func (s *fixture) firstState(t *env.Tenant, name string, sink *env.Sink) {
 	s.Helper()
 	message := "first state of " + name
@@ -223,7 +224,7 @@ func TestE7NoSecretLeaves(t *testing.T) {
 			t.Errorf("%s hold a secret: …%s…", where, out[max(0, i-120):min(len(out), i+60)])
 		}
 	}
-	// The path is a credential as well: only the Receiver and its Ready message, from which users copy it, hold it.
+	// The path is a credential as well: only the Receiver and its Ready message, from which users copy it, contain it.
 	for _, where := range []string{"the log", "metrics"} {
 		if strings.Contains(outputs[where], path) {
 			t.Errorf("%s hold a hook path", where)
@@ -231,8 +232,8 @@ func TestE7NoSecretLeaves(t *testing.T) {
 	}
 }
 
-// E9: fails when a POST settles a transition without a look at the UID, when it is given the labels of an object whose UID it does
-// not have, or when it makes the genuine POST a duplicate.
+// E9: fails when a POST ends a transition without a check of the UID, or when it makes the genuine POST a duplicate.
+// Fails also when it gets the labels of an object whose UID it does not have.
 func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
@@ -249,18 +250,19 @@ func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 		t.Fatalf("POST: got %d", resp.Status)
 	}
 	s.Must(s.Tenant.SetReady(s.Ctx, "Kustomization", "app", false, "BuildFailed", "the genuine failure", "main@sha1:2"))
-	// The forged POST matched no object, so it has no labels and reaches nobody; the watcher tells the transition.
+	// The forged POST matched no object, so it has no labels and matches no Alert; the watcher publishes the transition.
 	s.waitMessages(sink, "the genuine failure")
 	for _, e := range received(s, sink) {
 		if object, ok := e["involvedObject"].(map[string]any); !ok || object["uid"] == "forged" {
 			t.Errorf("an event that forges its UID got the labels of the object: %v", e)
 		}
 	}
-	// Nor did the forgery take the place of the genuine POST in the stream's memory of duplicates.
+	// Nor did the forgery replace the genuine POST in the stream's duplicate detection.
 	s.post(s.Tenant, "app", "error", "BuildFailed", "the genuine failure", "main@sha1:2", http.StatusAccepted)
 }
 
-// A transition comes both ways, in either order: it is told once. Fails when notes do not settle transitions.
+// A transition is found by a POST and by a watcher, in either order: it is published once. Fails when notes do not end
+// transitions.
 func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
@@ -278,8 +280,8 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 	s.stillOnly(sink, 2)
 }
 
-// A flap at one revision is told each time, in the same words too. Fails when the POST about the second failure is a duplicate of that about
-// the first.
+// A flap at one revision is published each time, even with the same words. Fails when the POST about the second failure
+// is a duplicate of that about the first.
 func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
@@ -302,7 +304,7 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 	s.stillOnly(sink, 3)
 }
 
-// stillOnly fails the test when the sink holds, or within the quiet time gets, another number of requests.
+// stillOnly fails the test when the sink has, or within the quiet time gets, another number of requests.
 func (s *fixture) stillOnly(sink *env.Sink, count int) {
 	s.Helper()
 	more, err := sink.Wait(s.Within(quiet), func(all []env.Received) bool { return len(all) > count })
@@ -313,9 +315,9 @@ func (s *fixture) stillOnly(sink *env.Sink, count int) {
 	}
 }
 
-// E9: whoever knows an object's UID can say that it failed in words that an Alert leaves out. Fails when a POST settles a transition without
-// a look at what the object itself says. An empty matchLabels selects all objects that there are, also one without labels: fails when
-// the door or the watcher takes it for one that is not known.
+// E9: a sender that knows an object's UID can report a failure in words that an Alert excludes. Fails when a POST ends a
+// transition without a check of the object's own state. An empty matchLabels selects all existing objects, also one
+// without labels: fails when the events endpoint or the watcher takes it for unknown.
 func TestE9AForgedFailureThatAlertsLeaveOutSilencesNothing(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()

@@ -12,7 +12,8 @@ import (
 	"notifier/test/env"
 )
 
-// Fails when a type whose host is fixed does not use the tenant's proxy and authority, or sends to another host or path than its vendor's.
+// Fails when a type with a fixed host does not use the tenant's proxy and authority, or sends to another host or path
+// than its vendor's.
 func TestATypeOfAFixedHostIsLedByTheTenantsProxy(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
@@ -51,7 +52,7 @@ func TestATypeOfAFixedHostIsLedByTheTenantsProxy(t *testing.T) {
 	}
 }
 
-// googleKey is the key of a service account.
+// googleKey returns the key of a service account.
 func (s *fixture) googleKey() string {
 	s.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)

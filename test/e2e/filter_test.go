@@ -13,7 +13,7 @@ import (
 	"notifier/test/env"
 )
 
-// filteredSpec reads the webhook, the objects and what the sender did not send: "absent" is in no webhook.
+// filteredSpec reads the webhook, the objects and a field that no webhook has: "absent".
 const filteredSpec = `{"type":"github","events":["push"],"secretRef":{"name":"app-token"},"resourceFilter":"req.ref == 'refs/heads/main'",
 	"resources":[
 		{"kind":"GitRepository","name":"app","filter":"has(req.repository)"},
@@ -21,7 +21,8 @@ const filteredSpec = `{"type":"github","events":["push"],"secretRef":{"name":"ap
 		 "filter":"res.metadata.labels.env == 'prod'"},
 		{"kind":"OCIRepository","name":"app","filter":"req.absent == 'x'"}]}`
 
-// Fails when a filter is not asked, when one that fails triggers or keeps its siblings from it, or when the owner is not told.
+// Fails when a filter is not evaluated, when a failed filter triggers or stops the other filters, or when the owner gets
+// no report.
 func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
@@ -65,7 +66,8 @@ func TestFiltersChooseWhatAWebhookTriggersAndFailAlone(t *testing.T) {
 	}))
 }
 
-// Fails when a filter that does not compile is ignored, which would trigger more than its owner meant, or its field is not named.
+// Fails when a filter that does not compile is ignored, which would trigger more than its owner meant, or its field is
+// not named.
 func TestAFilterThatDoesNotCompileServesNothing(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))

@@ -18,8 +18,8 @@ import (
 	"notifier/test/env"
 )
 
-// mustBeForbidden fails the test unless the config, impersonating as, may neither update nor delete nor read the tenant's
-// GitRepository "app", nor, when it impersonates nobody, patch it.
+// mustBeForbidden fails the test unless the config, impersonating as, is forbidden to update, delete and read the
+// tenant's GitRepository "app". Without impersonation it must also be forbidden to patch it.
 func (s *fixture) mustBeForbidden(cfg *rest.Config, as string) {
 	s.Helper()
 	cfg = rest.CopyConfig(cfg)
@@ -77,7 +77,7 @@ func (s *fixture) watchRequests(t *env.Tenant, kind, name string) func() []time.
 	}
 }
 
-// deliveries decodes the status.deliveries of a Receiver, nothing if it has none, and returns it as it is shown.
+// deliveries decodes the status.deliveries of a Receiver, nothing if it has none, and returns its text.
 func (s *fixture) deliveries(t *env.Tenant, name string, into any) (raw string) {
 	s.Helper()
 	obj := s.Read(t, "Receiver", name)
@@ -89,7 +89,7 @@ func (s *fixture) deliveries(t *env.Tenant, name string, into any) (raw string) 
 	return string(text)
 }
 
-// hasEvent reports whether a Kubernetes Event with the reason stands on the tenant's object.
+// hasEvent returns nil if the tenant's object has a Kubernetes Event with the reason.
 func (s *fixture) hasEvent(kind, name, reason string) error {
 	events, err := s.Tenant.Client.CoreV1().Events(s.Tenant.Namespace).List(s.Ctx, metav1.ListOptions{})
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *fixture) hasEvent(kind, name, reason string) error {
 	return fmt.Errorf("no Event %s on %s %s among %d", reason, kind, name, len(events.Items))
 }
 
-// idle reports whether the process serves no webhook at the moment.
+// idle returns nil if the process serves no webhook at the moment.
 func (s *fixture) idle(ctx context.Context) error {
 	n, err := s.Metric(ctx, "notifier_webhooks_in_flight")
 	if err == nil && n > 0 {

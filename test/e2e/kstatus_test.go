@@ -17,15 +17,16 @@ import (
 	"notifier/test/env"
 )
 
-// healthRow is a state of an object of the three kinds that health checks are asked about.
+// healthRow is a state of an object of the three kinds that health checks read.
 type healthRow struct {
 	kind, spec string
-	// before makes what the object needs and later changes something, each unless nil; both get the object's name.
+	// before makes the objects that the object needs, and later makes a change; each may be nil. Both get the object's
+	// name.
 	before, later func(s *fixture, name string)
-	// condition, conditionStatus and reason tell that the state is reached.
+	// condition, conditionStatus and reason show that the state is reached.
 	condition, reason string
 	conditionStatus   metav1.ConditionStatus
-	// want is what kstatus says then. An Alert and a Provider have it from the first moment on.
+	// want is kstatus's result then. An Alert and a Provider have it from the first moment on.
 	want status.Status
 }
 
@@ -37,7 +38,8 @@ func secretOf(data map[string]string) func(s *fixture, name string) {
 	}
 }
 
-// providerHealth are the states that Providers come to. In specs "$NAME" stands for the object's name, and "$SINK" for a destination.
+// providerHealth returns the states of Providers. In specs "$NAME" is replaced by the object's name, and "$SINK" by a
+// destination.
 func providerHealth() map[string]healthRow {
 	const current, yes, no = status.CurrentStatus, metav1.ConditionTrue, metav1.ConditionFalse
 	const toSecret = `{"type":"generic","secretRef":{"name":"$NAME-secret"}}`
@@ -99,7 +101,7 @@ func providerHealth() map[string]healthRow {
 	}
 }
 
-// provider makes the Provider of an object's name.
+// provider makes the Provider with the object's name.
 func provider(spec string) func(s *fixture, name string) {
 	return func(s *fixture, name string) {
 		s.Helper()
@@ -107,7 +109,7 @@ func provider(spec string) func(s *fixture, name string) {
 	}
 }
 
-// alertHealth are those of Alerts.
+// alertHealth returns the states of Alerts.
 func alertHealth() map[string]healthRow {
 	const current, yes, no = status.CurrentStatus, metav1.ConditionTrue, metav1.ConditionFalse
 	alertOn := func(fields string) string { return alertSpec("$NAME", fields) }
@@ -162,7 +164,7 @@ func alertHealth() map[string]healthRow {
 	}
 }
 
-// receiverHealth are those of Receivers.
+// receiverHealth returns the states of Receivers.
 func receiverHealth() map[string]healthRow {
 	const current, yes, no = status.CurrentStatus, metav1.ConditionTrue, metav1.ConditionFalse
 	return map[string]healthRow{
@@ -209,12 +211,12 @@ func receiverHealth() map[string]healthRow {
 	}
 }
 
-// receiverOn is the spec of a Receiver of type github for the GitRepository of its name.
+// receiverOn returns the spec of a Receiver of type github for the GitRepository of its name.
 func receiverOn(fields string) string {
 	return `{"type":"github","secretRef":{"name":"$NAME-secret"},"resources":[{"kind":"GitRepository","name":"$NAME"}]` + fields + `}`
 }
 
-// sends has something sent to the Provider.
+// sends makes an Alert and an event, so that a notification is sent to the Provider.
 func sends(s *fixture, name string) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", name, nil, alertSpec(name, "")))
@@ -222,16 +224,16 @@ func sends(s *fixture, name string) {
 	s.tell(name)
 }
 
-// tell POSTs a failure of the Kustomization of a name, which is made as well.
+// tell POSTs a failure of the Kustomization of a name, which it makes as well.
 func (s *fixture) tell(name string) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", name, nil, ""))
 	s.post(s.Tenant, name, "error", "BuildFailed", "broken", "main@sha1:"+name, http.StatusAccepted)
 }
 
-// With the peer, kstatus took an Alert and a Provider for current whatever they said, since these have no status there, and a
-// Kustomization with wait: true that holds one was ready at once. Fails when one of them is anything else for a moment, in any state,
-// or when a Receiver is what it was not with the peer.
+// With Flux, kstatus took an Alert and a Provider for current in any state, since these have no status there. So a
+// Kustomization with wait: true that contains one was ready at once. Fails when one of them has another result for a
+// moment, in any state, or when a Receiver's result differs from that with Flux.
 func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
@@ -264,8 +266,8 @@ func TestHealthChecksFindWhatTheyFoundWithFlux(t *testing.T) {
 	}
 }
 
-// healthOf follows what kstatus says of an object from its beginning on. The function that it returns tells whether that was so at a
-// version of it and, of an Alert and a Provider, always.
+// healthOf follows kstatus's results for an object from its beginning on. The returned function checks the result for a
+// version of it and, for an Alert and a Provider, that every result was current.
 func (s *fixture) healthOf(kind, name string) func(version string, want status.Status) error {
 	s.Helper()
 	w, err := s.Tenant.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace).Watch(s.Ctx, metav1.ListOptions{

@@ -12,7 +12,8 @@ import (
 	"notifier/test/env"
 )
 
-// columns is what `kubectl get` shows of an object, by the column's name: the API server makes the table, as kubectl asks it to.
+// columns returns the output of `kubectl get` for an object, by the column's name: the API server makes the table, as
+// for kubectl.
 func (s *fixture) columns(ctx context.Context, kind, name string) (map[string]string, error) {
 	gvr := env.Kinds[kind]
 	raw, err := s.Tenant.Client.CoreV1().RESTClient().Get().
@@ -37,7 +38,7 @@ func (s *fixture) columns(ctx context.Context, kind, name string) (map[string]st
 	return shown, nil
 }
 
-// description is what `kubectl describe` adds to that: the conditions of an object, and the Warning Events on it.
+// description is the further content of `kubectl describe`: the conditions of an object, and the Warning Events on it.
 type description struct {
 	conditions []metav1.Condition
 	warnings   []corev1.Event
@@ -65,7 +66,7 @@ func (s *fixture) describe(ctx context.Context, kind, name string) (d descriptio
 	return d, nil
 }
 
-// warned reports whether a Warning has the reason and a message with the text.
+// warned returns nil if a Warning has the reason and a message with the text.
 func (d description) warned(reason, text string) error {
 	var told []string
 	for _, e := range d.warnings {
@@ -77,7 +78,7 @@ func (d description) warned(reason, text string) error {
 	return fmt.Errorf("no Warning %s with %q among %q", reason, text, told)
 }
 
-// says reports whether a condition is as wanted, with any reason if none is given, and its message has the text.
+// says returns nil if a condition is as wanted, with any reason if none is given, and its message has the text.
 func (d description) says(condition string, status metav1.ConditionStatus, reason, text string) error {
 	for _, c := range d.conditions {
 		if c.Type != condition {

@@ -12,12 +12,12 @@ import (
 	"notifier/test/env"
 )
 
-// logLine is what every line of the log is asked for.
+// logLine has the tested fields of a line of the log.
 type logLine struct {
 	Level, Msg, Namespace string
 }
 
-// logLines are the lines of the log with a message.
+// logLines returns the lines of the log with a message.
 func (s *fixture) logLines(message string) (lines []logLine) {
 	for text := range strings.Lines(s.Logs()) {
 		var l logLine
@@ -28,8 +28,9 @@ func (s *fixture) logLines(message string) (lines []logLine) {
 	return lines
 }
 
-// Fails when a start does not say in one line that it serves, when each of some thirty roles has a line of its own in a log of level info,
-// or when a line about a delivery or a webhook does not name the namespace, by which a tenant's lines are found.
+// Fails when a start does not log in one line that it serves, or when each of some thirty roles has a line of its own at
+// level info. Fails also when a line about a delivery or a webhook does not name the namespace, by which a tenant's
+// lines are found.
 func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testing.T) {
 	s := setUp(t)
 	sink := s.AlertedSink()

@@ -1,5 +1,5 @@
-// Package e2e proves the invariants of notifier with a real process against a real API server. The tests share one process
-// and keep apart by namespace, so they run in parallel; what kills a process is in test/chaos.
+// Package e2e proves the invariants of notifier with a real process against a real API server. The tests share one
+// process and use namespaces of their own, so they run in parallel; the tests that kill a process are in test/chaos.
 package e2e
 
 import (
@@ -22,7 +22,7 @@ var sharedNotifier = env.Shared(func(ctx context.Context) (*env.Notifier, error)
 	return w.Start(ctx, env.NotifierOptions{Args: []string{"--log-level", "debug"}})
 })
 
-// fixture is what a test starts from: the shared process and a tenant of its own.
+// fixture is the start of one test: the shared process and a tenant of its own.
 type fixture struct{ *env.Fixture }
 
 // setUp makes the fixture with one tenant.

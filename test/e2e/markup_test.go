@@ -10,8 +10,9 @@ import (
 	"notifier/test/env"
 )
 
-// What an Alert's author wrote keeps its markup, also after its delivery has waited on the bus; what objects, controllers and Git say does not.
-// Fails when summary and eventMetadata are escaped like a stranger's text, or a stranger's text is not escaped.
+// The text of an Alert's author keeps its markup, also after its delivery has waited on the bus. The text of objects,
+// controllers and Git does not. Fails when summary and eventMetadata are escaped like foreign text, or foreign text is
+// not escaped.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()

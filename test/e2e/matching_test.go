@@ -11,7 +11,7 @@ import (
 	"notifier/test/env"
 )
 
-// matching waits until the condition Matching has the status and its message holds the text.
+// matching waits until the condition Matching has the status and its message contains the text.
 func (s *fixture) matching(kind, name string, status metav1.ConditionStatus, text string) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
@@ -22,8 +22,8 @@ func (s *fixture) matching(kind, name string, status metav1.ConditionStatus, tex
 	}))
 }
 
-// Fails when a kind that is misspelt, or an object that does not exist, goes untold on the Alert or the Receiver that names it, when it is told
-// as a permission that is missing, when it takes Ready away, and when the object's coming is not seen.
+// Fails when the Alert or the Receiver that names a misspelt kind or a missing object does not report it, or reports it
+// as a missing permission. Fails also when Ready becomes False for it, and when the object's creation is not noticed.
 func TestAMisspeltKindAndWhatMatchesNothingAreTold(t *testing.T) {
 	s := setUp(t)
 	s.AlertedSink()

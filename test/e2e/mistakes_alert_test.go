@@ -4,7 +4,8 @@ import (
 	"strings"
 )
 
-// toProvider is the spec of an Alert on the Kustomization "$NAME" that names the Provider "$NAME-chat". Fields are added to it.
+// toProvider returns the spec of an Alert on the Kustomization "$NAME" that names the Provider "$NAME-chat". fields is
+// added to it.
 func toProvider(fields string) string {
 	return `{"providerRef":{"name":"$NAME-chat"},"eventSources":[{"kind":"Kustomization","name":"$NAME"}]` + fields + `}`
 }
@@ -17,7 +18,7 @@ func withChat(spec string) func(s *fixture, name string) {
 	}
 }
 
-// alertMistakes are those that are seen on an Alert, one of them with the destination.
+// alertMistakes are those that an Alert shows, one of them with the destination.
 func alertMistakes(destination string) map[string]mistake {
 	const good = `{"type":"generic","address":"https://example.com"}`
 	idle := map[string]string{"Matched": "", "Sent": ""}

@@ -2,7 +2,7 @@ package e2e
 
 import "strings"
 
-// matchingMistakes are those in what an object names: other objects, another namespace, an account.
+// matchingMistakes are those in an object's references: to other objects, another namespace, an account.
 func matchingMistakes() map[string]mistake {
 	const hook = `{"type":"github","events":["push"],"secretRef":{"name":"$NAME"},"resources":[%]}`
 	resource := func(fields string) string { return strings.ReplaceAll(hook, "%", fields) }

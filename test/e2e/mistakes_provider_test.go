@@ -6,24 +6,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// generic is the spec of a Provider of type generic whose Secret is "$NAME". Fields are added to it.
+// generic returns the spec of a Provider of type generic whose Secret is "$NAME". fields is added to it.
 func generic(fields string) string {
 	return `{"type":"generic","secretRef":{"name":"$NAME"}` + fields + `}`
 }
 
-// notAKey and notACertificate are what somebody puts there who mixed things up.
+// notAKey and notACertificate are values of users that confuse the fields.
 const (
 	notACertificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 	notAKey         = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 )
 
-// withAddress is a field of a Provider, and openly the beginning of one's spec that needs no more.
+// withAddress is a field of a Provider. openly is the beginning of a complete spec.
 const (
 	withAddress = `,"address":"https://example.com"`
 	openly      = `{"type":"generic"` + withAddress
 )
 
-// unserved completes those that are seen on a Provider before anything is sent.
+// unserved completes the mistakes that a Provider shows before a notification is sent.
 func unserved(rows map[string]mistake) map[string]mistake {
 	for name, m := range rows {
 		m.kind, m.condition = "Provider", "Serving"
@@ -91,7 +91,8 @@ func providerMistakes() map[string]mistake {
 	})
 }
 
-// wayMistakes are in what a Provider says about the way to its destination: headers, proxies, certificates, addresses that are blocked.
+// wayMistakes are in a Provider's settings for the way to its destination: headers, proxies, certificates, blocked
+// addresses.
 func wayMistakes() map[string]mistake {
 	return unserved(map[string]mistake{
 		"headers that are no map": {
@@ -146,7 +147,8 @@ func wayMistakes() map[string]mistake {
 	})
 }
 
-// sendingMistakes are those that are seen on a Provider when something is sent. tls is an address with a certificate that nobody knows.
+// sendingMistakes are those that a Provider shows when a notification is sent. tls is an address with an unknown
+// certificate.
 func sendingMistakes(tls string) map[string]mistake {
 	to := func(address, fields string) string {
 		return `{"type":"generic","address":"` + address + `"` + fields + `}`
@@ -196,7 +198,7 @@ func sendingMistakes(tls string) map[string]mistake {
 	})
 }
 
-// failing completes those that are seen when something is sent.
+// failing completes the mistakes that show when a notification is sent.
 func failing(rows map[string]mistake) map[string]mistake {
 	for name, m := range rows {
 		m.kind, m.condition = "Provider", "Delivering"

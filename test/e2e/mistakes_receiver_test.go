@@ -9,17 +9,18 @@ import (
 	"notifier/test/env"
 )
 
-// onGitHub is the spec of a Receiver of type github with the Secret "$NAME" for the GitRepository "$NAME". Fields are added to it.
+// onGitHub returns the spec of a Receiver of type github with the Secret "$NAME" for the GitRepository "$NAME". fields
+// is added to it.
 func onGitHub(fields string) string {
 	return onResource(`"kind":"GitRepository","name":"$NAME"`, fields)
 }
 
-// onResource is that for another resource.
+// onResource returns the same spec for another resource.
 func onResource(resource, fields string) string {
 	return `{"type":"github","secretRef":{"name":"$NAME"},"resources":[{` + resource + `}]` + fields + `}`
 }
 
-// pushes has a push of the sender arrive, signed with a token and of an event.
+// pushes returns a function that sends a push of an event, signed with a token.
 func pushes(token, event string) func(s *fixture, name string) {
 	return func(s *fixture, name string) {
 		s.Helper()
@@ -29,7 +30,7 @@ func pushes(token, event string) func(s *fixture, name string) {
 	}
 }
 
-// posts has a request with a body and headers arrive.
+// posts returns a function that sends a request with a body and headers.
 func posts(header http.Header, body string) func(s *fixture, name string) {
 	return func(s *fixture, name string) {
 		s.Helper()
@@ -39,7 +40,7 @@ func posts(header http.Header, body string) func(s *fixture, name string) {
 	}
 }
 
-// typedSecret makes the Secret of a name that belongs to Helm.
+// typedSecret makes a Secret of the name with Helm's type.
 func typedSecret(s *fixture, name string) {
 	s.Helper()
 	_, err := s.Tenant.Client.CoreV1().Secrets(s.Tenant.Namespace).Create(s.Ctx, &corev1.Secret{
@@ -55,7 +56,7 @@ func weakAccount(s *fixture, name string) {
 	repository(s, name)
 }
 
-// notReady completes those that are seen on a Receiver before any webhook comes.
+// notReady completes the mistakes that a Receiver shows before any webhook arrives.
 func notReady(rows map[string]mistake) map[string]mistake {
 	for name, m := range rows {
 		m.kind, m.condition = "Receiver", "Ready"
@@ -65,7 +66,7 @@ func notReady(rows map[string]mistake) map[string]mistake {
 	return rows
 }
 
-// tokenMistakes are in what a Receiver needs beside its targets.
+// tokenMistakes are in the parts of a Receiver other than its targets.
 func tokenMistakes() map[string]mistake {
 	token := map[string]string{"token": hush}
 	return notReady(map[string]mistake{
@@ -156,7 +157,7 @@ func targetMistakes() map[string]mistake {
 	})
 }
 
-// webhookMistakes are seen on a Receiver that serves.
+// webhookMistakes are those of a Receiver that serves.
 func webhookMistakes() map[string]mistake {
 	token := map[string]string{"token": hush}
 	refused := map[string]string{"Ready": "True", "Accepted": "", "Last": ""}
@@ -186,7 +187,7 @@ func webhookMistakes() map[string]mistake {
 	}
 	for name, m := range rows {
 		m.kind = "Receiver"
-		if m.before == nil { // an object that does not exist would be the first thing that is wrong, once the Receiver is some seconds old
+		if m.before == nil { // a missing object would be the first mistake, once the Receiver is some seconds old
 			m.before = repository
 		}
 		rows[name] = m

@@ -17,39 +17,40 @@ import (
 	"notifier/test/env"
 )
 
-// mistake is one of a tenant. In its texts "$NAME" stands for the name of the object, "$SINK" for a destination and
-// "$HTTPS" for the same by https.
+// mistake is a mistake of a tenant. In its texts "$NAME" is replaced by the name of the object, "$SINK" by a destination
+// and "$HTTPS" by the same with https.
 type mistake struct {
 	kind, spec string
-	// secret is what the Secret "$NAME" holds; nil, there is none.
+	// secret is the content of the Secret "$NAME"; nil: there is none.
 	secret map[string]string
-	// before makes what else there is, and act does what shows the mistake; each unless nil.
+	// before makes the other objects, and act causes the mistake to show; each may be nil.
 	before, act func(s *fixture, name string)
-	// columns are those that `kubectl get` shows beside PROBLEM, "" for an empty one.
+	// columns are the wanted ones of `kubectl get` beside PROBLEM, "" for an empty one.
 	columns map[string]string
-	// problem is in that column, in the condition's message and in the Warning: what is wrong, and next, what to do about it.
+	// problem, the fault, and next, the remedy, are in that column, in the condition's message and in the Warning.
 	problem, next string
-	// condition is the one that tells it in `kubectl describe`, with its reason unless that changes; none for what only outsiders
-	// cause.
+	// condition reports it in `kubectl describe`, with its reason unless that changes; none for a mistake that only
+	// outsiders cause.
 	condition, reason string
-	// event is the reason of the Warning, if it is not the condition's; "-" for none: it is what the owner asked for.
+	// event is the reason of the Warning, if it is not the condition's; "-" for none: the owner asked for this state.
 	event string
 }
 
-// hush is in every Secret of a mistake, and shows nowhere.
+// hush is in every Secret of a mistake, and must show nowhere.
 const hush = "hush-4711"
 
-// whenTrue are the conditions that tell what is wrong by being True.
+// whenTrue are the conditions that report a fault by being True.
 var whenTrue = []string{"WriteDenied", "LoopDetected", "DeliveriesLost"}
 
-// Each mistake of a tenant is seen where the tenant looks. Fails when `kubectl get` or `kubectl describe` do not say what is wrong and what
-// to do next, when no Warning does, when a Provider or an Alert is not Ready for it, or when a Secret shows.
+// Each mistake of a tenant shows where the tenant looks. Fails when `kubectl get` or `kubectl describe` do not name the
+// fault and the next step, or when no Warning does. Fails also when a Provider or an Alert is not Ready for it, or when
+// a Secret shows.
 func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
 	sink.AnswerWith(mistakenDestination)
 	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
-	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of every handshake that fails
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log every failed handshake
 	tls.StartTLS()
 	t.Cleanup(tls.Close)
 	all := map[string]mistake{}
@@ -67,7 +68,7 @@ func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
 	t.Logf("%d mistakes", len(all))
 	names := slices.Sorted(maps.Keys(all))
 	object := func(i int) string { return fmt.Sprintf("m%d", i) }
-	for i, name := range names { // all of them first, so that they are not waited for one by one
+	for i, name := range names { // all of them first, so that the waits overlap
 		s.make(all[name], object(i), sink)
 	}
 	for i, name := range names {
@@ -84,7 +85,7 @@ func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
 	}
 }
 
-// make makes the object of a mistake and what belongs to it.
+// make makes the object of a mistake and the objects that it needs.
 func (s *fixture) make(m mistake, name string, sink *env.Sink) {
 	s.Helper()
 	if m.secret != nil {
@@ -99,7 +100,7 @@ func (s *fixture) make(m mistake, name string, sink *env.Sink) {
 	s.Must(s.Tenant.Object(s.Ctx, m.kind, name, nil, spec))
 }
 
-// tells reports whether everything that a tenant looks at tells a mistake.
+// tells returns nil if every place that a tenant reads reports a mistake.
 func (s *fixture) tells(ctx context.Context, m mistake, name string) error {
 	shown, err := s.columns(ctx, m.kind, name)
 	if err != nil {
@@ -144,7 +145,7 @@ func (s *fixture) tells(ctx context.Context, m mistake, name string) error {
 	return d.warned(m.event, m.problem)
 }
 
-// mistakenDestination answers as destinations answer to mistakes.
+// mistakenDestination answers as destinations do on mistakes.
 func mistakenDestination(r env.Received) env.Answer {
 	switch r.Path {
 	case "/wrong-token":

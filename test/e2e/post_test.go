@@ -9,7 +9,7 @@ import (
 	"notifier/test/env"
 )
 
-// Fails when what is no event is answered 202, or when refusing one harms the next.
+// Fails when a body that is no event is answered 202, or when its refusal harms the next one.
 func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
 	s := setUp(t)
 	sink := s.AlertedSink()

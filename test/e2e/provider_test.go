@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fails when a name that only the tenant's proxy resolves is looked up here, or when an address in the URL is not looked at because a proxy
-// stands before it.
+// Fails when a name that only the tenant's proxy resolves is looked up here, or when an IP address in the URL is not
+// checked because there is a proxy.
 func TestADestinationThatOnlyTheProxyResolvesIsReached(t *testing.T) {
 	s := setUp(t)
-	proxy := s.NewSink() // a request over plain http comes to the proxy whole, and a sink answers it
+	proxy := s.NewSink() // a request over plain http reaches the proxy whole, and a sink answers it
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.Secret(s.Ctx, "proxy", map[string]string{"address": proxy.URL("/")}))
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "all", nil,
@@ -25,7 +25,8 @@ func TestADestinationThatOnlyTheProxyResolvesIsReached(t *testing.T) {
 	s.Condition(s.Tenant, "Provider", "literal", "Serving", metav1.ConditionFalse, "InvalidConfig")
 }
 
-// E7: fails when a header that is notifier's own takes the Provider away, is sent, or goes untold, and when its value shows.
+// E7: fails when a header that is notifier's own makes the Provider unserved, is sent, or is not reported, and when its
+// value shows.
 func TestAProviderWhoseHeadersAreOursIsServedAndSaysSo(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()

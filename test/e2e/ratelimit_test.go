@@ -13,7 +13,7 @@ import (
 	"notifier/test/env"
 )
 
-// E2, E4: fails when spec.rateLimit of a Provider is not heeded, or when errors wait behind the rest.
+// E2, E4: fails when spec.rateLimit of a Provider is ignored, or when errors wait behind the rest.
 func TestOf100MessagesAtOnceErrorsComeFirst(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()

@@ -13,7 +13,7 @@ import (
 	"notifier/test/env"
 )
 
-// soon is how long a test waits for what has no promised time: a machine that is busy with other tests may be slow.
+// soon bounds waits without a promised time: a machine that is busy with other tests may be slow.
 const soon = 30 * time.Second
 
 // answered waits until a push on the path is answered with the status.
@@ -28,8 +28,8 @@ func (s *fixture) answered(path, token string, status int) {
 	}))
 }
 
-// Fails when a Receiver with no token, or with an empty one, is served: everybody could sign for it; or when nothing watches for
-// the Secret.
+// Fails when a Receiver with no token, or with an empty one, is served: everybody could sign for it. Fails also when the
+// Secret is not watched.
 func TestAReceiverWithoutATokenIsNotServedUntilItComes(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
@@ -82,13 +82,13 @@ func TestARotatedTokenMovesThePathWithinSeconds(t *testing.T) {
 		}
 		return err
 	}))
-	// The Secret goes: nothing is served any more.
+	// The Secret is deleted: the path is no longer served.
 	s.Must(s.System.Client.CoreV1().Secrets(s.Tenant.Namespace).Delete(s.Ctx, "app-token", metav1.DeleteOptions{}))
 	s.answered(next, "new", http.StatusNotFound)
 	s.Condition(s.Tenant, "Receiver", "app", "Ready", metav1.ConditionFalse, "TokenNotFound")
 }
 
-// Fails when a type that the definition of a later release has is served as something else. All types of ours are built.
+// Fails when a type from the definition of a later release is served as another type. All our own types are supported.
 func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Object(s.Ctx, "Provider", "odd", nil, `{"type":"carrier-pigeon","address":"https://example.com"}`))
@@ -100,7 +100,8 @@ func TestATypeThatIsNotBuiltSaysSoAndWhichAre(t *testing.T) {
 	}
 }
 
-// Fails when fewer than 512 are served, when the API server refuses more, or when what is beyond takes the others along or goes untold.
+// Fails when fewer than 512 are served, when the API server refuses more, or when the rest makes the others unserved or
+// is not reported.
 func TestOfAReceiverOf513ResourcesTheFirst512AreServed(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))
@@ -133,7 +134,7 @@ func TestASuspendedReceiverRefusesAndServesAgainWhenResumed(t *testing.T) {
 	s.suspend("Receiver", "app", true)
 	s.observed("Receiver", "app")
 	s.answered(path, "t", http.StatusServiceUnavailable)
-	// Only who knows the token learns of it.
+	// Only a sender that knows the token learns of it.
 	s.Push(path, "wrong", http.StatusBadRequest)
 	s.neverRequested(s.Tenant, "GitRepository", "app")
 	s.suspend("Receiver", "app", false)
@@ -150,8 +151,8 @@ func (s *fixture) suspend(kind, name string, suspended bool) {
 	s.Must(err)
 }
 
-// The finalizer that Flux's notification-controller left does not keep an object, or its namespace, from going; another's does.
-// Fails when nobody removes it, or when more than that one is removed.
+// The finalizer that Flux's notification-controller left does not block the deletion of an object, or of its namespace;
+// another's does. Fails when it is not removed, or when another one is removed too.
 func TestAFinalizerLeftByFluxDoesNotBlockADeletion(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "t"}))

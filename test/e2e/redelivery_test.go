@@ -14,7 +14,8 @@ import (
 	"notifier/test/env"
 )
 
-// redeliver sends a push with the sender's ID of the delivery and fails the test unless it is answered 200 with the body.
+// redeliver sends a push with the sender's ID of the delivery and fails the test unless it is answered 200 with the
+// body.
 func (s *fixture) redeliver(path, token, id, answer string) {
 	s.Helper()
 	header := env.GitHubHeader(token, "push", env.GitHubPush)
@@ -29,7 +30,8 @@ const (
 	saysDuplicate = `{"accepted":true,"duplicate":true}`
 )
 
-// marker asks for an object that only it asks for and waits until that is done, so that what was asked for before is done as well.
+// marker triggers an object of its own and waits for the reconcile request, so that all earlier triggers have been
+// applied as well.
 func (s *fixture) marker(name string) {
 	s.Helper()
 	s.Must(s.Tenant.Object(s.Ctx, "OCIRepository", name, nil, ""))
@@ -41,8 +43,8 @@ func (s *fixture) marker(name string) {
 	s.Requested(s.Tenant, "OCIRepository", name, sent)
 }
 
-// Fails when the path of the token before is given up as the new one is read, even for a moment, or verified with the new token, when
-// its last use is not shown, and when what comes over the new path counts as one.
+// Fails when the previous token's path is dropped as the new one is read, even for a moment, or verified with the new
+// token. Fails also when its last use is not shown, and when a webhook on the new path counts as one.
 func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 	s := setUp(t)
 	before := s.Receiver(s.Tenant, "app", "old", "")
@@ -88,13 +90,13 @@ func TestRotationOfATokenRefusesNoWebhook(t *testing.T) {
 		t.Error("no webhook was sent during the rotation")
 	}
 	s.showsUseOfThePreviousToken(before, after)
-	// The rotation ends: the old path goes, the new one stays.
+	// The rotation ends: the old path is removed, the new one stays.
 	s.Must(s.Tenant.Secret(s.Ctx, "app-token", map[string]string{"token": "new", "tokenPrevious": ""}))
 	s.answered(before, "old", http.StatusNotFound)
 	s.takes(after, "new")
 }
 
-// showsUseOfThePreviousToken fails the test unless the status says when the old path was last used, and no more than that.
+// showsUseOfThePreviousToken fails the test unless the status has the time of the old path's last use, and only that.
 func (s *fixture) showsUseOfThePreviousToken(before, after string) {
 	s.Helper()
 	var got struct {
@@ -116,7 +118,7 @@ func (s *fixture) showsUseOfThePreviousToken(before, after string) {
 	}
 }
 
-// takes fails the test unless a push is accepted, whatever the budget.
+// takes fails the test unless a push is accepted, within or over its budget.
 func (s *fixture) takes(path, token string) {
 	s.Helper()
 	resp, err := s.GitHub(s.Ctx, path, token, "push", env.GitHubPush)
@@ -126,7 +128,7 @@ func (s *fixture) takes(path, token string) {
 	}
 }
 
-// T4: fails when a repeat, of what was applied or of what was not, is not asked for again, or does not say that it is one.
+// T4: fails when a repeat of a webhook, applied or not, does not trigger again, or is not answered as a repeat.
 func TestRedeliveryIsAppliedLikeAnyWebhook(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
@@ -141,7 +143,7 @@ func TestRedeliveryIsAppliedLikeAnyWebhook(t *testing.T) {
 		t.Errorf("requests for a delivery and two repeats: %v", got)
 	}
 
-	// The object comes after the webhook, whose trigger has ended by then.
+	// The object is made after the webhook, whose trigger has ended by then.
 	s.Must(s.Tenant.Delete(s.Ctx, "GitRepository", "app"))
 	s.redeliver(path, "t", "3", saysAccepted)
 	s.marker("third")
@@ -165,7 +167,7 @@ func TestRedeliveryOfWhatWasRefusedIsAppliedOnceItMayBe(t *testing.T) {
 	s.Requested(s.Tenant, "GitRepository", "app", sent)
 }
 
-// Fails when what comes in is not told to the Receiver's owner, or a forged webhook's ID is.
+// Fails when webhooks are not reported to the Receiver's owner, or when a forged webhook's ID is.
 func TestRedeliveryIsShownInTheStatus(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")

@@ -11,8 +11,8 @@ import (
 	"notifier/test/env"
 )
 
-// E3 without a crash: only what was refused, or whose answer was lost, comes again, and under the ID that it had. Fails when an
-// attempt makes an ID of its own, when two events share one, or when what was taken is sent again.
+// E3 without a crash: only deliveries that were refused, or whose answer was lost, are repeated, under their first ID.
+// Fails when an attempt makes an ID of its own, when two events share one, or when an accepted delivery is sent again.
 func TestE3ARepeatHasTheFirstOnesIDAndWhatWasTakenIsNotRepeated(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()

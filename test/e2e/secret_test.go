@@ -15,9 +15,9 @@ import (
 	"notifier/test/env"
 )
 
-// E7: a tenant who may make Providers and may not read Secrets names, in Providers and Receivers, the token of a service account and
-// the values of a Helm release, and has its own events sent to its own address. Fails when a request that holds one of them arrives,
-// or when the tenant is not told what to do instead.
+// E7: a tenant may make Providers and may not read Secrets. It names, in Providers and Receivers, the token of a service
+// account and the values of a Helm release, and has its own events sent to its own address. Fails when a request that
+// contains one of them arrives, or when the tenant gets no advice.
 func TestE7AProviderDoesNotSendASecretThatItsMakerMayNotRead(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
@@ -73,7 +73,7 @@ func TestE7AProviderDoesNotSendASecretThatItsMakerMayNotRead(t *testing.T) {
 	}
 }
 
-// mustNotShow fails the test if an object has the text, or does not say what to do.
+// mustNotShow fails the test if an object has the text, or does not give advice.
 func (s *fixture) mustNotShow(obj *unstructured.Unstructured, text string) {
 	s.Helper()
 	all, err := json.Marshal(obj)

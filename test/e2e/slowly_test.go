@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// slowly is a set of connections that dawdle.
+// slowly is a set of slow connections.
 type slowly struct {
 	conns  []net.Conn
 	opened []time.Time
@@ -36,8 +36,8 @@ func (c *slowly) close() {
 	}
 }
 
-// drip sends one byte on every connection every so often until the server has closed them all, and returns the longest time
-// that one lived.
+// drip sends one byte on every connection at each interval until the server has closed them all, and returns the longest
+// life of one.
 func (c *slowly) drip(ctx context.Context, every time.Duration) (longest time.Duration, err error) {
 	type end struct {
 		lived time.Duration
@@ -63,7 +63,7 @@ func (c *slowly) drip(ctx context.Context, every time.Duration) (longest time.Du
 	return longest, err
 }
 
-// dripOne returns nil when the server has closed the connection. What it says before, a 4xx for instance, does not matter.
+// dripOne returns nil when the server has closed the connection. It ignores an answer before that, a 4xx for instance.
 func dripOne(ctx context.Context, conn net.Conn, every time.Duration) error {
 	buffer := make([]byte, 4096)
 	for {

@@ -14,13 +14,13 @@ import (
 	"notifier/test/env"
 )
 
-// newTag POSTs what the controller says about the tenant's ImagePolicy when it found the tag.
+// newTag POSTs the controller's event about the tenant's ImagePolicy when it found the tag.
 func (s *fixture) newTag(t *env.Tenant, tag string) {
 	s.Helper()
 	s.PostEvent(t, "ImagePolicy", "app", "info", "Succeeded", "Latest image tag resolved to "+tag, tag)
 }
 
-// subscribed makes a Receiver that asks for the ImageUpdateAutomation "app" when an event about the ImagePolicy "app" comes, and
+// subscribed makes a Receiver that names the ImageUpdateAutomation "app" for events about the ImagePolicy "app", and
 // waits until the process knows them all.
 func (s *fixture) subscribed(t *env.Tenant) {
 	s.Helper()
@@ -34,7 +34,7 @@ func (s *fixture) subscribed(t *env.Tenant) {
 	}))
 }
 
-// eventCounts is status.deliveries, as far as events come into it.
+// eventCounts is the part of status.deliveries about events.
 type eventCounts struct {
 	Accepted, Folded, Refused int
 	Last, LastError           struct {
@@ -43,7 +43,7 @@ type eventCounts struct {
 	}
 }
 
-// counted waits until the status of the Receiver "app" tells what is wanted.
+// counted waits until the status of the Receiver "app" satisfies want.
 func (s *fixture) counted(t *env.Tenant, want func(eventCounts) bool) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(30*time.Second), func(context.Context) error {
@@ -55,8 +55,8 @@ func (s *fixture) counted(t *env.Tenant, want func(eventCounts) bool) {
 	}))
 }
 
-// E1, T1: fails when the table of subscriptions is not keyed by namespace, or when a Receiver whose source is of another namespace
-// is served.
+// E1, T1: fails when the table of subscriptions is not keyed by namespace, or when a Receiver whose source is of another
+// namespace is served.
 func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 	s := setUp(t)
 	other := s.NewTenant()
@@ -79,7 +79,7 @@ func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 		return d.Accepted > 0 && d.Folded == 0 && d.Last.Result == "accepted" && !d.Last.Time.Before(begin.Truncate(time.Second))
 	})
 
-	// What one event triggers is published in one go, so what the first one had triggered there would have come before.
+	// One event's triggers are published at once, so a trigger of the first event there would have been applied earlier.
 	before, err := other.Requested(s.Ctx, "ImageUpdateAutomation", "app")
 	s.Must(err)
 	if !before.IsZero() {
@@ -91,7 +91,8 @@ func TestSubscribeAnEventTriggersInItsOwnNamespace(t *testing.T) {
 	}
 }
 
-// E9: fails when what triggers is not asked whether its object is known, or when its owner is not told of a forged event.
+// E9: fails when a trigger does not require that its object is known, or when its owner gets no report of a forged
+// event.
 func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 	s := setUp(t)
 	s.subscribed(s.Tenant)
@@ -106,7 +107,7 @@ func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 		t.Fatalf("POST: got %d", resp.Status)
 	}
 	s.Must(env.Eventually(s.Within(30*time.Second), unknown.grown))
-	// What comes next triggers, and by then the forged one would have: triggers of one namespace are applied in order.
+	// The next event triggers, and by then the forged one would have: triggers of one namespace are applied in order.
 	requests := s.watchRequests(s.Tenant, "ImageUpdateAutomation", "app")
 	sent := time.Now()
 	s.newTag(s.Tenant, "1.0.0")
@@ -122,8 +123,8 @@ func TestSubscribeAForgedUIDTriggersNothing(t *testing.T) {
 	})
 }
 
-// The loop guard: the test is the controller whose object tells an event at each request. Fails when rounds are not counted, when
-// the condition does not reach the Receiver, or when an edit does not end it.
+// The loop check: the test is the controller whose object causes an event at each request. Fails when rounds are not
+// counted, when the condition does not reach the Receiver, or when an edit does not end it.
 func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 	s := setUp(t)
 	s.subscribed(s.Tenant)
@@ -176,9 +177,9 @@ func TestSubscribeALoopStopsAndIsShown(t *testing.T) {
 		t.Errorf("asked to reconcile at %s while stopped, error %v", at, err)
 	}
 	s.counted(s.Tenant, func(d eventCounts) bool {
-		return d.Folded >= 2 && d.Accepted >= d.Folded+10 && d.Last.Result == "folded" // the one that stopped it was the first
+		return d.Folded >= 2 && d.Accepted >= d.Folded+10 && d.Last.Result == "folded" // the event that stopped it was the first
 	})
-	// An edit ends it, and what was held back triggers.
+	// An edit ends it, and the delayed events trigger.
 	edited := time.Now()
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, strings.Replace(env.ImageReceiver("app"), "{", `{"events":["Other"],`, 1)))
 	s.Requested(s.Tenant, "ImageUpdateAutomation", "app", edited)

@@ -13,8 +13,9 @@ import (
 	"notifier/test/env"
 )
 
-// T1: a foreign resource is shown as denied, and never written to or read; the Receiver's own are served. Fails when the Receiver's compile
-// step ignores resources[].namespace, takes a foreign entry for one of its own namespace, or serves nothing for its sake.
+// T1: a foreign resource is shown as denied, and is never written or read; the Receiver's own are served. Fails when the
+// Receiver's compile step ignores resources[].namespace, takes a foreign entry for one of its own namespace, or serves
+// nothing because of it.
 func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 	s := setUp(t)
 	victim := s.NewTenant()
@@ -36,7 +37,7 @@ func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 	sent := time.Now()
 	s.mustTell("its webhook", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
 	s.Requested(s.Tenant, "GitRepository", "own", sent)
-	// A webhook later on the same bus has been applied: had the first led to anything else, so would it have.
+	// A webhook later on the same bus has been applied: another trigger of the first one would have been, too.
 	s.marker("marker")
 	for _, tenant := range []*env.Tenant{victim, s.Tenant} { // nor is the foreign entry taken for one of the Receiver's namespace
 		at, err := tenant.Requested(s.Ctx, "GitRepository", "app")
@@ -45,15 +46,15 @@ func TestT1AForeignResourceIsDeniedAndTheReceiversOwnAreServed(t *testing.T) {
 			t.Errorf("%s/app was asked to reconcile at %s", tenant.Namespace, at)
 		}
 	}
-	// With nothing else to serve it is refused.
+	// Without other resources it is refused.
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "grab", nil, `{"type":"generic","secretRef":{"name":"grab-token"},"resources":[
 		{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"`+victim.Namespace+`"}]}`))
 	s.Condition(s.Tenant, "Receiver", "grab", "Ready", metav1.ConditionFalse, "CrossNamespaceDenied")
 	s.mustTell("without resources of its own", s.hook(http.MethodPost, path, nil, "{}"), http.StatusNotFound)
 }
 
-// T2: fails when the applier leaves the impersonation header out, or takes another name than the live Receiver's. The proof is the
-// API server's own audit log.
+// T2: fails when the applier omits the impersonation header, or uses another name than the live Receiver's. The proof is
+// the API server's own audit log.
 func TestT2EveryWriteIsMadeAsTheTenantsServiceAccount(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "deployer"))
@@ -160,7 +161,8 @@ func TestT4AFloodOverTwoReceiversIsOneRequestAnInterval(t *testing.T) {
 	}
 }
 
-// T4: fails when the key of a pending trigger leaves out the service account: the weak Receiver's would replace the strong one's.
+// T4: fails when the key of a pending trigger leaves out the service account: the weak Receiver's would replace the
+// strong one's.
 func TestT4AWeakReceiverDoesNotReplaceAStrongOnesTrigger(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))

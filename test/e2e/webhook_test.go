@@ -12,16 +12,16 @@ import (
 	"notifier/test/env"
 )
 
-// maxBody is the greatest body that either door takes.
+// maxBody is the size in bytes of the greatest body that either endpoint accepts.
 const maxBody = 3 << 20
 
-// sizedBody is a JSON document of exactly size bytes.
+// sizedBody returns a JSON document of exactly size bytes.
 func sizedBody(size int) string {
 	const frame = `{"pad":""}`
 	return `{"pad":"` + strings.Repeat("x", size-len(frame)) + `"}`
 }
 
-// hook sends a request to a path of the webhook door.
+// hook sends a request to a path of the webhook endpoint.
 func (s *fixture) hook(method, path string, header http.Header, body string) env.Response {
 	s.Helper()
 	resp, err := s.Do(s.Ctx, method, s.HooksURL+path, header, []byte(body))
@@ -29,7 +29,7 @@ func (s *fixture) hook(method, path string, header http.Header, body string) env
 	return resp
 }
 
-// mustTell fails the test unless the answer has the status and its body says the words.
+// mustTell fails the test unless the answer has the status and its body contains the words.
 func (s *fixture) mustTell(what string, got env.Response, status int, words ...string) {
 	s.Helper()
 	if got.Status != status {
@@ -42,8 +42,8 @@ func (s *fixture) mustTell(what string, got env.Response, status int, words ...s
 	}
 }
 
-// neverRequested proves that nothing asked for the object so far led to a request: a webhook of another Receiver, later on the
-// same bus, has been applied, so anything before it would have been.
+// neverRequested proves that no earlier trigger of the object led to a request: a webhook of another Receiver, later on
+// the same bus, has been applied, so an earlier one would have been.
 func (s *fixture) neverRequested(t *env.Tenant, kind, name string) {
 	s.Helper()
 	s.Must(t.Object(s.Ctx, "OCIRepository", "marker", nil, ""))
@@ -60,7 +60,7 @@ func (s *fixture) neverRequested(t *env.Tenant, kind, name string) {
 	}
 }
 
-// Fails when a failed check is only logged, or when its reason is not told to who knows the path.
+// Fails when a failed check is only logged, or when the answer does not give its reason to a sender that knows the path.
 func TestAWebhookThatIsNotAuthenticIsRefusedWithAReasonAndTriggersNothing(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "right", "")
@@ -86,7 +86,7 @@ func TestAWebhookThatIsNotAuthenticIsRefusedWithAReasonAndTriggersNothing(t *tes
 	s.Push(path, "right", http.StatusOK)
 }
 
-// Fails when a limit is off by one byte, or counts only what Content-Length announces.
+// Fails when a limit is off by one byte, or counts only the announced Content-Length.
 func TestABodyOf3MiBIsTakenAndOneByteMoreIsRefused(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
@@ -112,7 +112,7 @@ func TestABodyOf3MiBIsTakenAndOneByteMoreIsRefused(t *testing.T) {
 	s.Push(path, "t", http.StatusOK)
 }
 
-// Fails when a body is checked before its encoding is looked at, or when the handler inflates it.
+// Fails when a body is checked before its encoding is, or when the handler inflates it.
 func TestACompressedBodyIsRefusedAtBothDoors(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
@@ -130,7 +130,7 @@ func TestACompressedBodyIsRefusedAtBothDoors(t *testing.T) {
 	s.mustTell("identity", s.hook(http.MethodPost, path, header, env.GitHubPush), http.StatusOK)
 }
 
-// Fails when the method is looked at before the path: it would tell which paths exist.
+// Fails when the method is checked before the path: the answer would reveal the existing paths.
 func TestOnlyAKnownPathTellsThatTheMethodIsWrong(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
@@ -150,7 +150,8 @@ func TestOnlyAKnownPathTellsThatTheMethodIsWrong(t *testing.T) {
 	s.neverRequested(s.Tenant, "GitRepository", "app")
 }
 
-// Fails when a GET or a PUT is refused for type generic, which Flux documents to take any request, or asks nothing to reconcile.
+// Fails when a GET or a PUT is refused for type generic, which Flux documents to accept any request, or triggers
+// nothing.
 func TestAGenericHookTakesGETAndPUT(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
@@ -181,7 +182,7 @@ func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 		if want := env.HookPath("t", kind, s.Tenant.Namespace); path != want {
 			t.Errorf("%s: the path is %s, want Flux's %s", kind, path, want)
 		}
-		if kind != "generic" { // whose path alone authenticates
+		if kind != "generic" { // its path alone authenticates
 			s.mustTell(kind+" without proof", s.hook(http.MethodPost, path, nil, body), http.StatusBadRequest)
 		}
 		sent := time.Now()
@@ -190,8 +191,8 @@ func TestEachReceiverTypeTakesWhatItsSenderSends(t *testing.T) {
 	}
 }
 
-// Fails when the event is not compared with the list, or is compared with its case; when a ping is refused because it is not
-// listed, or triggers.
+// Fails when the event is not compared with the list, or the comparison depends on case. Fails also when a ping is
+// refused because it is not listed, or triggers.
 func TestAReceiverTakesTheEventsItLists(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", `,"events":["push","Release"]`)
@@ -209,8 +210,8 @@ func TestAReceiverTakesTheEventsItLists(t *testing.T) {
 	}
 }
 
-// A connection that dawdles with its headers, or with its body, is closed in bounded time, and hundreds of them, from the same
-// address, are in nobody's way. Fails without a time-out for headers or for reading.
+// A connection that is slow with its headers, or with its body, is closed in bounded time, and hundreds of them, from
+// the same address, disturb no other sender. Fails without a time-out for headers or for reading.
 func TestSlowConnectionsEndAndDisturbNobody(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")
@@ -244,7 +245,7 @@ func TestSlowConnectionsEndAndDisturbNobody(t *testing.T) {
 	s.Must(env.Eventually(s.Ctx, s.idle))
 }
 
-// Fails when a body is logged, kept or echoed: only its digest is of interest.
+// Fails when a body is logged, kept or echoed: only its digest is used.
 func TestARefusedBodyIsNotEchoed(t *testing.T) {
 	s := setUp(t)
 	path := s.Receiver(s.Tenant, "app", "t", "")

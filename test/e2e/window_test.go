@@ -18,7 +18,7 @@ import (
 	"notifier/test/env"
 )
 
-// added are the rights about the API that the roles for people have.
+// added are the rights on the API in the roles for people.
 var added = map[string][]rbacv1.PolicyRule{
 	"notifier-view": {{
 		APIGroups: []string{env.Kinds["Alert"].Group}, Resources: []string{"deliveries", "events", "webhooks"}, Verbs: []string{"get", "list", "watch"},
@@ -28,7 +28,7 @@ var added = map[string][]rbacv1.PolicyRule{
 	}},
 }
 
-// token is a token of a service account of the tenant's, which is made; of audiences, where any are given.
+// token makes a service account of the tenant and returns a token of it, for the audiences if any are given.
 func (s *fixture) token(t *env.Tenant, account string, audiences ...string) string {
 	s.Helper()
 	s.Must(t.ServiceAccount(s.Ctx, t.Namespace, account))
@@ -40,7 +40,7 @@ func (s *fixture) token(t *env.Tenant, account string, audiences ...string) stri
 	return r.Status.Token
 }
 
-// bind binds a service account of the tenant's to a role for people, and waits until the API server heeds it.
+// bind binds a service account of the tenant to a role for people, and waits until the API server applies that.
 func (s *fixture) bind(t *env.Tenant, account, role string) {
 	s.Helper()
 	_, err := t.Client.RbacV1().RoleBindings(t.Namespace).Create(s.Ctx, &rbacv1.RoleBinding{
@@ -52,13 +52,13 @@ func (s *fixture) bind(t *env.Tenant, account, role string) {
 	s.Must(t.AwaitAllowed(s.Ctx, true, env.ServiceAccountUser(t.Namespace, account), t.Namespace, added[role]...))
 }
 
-// unbind takes back what bind gave.
+// unbind removes the binding of bind.
 func (s *fixture) unbind(t *env.Tenant, account, role string) {
 	s.Helper()
 	s.Must(t.Client.RbacV1().RoleBindings(t.Namespace).Delete(s.Ctx, account+"-"+role, metav1.DeleteOptions{}))
 }
 
-// api asks the API with a token, none for the empty one.
+// api sends a request to the API with a token, or without one if it is empty.
 func (s *fixture) api(token, method, path, body string) env.Response {
 	s.Helper()
 	header := http.Header{}
@@ -73,7 +73,7 @@ func (s *fixture) api(token, method, path, body string) env.Response {
 	return resp
 }
 
-// read asks for a path, and reads the answer into value.
+// read GETs a path, and decodes the answer into value.
 func (s *fixture) read(token, path string, value any) {
 	s.Helper()
 	resp := s.api(token, http.MethodGet, path, "")
@@ -83,7 +83,7 @@ func (s *fixture) read(token, path string, value any) {
 	s.Must(json.Unmarshal([]byte(resp.Body), value))
 }
 
-// delivered is a delivery as the API tells it.
+// delivered is a delivery in the API's answers.
 type delivered struct {
 	ID, State, Provider string
 	Object              struct{ Kind, Name string }
@@ -96,7 +96,7 @@ type page[T any] struct {
 	Next  string
 }
 
-// deliver has one event of the tenant's delivered to a sink, and returns its delivery.
+// deliver posts one event of the tenant, waits until a sink has it, and returns its delivery.
 func (s *fixture) deliver(token string, sink *env.Sink) delivered {
 	s.Helper()
 	s.PostEvent(s.Tenant, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
@@ -113,8 +113,8 @@ func (s *fixture) deliver(token string, sink *env.Sink) delivered {
 	return found.Items[0]
 }
 
-// W1. Who may view a namespace sees its deliveries, events and webhooks, each with all that is kept, and may not replay. Fails when a part of
-// an answer is of another tenant's, or is missing.
+// W1. A viewer of a namespace sees its deliveries, events and webhooks, each with all its kept data, and may not replay.
+// Fails when a part of an answer is of another tenant's, or is missing.
 func TestW1AViewerSeesTheirOwn(t *testing.T) {
 	s := setUp(t)
 	token, ns := s.token(s.Tenant, "viewer"), "/v1/namespaces/"+s.Tenant.Namespace
@@ -174,8 +174,8 @@ func TestW1AViewerSeesTheirOwn(t *testing.T) {
 	}
 }
 
-// W1. Who may edit a namespace has a delivery sent again, with the same ID, and a test message sent. Fails when a replay is not sent, is another
-// delivery, or when no replica hears of it.
+// W1. An editor of a namespace has a delivery sent again, with the same ID, and a test message sent. Fails when a replay
+// is not sent, is another delivery, or when no replica learns of it.
 func TestW1AnEditorReplaysAndTestsTheirOwn(t *testing.T) {
 	s := setUp(t)
 	token, ns, sink := s.token(s.Tenant, "editor"), "/v1/namespaces/"+s.Tenant.Namespace, s.AlertedSink()
@@ -210,13 +210,13 @@ func TestW1AnEditorReplaysAndTestsTheirOwn(t *testing.T) {
 	}
 }
 
-// W2. Every verb on a namespace in which a user has no right is refused with the same bytes, whether it exists or not. Fails when the answer
-// is made from what is in the namespace, or names it.
+// W2. Every verb on a namespace in which a user has no right is refused with the same bytes, whether it exists or not.
+// Fails when the answer depends on the content of the namespace, or names it.
 func TestW2AnothersNamespaceIsAsOneThatDoesNotExist(t *testing.T) {
 	s := setUp(t)
 	other, token := s.NewTenant(), s.token(s.Tenant, "editor")
 	s.bind(s.Tenant, "editor", "notifier-view")
-	viewer := s.token(s.Tenant, "nobody") // who has no right anywhere
+	viewer := s.token(s.Tenant, "nobody") // without a right anywhere
 	d := s.deliver(token, s.AlertedSink())
 	for _, request := range []struct{ method, path, body string }{
 		{"GET", "/deliveries", ""},
@@ -247,7 +247,8 @@ func TestW2AnothersNamespaceIsAsOneThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// watch follows the deliveries of the tenant's namespace: what returns sends each line of data, and is closed at the end.
+// watch follows the deliveries of the tenant's namespace. The returned channel gets each line of data, and is closed at
+// the end.
 func (s *fixture) watch(token string) <-chan string {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Ctx)
@@ -273,7 +274,7 @@ func (s *fixture) watch(token string) <-chan string {
 	return lines
 }
 
-// W5. Fails when a RoleBinding that was deleted lets its user read, or watch, for more than ten seconds.
+// W5. Fails when the user of a deleted RoleBinding can read, or watch, for more than ten seconds.
 func TestW5ARevokedRoleBindingEndsAccessWithinTenSeconds(t *testing.T) {
 	s := setUp(t)
 	token, path := s.token(s.Tenant, "viewer"), "/v1/namespaces/"+s.Tenant.Namespace+"/deliveries"
@@ -299,7 +300,8 @@ func TestW5ARevokedRoleBindingEndsAccessWithinTenSeconds(t *testing.T) {
 	}
 }
 
-// W3. Fails when a token that is malformed, expired, of another audience or of nobody is taken, or is told from another such token.
+// W3. Fails when a token that is malformed, expired, of another audience or of no known user is accepted, or is answered
+// differently from another such token.
 func TestW3AForeignTokenIsNone(t *testing.T) {
 	s := setUp(t)
 	token, path := s.token(s.Tenant, "viewer"), "/v1/namespaces/"+s.Tenant.Namespace+"/deliveries"

@@ -15,15 +15,14 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// fieldManager owns what Apply writes.
+// fieldManager owns the fields that Apply writes.
 const fieldManager = "test-harness"
 
-// newKindTimeout is how long Apply waits for a kind that discovery does not show yet.
+// newKindTimeout bounds Apply's wait for a kind that discovery does not show yet.
 const newKindTimeout = 10 * time.Second
 
-// Apply writes every object of a YAML stream by server-side apply, in order, and returns
-// them as the API server answered. An object of a namespaced kind without a namespace goes
-// to "default".
+// Apply writes every object of a YAML stream by server-side apply, in order, and returns the objects of the API server's
+// answers. An object of a namespaced kind without a namespace is written to "default".
 func (c *Cluster) Apply(ctx context.Context, manifests string) ([]*unstructured.Unstructured, error) {
 	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 }
@@ -33,12 +32,12 @@ func (c *Cluster) ApplyAs(ctx context.Context, manager, manifests string) ([]*un
 	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: manager, Force: true})
 }
 
-// DryRun is Apply without a trace: the API server does everything but write.
+// DryRun is Apply without effect: the API server does everything except the write.
 func (c *Cluster) DryRun(ctx context.Context, manifests string) ([]*unstructured.Unstructured, error) {
 	return c.apply(ctx, manifests, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
 }
 
-// Read reads an object as the API server has it.
+// Read reads an object from the API server.
 func (c *Cluster) Read(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	client, err := c.resource(ctx, obj)
 	if err != nil {
@@ -67,8 +66,7 @@ func (c *Cluster) apply(ctx context.Context, manifests string, options metav1.Ap
 	return applied, nil
 }
 
-// ApplyStatus writes the status of every object of a YAML stream, as the controller of
-// their kind would.
+// ApplyStatus writes the status of every object of a YAML stream, as the controller of their kind would.
 func (c *Cluster) ApplyStatus(ctx context.Context, manifests string) error {
 	objects, err := Decode(manifests)
 	if err != nil {
@@ -87,7 +85,7 @@ func (c *Cluster) ApplyStatus(ctx context.Context, manifests string) error {
 	return nil
 }
 
-// Resource is a client for the kind and namespace of obj.
+// resource returns a client for the kind and namespace of obj.
 func (c *Cluster) resource(ctx context.Context, obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := obj.GroupVersionKind()
 	ctx, cancel := context.WithTimeout(ctx, newKindTimeout)

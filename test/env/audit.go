@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// AuditUser is who made a request, or who was impersonated.
+// AuditUser is the user of a request, or the impersonated user.
 type AuditUser struct {
 	Username string   `json:"username"`
 	Groups   []string `json:"groups"`
 }
 
-// AuditObject is what a request was about.
+// AuditObject is the object of a request.
 type AuditObject struct {
 	APIGroup    string `json:"apiGroup"`
 	Resource    string `json:"resource"`
@@ -28,7 +28,7 @@ type AuditObject struct {
 	Name        string `json:"name"`
 }
 
-// AuditEntry is one request as the API server saw it.
+// AuditEntry is one request in the API server's audit log.
 type AuditEntry struct {
 	AuditID          string      `json:"auditID"`
 	Stage            string      `json:"stage"`
@@ -42,15 +42,15 @@ type AuditEntry struct {
 		Code   int    `json:"code"`
 		Reason string `json:"reason"`
 	} `json:"responseStatus"`
-	// Authentication tells which verb of constrained impersonation allowed it; the
-	// constraint is empty for the plain verb impersonate.
+	// Authentication names the verb of constrained impersonation that allowed the request; the constraint is empty for
+	// the plain verb impersonate.
 	Authentication struct {
 		ImpersonationConstraint string `json:"impersonationConstraint"`
 	} `json:"authenticationMetadata"`
 	Received time.Time `json:"requestReceivedTimestamp"`
 }
 
-// Impersonated is the impersonated user's name, or empty.
+// Impersonated returns the impersonated user's name, or "".
 func (e AuditEntry) Impersonated() string {
 	if e.ImpersonatedUser == nil {
 		return ""
@@ -58,18 +58,19 @@ func (e AuditEntry) Impersonated() string {
 	return e.ImpersonatedUser.Username
 }
 
-// Audit reads the audit log from the moment it was made.
+// Audit reads the audit log from the moment at which the Audit was made.
 type Audit struct {
 	mu     sync.Mutex
 	file   string
 	offset int64
-	// within says that offset is within a line, which was being written when the Audit was made: it is of a request before that.
+	// within says that offset is within a line that was being written when the Audit was made: it is of an earlier
+	// request.
 	within  bool
 	entries []AuditEntry
 }
 
-// Audit starts reading the cluster's audit log at its present end. The control plane does
-// not log its own requests there, nor probes.
+// Audit starts reading the cluster's audit log at its present end. The control plane logs neither its own requests there
+// nor probes.
 func (c *Cluster) Audit() (*Audit, error) {
 	if c.AuditLog == "" {
 		return nil, errors.New("this cluster's audit log is not known; name it in " + auditLogVariable)
@@ -95,8 +96,7 @@ func auditOf(file string) (*Audit, error) {
 	return a, nil
 }
 
-// Entries returns what was logged so far. A request's entry may be written a moment after
-// its client got the answer.
+// Entries returns the entries so far. A request's entry may be written a moment after its client got the answer.
 func (a *Audit) Entries() ([]AuditEntry, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,7 +111,7 @@ func (a *Audit) Entries() ([]AuditEntry, error) {
 	for lines := bufio.NewReaderSize(f, 1<<20); ; {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			// A line that is not whole yet is read again the next time.
+			// An incomplete line is read again the next time.
 			return slices.Clip(a.entries), nil
 		}
 		if err != nil {
@@ -143,7 +143,7 @@ func (a *Audit) Find(match func(AuditEntry) bool) ([]AuditEntry, error) {
 	return found, err
 }
 
-// Wait returns the first entry that match accepts, as soon as it is there.
+// Wait returns the first entry that match accepts, as soon as it is logged.
 func (a *Audit) Wait(ctx context.Context, match func(AuditEntry) bool) (AuditEntry, error) {
 	var entry AuditEntry
 	err := Eventually(ctx, func(context.Context) error {

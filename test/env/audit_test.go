@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Fails when an audit that is made while a line is being written takes the rest of it for an entry, or leaves out the entry after it.
+// Fails when an audit that begins while a line is being written takes the rest of it for an entry, or omits the entry
+// after it.
 func TestAnAuditBeginsBehindTheLineThatIsBeingWritten(t *testing.T) {
 	for name, before := range map[string]string{
 		"an empty log": "", "a whole line": `{"auditID":"old"}` + "\n", "a part of a line": `{"auditID":"older"}` + "\n" + `{"audit`,

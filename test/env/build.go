@@ -16,8 +16,8 @@ import (
 // testModule is the first line of this module's go.mod.
 const testModule = "module notifier/test\n"
 
-// ModuleDir is the directory of the test module, found from the working directory
-// upwards; the repository's root and every directory below will do.
+// ModuleDir returns the directory of the test module. It searches from the working directory upwards; the repository's
+// root and every directory below it will do.
 func ModuleDir() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -38,13 +38,13 @@ func ModuleDir() (string, error) {
 	}
 }
 
-// ProductDir is the repository's root, the directory of module notifier.
+// ProductDir returns the repository's root, the directory of module notifier.
 func ProductDir() (string, error) {
 	dir, err := ModuleDir()
 	return filepath.Dir(dir), err
 }
 
-// BinDir is where built programs are kept, so that the next run finds them up to date.
+// BinDir returns the directory of built programs, which are kept so that the next run finds them up to date.
 func BinDir() (string, error) {
 	dir, err := ModuleDir()
 	if err != nil {
@@ -54,7 +54,7 @@ func BinDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// CanRace tells whether a C compiler is there, without which -race does not build.
+// CanRace reports whether a C compiler is present, which -race needs.
 func CanRace() bool {
 	for _, cc := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
 		if cc == "" {
@@ -67,9 +67,8 @@ func CanRace() bool {
 	return false
 }
 
-// Build compiles pkg, as seen from dir, into the file out. Race is honoured only where
-// CanRace. Two builds of one file, also by two processes, wait for each other. A build
-// that takes long says so on standard error.
+// Build compiles pkg, as seen from dir, into the file out. Race is honoured only where CanRace. Two builds of one file,
+// also by two processes, wait for each other. A long build reports itself on standard error.
 func Build(ctx context.Context, dir, pkg, out string, race bool) error {
 	unlock, err := lockFile(ctx, out+".lock")
 	if err != nil {
@@ -77,7 +76,7 @@ func Build(ctx context.Context, dir, pkg, out string, race bool) error {
 	}
 	defer unlock()
 
-	// Without what only a debugger reads, a program is linked faster and takes half the room.
+	// Without debug information a program is linked faster and takes half the space.
 	args := []string{"build", "-o", out, "-ldflags=-s -w"}
 	if race && CanRace() {
 		args = append(args, "-race")
@@ -147,7 +146,7 @@ func reportWait(done <-chan struct{}, what string) {
 	}
 }
 
-// lockFile holds an advisory lock, which the kernel gives back should this process die.
+// lockFile takes an advisory lock, which the kernel releases if this process dies.
 func lockFile(ctx context.Context, name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

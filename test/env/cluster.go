@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// kubeconfigVariable names an existing cluster to use. KUBECONFIG is not looked at: a
-	// test must not touch whatever cluster a person happens to point at.
+	// kubeconfigVariable names an existing cluster to use. KUBECONFIG is ignored: a test must not touch a cluster that a
+	// person happens to use.
 	kubeconfigVariable = "TEST_KUBECONFIG"
 	// auditLogVariable names that cluster's audit log, for the tests that read it.
 	auditLogVariable = "TEST_AUDIT_LOG"
@@ -60,8 +60,8 @@ type Cluster struct {
 	signer *ecdsa.PrivateKey
 }
 
-// ControlPlane returns the cluster that all tests of this process share. Tests keep apart
-// by namespace. Main, or Shutdown, ends it.
+// ControlPlane returns the cluster that all tests of this process share. Each test has namespaces of its own. Main, or
+// Shutdown, ends it.
 func ControlPlane(t testing.TB) *Cluster {
 	t.Helper()
 	c, err := sharedCluster()
@@ -77,8 +77,8 @@ var sharedCluster = sync.OnceValues(func() (*Cluster, error) {
 	return StartControlPlane(ctx, ClusterOptions{})
 })
 
-// StartControlPlane uses the cluster of TEST_KUBECONFIG or builds and starts one of its
-// own, which ends with Stop, with Shutdown or with this process.
+// StartControlPlane uses the cluster of TEST_KUBECONFIG or builds and starts one of its own, which ends with Stop, with
+// Shutdown or with this process.
 func StartControlPlane(ctx context.Context, o ClusterOptions) (*Cluster, error) {
 	if file := os.Getenv(kubeconfigVariable); file != "" {
 		c := &Cluster{Kubeconfig: file, AuditLog: os.Getenv(auditLogVariable)}
@@ -103,7 +103,7 @@ func StartControlPlane(ctx context.Context, o ClusterOptions) (*Cluster, error) 
 	c.Process, err = Start(Command{
 		Path: program,
 		Args: append([]string{"--kubeconfig-out", c.Kubeconfig, "--audit-log", c.AuditLog, "--apiserver-flag", signer}, o.Args...),
-		// Not SIGKILL: it removes its data when it is asked to end.
+		// Not SIGKILL: the control plane removes its data on SIGTERM.
 		DeathSignal: syscall.SIGTERM,
 	})
 	if err != nil {
@@ -133,7 +133,7 @@ func ControlPlaneProgram(ctx context.Context) (string, error) {
 	return buildInto(ctx, dir, "./cmd/controlplane", false)
 }
 
-// Stop ends a control plane of our own; a cluster that was there before is left alone.
+// Stop ends a control plane that StartControlPlane started; it leaves any other cluster alone.
 func (c *Cluster) Stop() error {
 	if c.Process == nil {
 		return nil

@@ -16,16 +16,17 @@ import (
 // diskRole in the environment makes a program that calls Main the holder of a disk: "<directory>:<bytes>".
 const diskRole = "NOTIFIER_HARNESS_DISK"
 
-// Disk is a small file system of its own, a tmpfs, that can be filled up. It is mounted in a mount namespace that only its
-// holder lives in, a child process, so it goes when this process goes, however it ends; others reach it through /proc.
+// Disk is a small file system of its own, a tmpfs, that can be filled up. It is mounted in a mount namespace that
+// belongs to its holder alone, a child process. So it ends with this process, however that ends. Other processes reach
+// it through /proc.
 type Disk struct {
 	// Dir is the root of the file system.
 	Dir    string
 	holder *Process
 }
 
-// NewDisk makes a disk of the size. It needs the permission to mount, or to make a user namespace to mount in: whoever has
-// neither gets an error.
+// NewDisk makes a disk of the size. It needs permission to mount, or to make a user namespace to mount in; without
+// either it returns an error.
 func NewDisk(ctx context.Context, bytes int64) (*Disk, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -77,7 +78,7 @@ func holdDisk(role string) int {
 // filler is the file that takes all space.
 func (d *Disk) filler() string { return filepath.Join(d.Dir, "filler") }
 
-// Fill takes all the space that is left but for so many bytes.
+// Fill takes all free space except leave bytes.
 func (d *Disk) Fill(leave int64) error {
 	f, err := os.Create(d.filler())
 	if err != nil {
@@ -99,13 +100,13 @@ func (d *Disk) Fill(leave int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// Free gives back what Fill took.
+// Free returns the space that Fill took.
 func (d *Disk) Free() error { return os.Remove(d.filler()) }
 
 // Close ends the disk with everything on it.
 func (d *Disk) Close() error { return d.holder.Kill9() }
 
-// LimitFiles keeps the process from writing any file beyond the size, as a quota does. It can be lowered only.
+// LimitFiles prevents the process from writing a file beyond the size, as a quota does. The limit can only be lowered.
 func (p *Process) LimitFiles(bytes uint64) error {
 	limit := syscall.Rlimit{Cur: bytes, Max: bytes}
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.PID()), syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)

@@ -14,7 +14,7 @@ type Disk struct{ Dir string }
 
 var errNoDisk = errors.New("a disk of its own is only made on Linux")
 
-// NewDisk fails: only Linux has what it takes.
+// NewDisk fails: a disk needs Linux.
 func NewDisk(context.Context, int64) (*Disk, error) { return nil, errNoDisk }
 
 // Fill fails.

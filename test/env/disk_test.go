@@ -11,7 +11,7 @@ import (
 	"notifier/test/env"
 )
 
-// Fails when Fill leaves space, when Free does not give it back, or when the disk outlives its holder.
+// Fails when Fill leaves space, when Free does not return it, or when the disk outlives its holder.
 func TestADiskFillsUpAndFrees(t *testing.T) {
 	disk, err := env.NewDisk(within(t, time.Minute), 8<<20)
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 // # How to write a test
 //
-// A package says once how its tests begin and end, and what they share:
+// A package defines once the begin and the end of its tests, and their shared notifier:
 //
 //	func TestMain(m *testing.M) { env.Main(m) }
 //
@@ -15,7 +15,7 @@
 //		return system.Start(ctx, env.NotifierOptions{})
 //	})
 //
-// A test takes a [Fixture], which has a tenant of its own, and ends at the first thing that it cannot do:
+// A test takes a [Fixture], which has a tenant of its own, and ends at the first step that fails:
 //
 //	func TestAWebhookIsAReconcileRequest(t *testing.T) {
 //		s := env.SetUp(t, shared)
@@ -33,22 +33,23 @@
 //		s.Must(err)
 //	}
 //
-// A test that needs flags of its own, or kills the process, takes [NewFixture] and starts one with [Fixture.Start]. Only one notifier at a
-// time serves a cluster unless a test asks for more: it watches every namespace, so a second one would act on the first one's objects. One
-// that serves a single namespace (--watch-all-namespaces=false) may run beside others.
+// A test that needs flags of its own, or kills the process, takes [NewFixture] and starts a notifier with
+// [Fixture.Start]. Only one notifier at a time serves a cluster unless a test asks for more: it watches every namespace,
+// so a second one would act on the first one's objects. A notifier that serves a single namespace
+// (--watch-all-namespaces=false) may run beside others.
 //
-// What waits takes a context and ends with it; nothing sleeps for a fixed time and hopes: [Eventually], [Sink.Wait], [Audit.Wait],
-// [Tenant.WaitCondition].
+// Every wait takes a context and ends with it, and none is a sleep for a fixed time: [Eventually], [Sink.Wait],
+// [Audit.Wait], [Tenant.WaitCondition].
 //
 // # Ownership
 //
-// The package ends only processes that it started, and it ends all of them, in [Shutdown] at the latest, which [Main] calls. The kernel ends
-// a child whose parent is killed (parent death signal, Linux). [TempDir] is removed at the same time.
+// The package ends only processes that it started. It ends all of them, in [Shutdown] at the latest, which [Main] calls.
+// The kernel ends a child whose parent is killed (parent death signal, Linux). [TempDir] is removed at the same time.
 //
 // # Where things are
 //
-//   - [Fixture]: what one test starts from; [System]: the cluster with the product; [Tenant]: a namespace and its objects;
+//   - [Fixture]: the start of one test; [System]: the cluster with the product; [Tenant]: a namespace and its objects;
 //     [Notifier]: a process and its endpoints.
-//   - [Cluster]: the Kubernetes API as its admin, [Audit] what it was asked for.
+//   - [Cluster]: the Kubernetes API as its admin; [Audit]: the requests to it.
 //   - [Sink]: a destination; [NATSServer], [NATSCluster]; [Disk]: a file system that can be full; [Process]: any other program.
 package env

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Eventually calls f until it returns nil or ctx ends; it then returns f's last error.
-// The first calls come quickly after each other, later ones at most 100 ms apart.
+// Eventually calls f until it returns nil or ctx ends; it then returns f's last error. The first calls follow each other
+// quickly, later ones at most 100 ms apart.
 func Eventually(ctx context.Context, f func(ctx context.Context) error) error {
 	pause := 2 * time.Millisecond
 	timer := time.NewTimer(0)
@@ -24,7 +24,7 @@ func Eventually(ctx context.Context, f func(ctx context.Context) error) error {
 		if err == nil {
 			return nil
 		}
-		// A call that the end of ctx cut short says less than the one before it.
+		// The error of a call that the end of ctx cut short is less useful than the error before it.
 		if ctx.Err() == nil {
 			last = err
 		}

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Far is a Sink in the place of hosts of the Internet. A tenant leads a Provider there, whose type names its host by itself, as it would to a
-// gateway of its own: by a proxy, and with an authority for the hosts.
+// Far is a Sink in the place of hosts of the Internet, for Providers whose type fixes its host. A tenant directs such a
+// Provider to it as to a gateway of its own: by a proxy, and with an authority for the hosts.
 type Far struct {
 	*Sink
 	// CA is the authority, in PEM.
@@ -59,7 +59,7 @@ func NewFar(hosts ...string) (*Far, error) {
 	return f, nil
 }
 
-// Close ends both.
+// Close ends the proxy and the Sink.
 func (f *Far) Close() error {
 	err := f.proxy.Close()
 	if down := f.Down(); down != nil {
@@ -68,7 +68,7 @@ func (f *Far) Close() error {
 	return err
 }
 
-// connect leads to the Sink what is for one of its hosts, and refuses the rest.
+// connect connects requests for its hosts to the Sink, and refuses the rest.
 func (f *Far) connect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect || !slices.Contains(f.hosts, r.Host) {
 		w.WriteHeader(http.StatusForbidden)
@@ -95,16 +95,16 @@ func (f *Far) connect(w http.ResponseWriter, r *http.Request) {
 	both.Wait()
 }
 
-// Proxy is the address of the proxy.
+// Proxy returns the address of the proxy.
 func (f *Far) Proxy() string { return "http://" + f.addr }
 
-// FarProvider is what a Provider that is led to a Far has in its spec and its Secret.
+// FarProvider is the spec and the Secret of a Provider that is directed to a Far.
 type FarProvider struct {
 	Type, Channel string
 	Secret        map[string]string
 }
 
-// Alert is [Tenant.Alert] for a Provider that is led to f, on every Kustomization.
+// Alert is [Tenant.Alert] for a Provider that is directed to f, on every Kustomization.
 func (f *Far) Alert(ctx context.Context, t *Tenant, name string, p FarProvider) error {
 	for secret, data := range map[string]map[string]string{
 		name: p.Secret, name + "-proxy": {"address": f.Proxy()}, name + "-ca": {"ca.crt": string(f.CA)},

@@ -11,7 +11,7 @@ import (
 	"notifier/test/env"
 )
 
-// Fails when another host than those of a Far is led there, or its certificate is good for others.
+// Fails when a request for another host than those of a Far reaches it, or when its certificate is valid for others.
 func TestAFarSinkIsReachedByItsProxyAndForItsHosts(t *testing.T) {
 	far, err := env.NewFar("here.test")
 	if err != nil {

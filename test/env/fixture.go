@@ -19,7 +19,7 @@ const (
 	testTimeout = 2 * time.Minute
 )
 
-// Fixture is what one test starts from: the system, a tenant of its own, a process and a time by which it has to end.
+// Fixture is the start of one test: the system, a tenant of its own, a process and a deadline.
 type Fixture struct {
 	*testing.T
 	// Notifier is the process; nil until a test starts one of its own.
@@ -29,7 +29,7 @@ type Fixture struct {
 	Ctx    context.Context
 }
 
-// Shared returns a function that makes what the tests of a package share, the first time that it is called.
+// Shared returns a function that opens the resources that a package's tests share, at its first call.
 func Shared[T any](open func(ctx context.Context) (T, error)) func() (T, error) {
 	return sync.OnceValues(func() (T, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), OpenTimeout)
@@ -38,7 +38,7 @@ func Shared[T any](open func(ctx context.Context) (T, error)) func() (T, error) 
 	})
 }
 
-// SetUp is the fixture of a test that runs in parallel with others, on what they share.
+// SetUp returns the fixture of a test that runs in parallel with others, on their shared notifier.
 func SetUp(t *testing.T, shared func() (*Notifier, error)) *Fixture {
 	t.Helper()
 	t.Parallel()
@@ -49,7 +49,7 @@ func SetUp(t *testing.T, shared func() (*Notifier, error)) *Fixture {
 	return NewFixture(t, n.system, n)
 }
 
-// NewFixture is the fixture of a test, with one tenant. The notifier may be nil.
+// NewFixture returns the fixture of a test, with one tenant. The notifier may be nil.
 func NewFixture(t *testing.T, w *System, n *Notifier) *Fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -59,7 +59,7 @@ func NewFixture(t *testing.T, w *System, n *Notifier) *Fixture {
 	return s
 }
 
-// Under is the same fixture for a subtest.
+// Under returns the same fixture for a subtest.
 func (s *Fixture) Under(t *testing.T) *Fixture {
 	under := *s
 	under.T = t
@@ -74,7 +74,7 @@ func (s *Fixture) Must(err error) {
 	}
 }
 
-// Start starts a notifier that ends with the test, and waits until it is ready. The end of its log is shown if the test fails.
+// Start starts a notifier that ends with the test, and waits until it is ready. A failed test shows the end of its log.
 func (s *Fixture) Start(o NotifierOptions) {
 	s.Helper()
 	n, err := s.System.Start(s.Ctx, o)
@@ -88,7 +88,7 @@ func (s *Fixture) Start(o NotifierOptions) {
 	})
 }
 
-// Within bounds a context for a wait that is expected to be short.
+// Within returns a context for a wait that is expected to be short.
 func (s *Fixture) Within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(s.Ctx, d)
 	s.Cleanup(cancel)
@@ -112,7 +112,8 @@ func (s *Fixture) NewSink() *Sink {
 	return sink
 }
 
-// AlertedSink makes the Kustomization "app" of the tenant, and a sink that gets the events of all its Kustomizations.
+// AlertedSink makes the Kustomization "app" of the tenant, and a sink that receives the events of all its
+// Kustomizations.
 func (s *Fixture) AlertedSink() *Sink {
 	s.Helper()
 	sink := s.NewSink()
@@ -121,8 +122,8 @@ func (s *Fixture) AlertedSink() *Sink {
 	return sink
 }
 
-// Receiver makes a Receiver of type github that names the GitRepository "app" of the tenant, which is made as well, and returns its
-// path. Fields are added to its spec, each with a leading comma.
+// Receiver makes a Receiver of type github and the GitRepository "app" of the tenant, its target, and returns its path.
+// fields is added to the Receiver's spec, each field with a leading comma.
 func (s *Fixture) Receiver(t *Tenant, name, token, fields string) string {
 	s.Helper()
 	path, err := t.GitHubReceiver(s.Ctx, name, "app", token, fields)
@@ -167,8 +168,8 @@ func (s *Fixture) Requested(t *Tenant, kind, name string, since time.Time) time.
 	return at
 }
 
-// Trigger sends a webhook without a signature on the path, which has to be accepted, and waits for the reconcile request of the tenant's
-// object that it leads to.
+// Trigger sends a webhook without a signature on the path, which must be accepted, and waits for the reconcile request
+// of the tenant's object.
 func (s *Fixture) Trigger(path, kind, name string) {
 	s.Helper()
 	sent := time.Now()
@@ -176,7 +177,7 @@ func (s *Fixture) Trigger(path, kind, name string) {
 	s.Requested(s.Tenant, kind, name, sent)
 }
 
-// Webhook sends a webhook without a signature on the path, which has to be accepted.
+// Webhook sends a webhook without a signature on the path, which must be accepted.
 func (s *Fixture) Webhook(path string) {
 	s.Helper()
 	resp, err := s.Do(s.Ctx, http.MethodPost, s.HooksURL+path, nil, []byte("{}"))

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Response is an answer, read whole.
+// Response is a complete answer.
 type Response struct {
 	Status int
 	Header http.Header
@@ -48,8 +48,8 @@ func (n *Notifier) Post(ctx context.Context, event any) (Response, error) {
 	return n.Do(ctx, http.MethodPost, n.EventsURL+"/", http.Header{"Content-Type": {"application/json"}}, body)
 }
 
-// Metric reads the sum of a metric's samples whose labels hold all the given pairs ("type", "github", …); for a histogram
-// it is the number of observations. A metric that is not there is 0.
+// Metric returns the sum of a metric's samples whose labels contain all the given pairs ("type", "github", …); for a
+// histogram, the number of observations. A metric that does not exist is 0.
 func (n *Notifier) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
 	resp, err := n.HTTP.Get(n.MetricsURL + "/metrics")
 	if err != nil {
@@ -81,7 +81,7 @@ func (n *Notifier) Metric(ctx context.Context, name string, labels ...string) (f
 	return sum, nil
 }
 
-// HookPath is the path of a Receiver by Flux's formula.
+// HookPath returns the path of a Receiver by Flux's formula.
 func HookPath(token, name, namespace string) string {
 	sum := sha256.Sum256([]byte(token + name + namespace))
 	return "/hook/" + hex.EncodeToString(sum[:])

@@ -14,18 +14,18 @@ import (
 // endTimeout is how long Shutdown waits for a child before it kills it.
 const endTimeout = 10 * time.Second
 
-// registry knows what must not outlive this process.
+// registry records the processes and directories that must not outlive this process.
 var registry struct {
 	sync.Mutex
 	processes map[*Process]struct{}
 	dirs      []string
 }
 
-// parallelTests is how many tests that call t.Parallel run at a time, unless -parallel says. They mostly wait for other
-// processes, so it has nothing to do with the number of processors, the default.
+// parallelTests is how many tests that call t.Parallel run at a time, unless -parallel is given. They mostly wait for
+// other processes, so it does not depend on the number of processors, which is go test's default.
 const parallelTests = 16
 
-// Main is the body of a TestMain: it runs the tests, ends what they started and exits.
+// Main is the body of a TestMain: it runs the tests, ends the processes that they started and exits.
 func Main(m *testing.M) {
 	if role := os.Getenv(diskRole); role != "" {
 		os.Exit(holdDisk(role))
@@ -44,8 +44,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Shutdown ends every process that the harness started and is still running, all at
-// once, and removes the temporary directories of [TempDir].
+// Shutdown ends all running processes that the harness started, all at once, and removes the temporary directories of
+// [TempDir].
 func Shutdown() error {
 	registry.Lock()
 	var running []*Process

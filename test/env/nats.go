@@ -19,8 +19,8 @@ type NATSOptions struct {
 	Config string
 }
 
-// NATSServer is a nats-server with JetStream in a process of its own. It keeps its port
-// and its data when it is killed and started again.
+// NATSServer is a nats-server with JetStream in a process of its own. It keeps its port and its data when it is killed
+// and started again.
 type NATSServer struct {
 	// URL for clients.
 	URL string
@@ -81,14 +81,14 @@ func launchNATS(ctx context.Context, o NATSOptions) (*NATSServer, error) {
 	}, nil
 }
 
-// Process is the present process, another one after each Again.
+// Process returns the present process, which changes with each Again.
 func (s *NATSServer) Process() *Process { return s.process }
 
 // Kill9 ends the server as a crash does.
 func (s *NATSServer) Kill9() error { return s.process.Kill9() }
 
-// Again starts the ended server on its port and data, and waits until JetStream serves. A node of a cluster may still lack what the
-// others stored meanwhile.
+// Again starts the ended server on its port and data, and waits until JetStream serves. A node of a cluster may still
+// lack messages that the others stored meanwhile.
 func (s *NATSServer) Again(ctx context.Context) error {
 	process, err := s.process.Again()
 	if err != nil {
@@ -98,12 +98,12 @@ func (s *NATSServer) Again(ctx context.Context) error {
 	return s.ready(ctx)
 }
 
-// Stop ends the server. Its data goes with Shutdown.
+// Stop ends the server. Shutdown removes its data.
 func (s *NATSServer) Stop() error {
 	return s.process.Terminate(endTimeout)
 }
 
-// ready leaves no process behind when the server does not get ready.
+// ready waits until JetStream serves. If it does not, ready ends the process.
 func (s *NATSServer) ready(ctx context.Context) error {
 	if err := s.process.Ready(ctx, s.monitor+"/healthz"); err != nil {
 		return errors.Join(err, s.process.Kill9())

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// natsNodes is the size of a cluster: two are a quorum of it, so one may be away.
+// natsNodes is the size of a cluster: two are a quorum of it, so one may be down.
 const natsNodes = 3
 
 // NATSCluster is a cluster of three nats-servers with JetStream, each in a process of its own.
@@ -54,8 +54,8 @@ func StartNATSCluster(ctx context.Context, o NATSOptions) (*NATSCluster, error) 
 
 func nodeName(i int) string { return fmt.Sprint("nats-", i) }
 
-// Leader waits until the stream has a leader and returns that node; without a name, the node that leads the cluster itself (the
-// meta leader). All nodes must run.
+// Leader waits until the stream has a leader and returns that node; without a name, the node that leads the cluster
+// itself (the meta leader). All nodes must run.
 func (c *NATSCluster) Leader(ctx context.Context, stream string) (*NATSServer, error) {
 	var leader *NATSServer
 	err := Eventually(ctx, func(ctx context.Context) error {
@@ -83,7 +83,7 @@ func (c *NATSCluster) Stop() error {
 	return errors.Join(errs...)
 }
 
-// jetStreamState is what /jsz says of leaders.
+// jetStreamState is the part of /jsz about leaders.
 type jetStreamState struct {
 	Meta struct {
 		Leader string `json:"leader"`
@@ -98,7 +98,8 @@ type jetStreamState struct {
 	} `json:"account_details"`
 }
 
-// leaderName is the name of the node that leads the stream, or the cluster, as this node sees it; empty when there is none.
+// leaderName returns the name of the node that leads the stream, or the cluster, as this node sees it; "" when there is
+// none.
 func (s *NATSServer) leaderName(ctx context.Context, stream string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -12,9 +12,9 @@ import (
 	"notifier/test/env"
 )
 
-// A stream of three replicas outlives the kill of the node that leads it, and the node comes back with what was published meanwhile.
-// Fails when the nodes do not find each other, when another than the leader is named, or when a killed node is started without its data
-// and under another name.
+// A stream of three replicas outlives the kill of its leader, and the killed node returns with the messages published
+// meanwhile. Fails when the nodes do not find each other, when a node other than the leader is named, or when a killed
+// node is started without its data and under another name.
 func TestANATSClusterOutlivesItsLeader(t *testing.T) {
 	t.Parallel()
 	// The first build of the server takes a while.
@@ -83,7 +83,7 @@ func TestANATSClusterOutlivesItsLeader(t *testing.T) {
 	}
 }
 
-// serverName is what the server calls itself.
+// serverName returns the name that the server reports.
 func serverName(t *testing.T, url string) string {
 	t.Helper()
 	conn, err := nats.Connect(url)

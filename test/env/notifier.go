@@ -17,14 +17,14 @@ const readyTimeout = 60 * time.Second
 
 // NotifierOptions configure one process.
 type NotifierOptions struct {
-	// Args are added to, and win over, the command line that Start composes.
+	// Args are added to the command line that Start composes, and override it.
 	Args []string
 	Env  []string
 	// DataDir is the directory of the embedded bus; empty: a new temporary one.
 	DataDir string
 	// Under is a program with its arguments, such as a tracer, that runs the notifier in its own process, by exec.
 	Under []string
-	// Kubeconfig is whom the process is towards the API server; empty: the service account of the install.
+	// Kubeconfig is the process's identity at the API server; empty: the service account of the install.
 	Kubeconfig string
 }
 
@@ -95,7 +95,7 @@ func (w *System) Launch(ctx context.Context, o NotifierOptions) (*Notifier, erro
 	}, nil
 }
 
-// Serving waits until the process says that it is ready.
+// Serving waits until the process reports itself ready.
 func (n *Notifier) Serving(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -121,7 +121,8 @@ func (n *Notifier) Ready(ctx context.Context) error {
 	})
 }
 
-// Memory is what the process has in RAM, the pages of its files included, in MiB; with peak, the most that it had.
+// Memory returns the process's memory in RAM, the pages of its files included, in MiB; with peak, the greatest amount so
+// far.
 func (n *Notifier) Memory(peak bool) (float64, error) {
 	field := "VmRSS:"
 	if peak {
@@ -140,10 +141,10 @@ func (n *Notifier) Memory(peak bool) (float64, error) {
 	return 0, fmt.Errorf("no %s in the status of the process", field)
 }
 
-// Process is the running process, another one after every Restart.
+// Process returns the running process, which changes with every Restart.
 func (n *Notifier) Process() *Process { return n.process }
 
-// Logs is what the process has written since it was last started.
+// Logs returns the output of the process since it was last started.
 func (n *Notifier) Logs() string { return n.process.Logs() }
 
 // Kill ends the process with SIGKILL.
@@ -171,11 +172,11 @@ func (n *Notifier) Relaunch() error {
 	return nil
 }
 
-// lastLines is the end of a log.
+// lastLines returns the end of a log.
 func lastLines(log string, n int) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// System is the cluster the process serves.
+// System returns the cluster that the process serves.
 func (n *Notifier) System() *System { return n.system }

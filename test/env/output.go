@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// outputLimit bounds what is kept of a child's output; the older half goes first.
+// outputLimit bounds the kept output of a child; the older half is dropped first.
 const outputLimit = 32 << 20
 
-// output collects what a child writes.
+// output collects a child's output.
 type output struct {
 	mu      sync.Mutex
 	data    []byte

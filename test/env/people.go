@@ -7,14 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OwnerAccount is the name of the service accounts that stand for people.
+// OwnerAccount is the name of the service accounts that represent people.
 const OwnerAccount = "owner"
 
-// peopleRoles are the roles of config/rbac that the cluster's roles view and edit consist of, as far as notifier has a part in them.
+// peopleRoles are notifier's parts of the cluster's roles view and edit, from config/rbac.
 var peopleRoles = []string{"notifier-view", "notifier-edit"}
 
-// Owner makes the service account of a person in a namespace, home, who may look and send again in the namespace of a tenant, or in all of
-// them when that is empty, and returns a token of it.
+// Owner makes a person's service account in a namespace, home, and returns a token of it. The person may look and send
+// again in the namespace of a tenant, or in all namespaces when that is empty.
 func (w *System) Owner(ctx context.Context, home, namespace string) (token string, err error) {
 	if err := w.ServiceAccount(ctx, home, OwnerAccount); err != nil {
 		return "", err

@@ -8,22 +8,23 @@ import (
 	"sync"
 )
 
-// The ports to choose from. Those from 32768 upwards are the kernel's, for connections and for listeners that ask for any port: such a
-// port may be gone when the program that was told of it comes to listen.
+// The ports to choose from. The kernel uses those from 32768 upwards, for connections and for listeners that ask for any
+// port. Such a port may be taken before the program that is to use it listens.
 const (
 	portsFrom  = 10000
 	portsBelow = 32768
 	portTries  = 1000
 )
 
-// claims holds the sockets that keep ports for this process; a socket that nothing refers to would be closed.
+// claims has the sockets that reserve ports for this process; an unreferenced socket would be closed.
 var claims struct {
 	sync.Mutex
 	sockets []net.PacketConn
 }
 
-// FreePorts returns n ports of 127.0.0.1 that belong to this process until it ends, also between the programs that listen on them:
-// after a program was killed, the next can listen on its port. Use it only for programs that cannot listen on port 0.
+// FreePorts returns n ports of 127.0.0.1 that belong to this process until it ends, also between the programs that
+// listen on them: after a program was killed, the next can listen on its port. Use it only for programs that cannot
+// listen on port 0.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range n {

@@ -21,14 +21,14 @@ type Command struct {
 	// Path of the program; required.
 	Path string
 	Args []string
-	// Env is added to this process's environment, less KUBECONFIG, so that no child
-	// reaches a cluster that nobody named.
+	// Env is added to this process's environment, less KUBECONFIG, so that a child reaches only a cluster that its
+	// caller names.
 	Env []string
 	// Dir is the working directory; empty: this process's.
 	Dir string
 	// LogFile also receives the output; may be empty.
 	LogFile string
-	// DeathSignal is what the child gets when this process is killed; zero: SIGKILL.
+	// DeathSignal is sent to the child when this process is killed; zero: SIGKILL.
 	DeathSignal syscall.Signal
 	// attributes changes how the child is started; may be nil.
 	attributes func(*syscall.SysProcAttr)
@@ -66,7 +66,7 @@ func Start(c Command) (*Process, error) {
 	if c.attributes != nil {
 		c.attributes(p.cmd.SysProcAttr)
 	}
-	// A grandchild that kept the pipe open must not hold up Wait.
+	// A grandchild that kept the pipe open must not delay Wait.
 	p.cmd.WaitDelay = 2 * time.Second
 
 	var err error
@@ -95,13 +95,13 @@ func (p *Process) closeLog() error {
 // Name is the program's file name.
 func (p *Process) Name() string { return filepath.Base(p.command.Path) }
 
-// PID is the process's number.
+// PID returns the process's number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Exited is closed when the process ended.
+// Exited returns a channel that is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Err is how the process ended; nil while it runs and after exit code 0.
+// Err returns the error with which the process ended; nil while it runs and after exit code 0.
 func (p *Process) Err() error {
 	select {
 	case <-p.exited:
@@ -111,11 +111,10 @@ func (p *Process) Err() error {
 	}
 }
 
-// Logs is what the process wrote to both outputs so far, or the last 16 MiB or more of it.
+// Logs returns the process's output so far, or the last 16 MiB or more of it.
 func (p *Process) Logs() string { return p.output.String() }
 
-// Ready waits until a GET of url is answered 200. It fails at once, with the end of the
-// log, when the process ends.
+// Ready waits until a GET of url is answered 200. It fails at once, with the end of the log, when the process ends.
 func (p *Process) Ready(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	return p.whileRunning(ctx, func(ctx context.Context) error {
@@ -167,8 +166,8 @@ func (p *Process) whileRunning(ctx context.Context, f func(context.Context) erro
 	return nil
 }
 
-// Signal sends a signal to the process; nil if it already ended. Package os sees to it
-// that the signal never reaches a later process of the same number.
+// Signal sends a signal to the process; nil if it already ended. Package os ensures that the signal never reaches a
+// later process of the same number.
 func (p *Process) Signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal %s to %s: %w", s, p.Name(), err)
@@ -185,8 +184,8 @@ func (p *Process) Kill9() error {
 	return nil
 }
 
-// Terminate sends SIGTERM and returns how the process ended. One that is still there
-// after timeout is killed, which is an error.
+// Terminate sends SIGTERM and returns how the process ended. A process that still runs after timeout is killed, which is
+// an error.
 func (p *Process) Terminate(timeout time.Duration) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -201,8 +200,7 @@ func (p *Process) Terminate(timeout time.Duration) error {
 	}
 }
 
-// Pause stops the process without ending it, as a machine does that hangs; its sockets
-// stay open. Resume lets it go on.
+// Pause stops the process without ending it, as on a machine that hangs; its sockets stay open. Resume lets it continue.
 func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
 
 // Resume undoes Pause.
@@ -218,7 +216,7 @@ func (p *Process) Again() (*Process, error) {
 	}
 }
 
-// environment is this process's, less what could lead a child to a real cluster.
+// environment returns this process's environment, less the variables that could direct a child to a real cluster.
 func environment() []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -229,8 +227,8 @@ func environment() []string {
 	return env
 }
 
-// onSpawnThread runs f on one thread that lives as long as this process: the kernel sends
-// the death signal when the thread that started the child ends, not when the process does.
+// onSpawnThread runs f on one thread that lives as long as this process: the kernel sends the death signal when the
+// thread that started the child ends, not when the process does.
 func onSpawnThread(f func()) {
 	done := make(chan struct{})
 	spawnThread() <- func() { defer close(done); f() }

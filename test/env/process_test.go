@@ -155,7 +155,8 @@ func TestEventuallyReturnsTheLastErrorWhenTimeIsUp(t *testing.T) {
 	}
 }
 
-// Fails when a port can be given to two, or is one that the kernel gives to connections: it may be taken between two programs on it.
+// Fails when two callers can get one port, or when the kernel also gives a port to connections: it may be taken
+// between two programs on it.
 func TestFreePortsStayWithTheProcessThatAskedForThem(t *testing.T) {
 	ports, err := env.FreePorts(50)
 	if err != nil {

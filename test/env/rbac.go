@@ -17,11 +17,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tokenSeconds is how long the tokens of As live.
+// tokenSeconds is the lifetime of the tokens of As.
 const tokenSeconds = 24 * 60 * 60
 
-// Namespace makes a namespace and waits for its default service account. A name that ends
-// with "-" is completed by the API server. It returns the name.
+// Namespace makes a namespace, waits for its default service account and returns its name. The API server completes a
+// name that ends with "-".
 func (c *Cluster) Namespace(ctx context.Context, name string) (string, error) {
 	meta := metav1.ObjectMeta{Name: name}
 	if strings.HasSuffix(name, "-") {
@@ -55,7 +55,7 @@ func (c *Cluster) DeleteNamespace(ctx context.Context, name string) error {
 	})
 }
 
-// ServiceAccount makes a service account; one that is there already will do.
+// ServiceAccount makes a service account; an existing one is no error.
 func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) error {
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := c.Client.CoreV1().ServiceAccounts(namespace).Create(ctx, sa, metav1.CreateOptions{})
@@ -65,9 +65,9 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) er
 	return err
 }
 
-// Grant allows a service account, within its namespace, the verbs on the resources, each
-// named as "gitrepositories.source.toolkit.fluxcd.io". It makes a Role and a RoleBinding,
-// replaces those of an earlier Grant and returns when the API server heeds them.
+// Grant allows a service account, within its namespace, the verbs on the resources, each named as
+// "gitrepositories.source.toolkit.fluxcd.io". It makes a Role and a RoleBinding, replaces those of an earlier Grant and
+// returns when the API server applies them.
 func (c *Cluster) Grant(ctx context.Context, namespace, account string, verbs []string, resources ...string) error {
 	name := "granted-" + account
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -96,7 +96,7 @@ func (c *Cluster) Grant(ctx context.Context, namespace, account string, verbs []
 	return c.AwaitAllowed(ctx, true, ServiceAccountUser(namespace, account), namespace, role.Rules...)
 }
 
-// Revoke takes back what Grant gave and returns when the API server heeds that.
+// Revoke removes the rights that Grant gave and returns when the API server applies that.
 func (c *Cluster) Revoke(ctx context.Context, namespace, account string) error {
 	name := "granted-" + account
 	role, err := c.Client.RbacV1().Roles(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -113,14 +113,13 @@ func (c *Cluster) Revoke(ctx context.Context, namespace, account string) error {
 	return c.AwaitAllowed(ctx, false, ServiceAccountUser(namespace, account), namespace, role.Rules...)
 }
 
-// ServiceAccountUser is the name by which the API server knows a service account.
+// ServiceAccountUser returns the API server's user name of a service account.
 func ServiceAccountUser(namespace, account string) string {
 	return "system:serviceaccount:" + namespace + ":" + account
 }
 
-// AwaitAllowed waits until the user may, or may not, do everything that the rules say, in
-// the namespace or, when that is empty, in all. The API server learns of new RBAC objects
-// a moment after they were written.
+// AwaitAllowed waits until the user may, or may not, do everything in the rules, in the namespace or, when that is
+// empty, in all. The API server applies new RBAC objects a moment after they were written.
 func (c *Cluster) AwaitAllowed(ctx context.Context, want bool, user, namespace string, rules ...rbacv1.PolicyRule) error {
 	for _, rule := range rules {
 		names := rule.ResourceNames
@@ -182,8 +181,8 @@ func (c *Cluster) As(ctx context.Context, namespace, account string) (*rest.Conf
 	return cfg, nil
 }
 
-// KubeconfigAs writes a kubeconfig for the service account, for a process that is to run
-// with no more rights than it would have as a Pod.
+// KubeconfigAs writes a kubeconfig for the service account, for a process that is to run with the rights that it would
+// have as a Pod.
 func (c *Cluster) KubeconfigAs(ctx context.Context, namespace, account, file string) error {
 	as, err := c.As(ctx, namespace, account)
 	if err != nil {

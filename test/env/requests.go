@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// The least time between two writes of what came in to the status of one Receiver, whatever comes in.
+// The least time between two reports about incoming requests in the status of one Receiver, however many arrive.
 const (
 	ReportGap = 5 * time.Second
-	// RefusalGap is that of refusals alone.
+	// RefusalGap is the least time between reports of refusals alone.
 	RefusalGap = time.Minute
 )
 
-// quiet is how long nothing is asked of the API server by a notifier that is at rest.
+// quiet is how long a notifier must send no request to the API server to count as being at rest.
 const quiet = 3 * time.Second
 
-// Ours reports whether the notifier of the installation made the request. Watches are closed by the API server after their time and
-// opened again, whatever comes in.
+// Ours reports whether the notifier of the installation made the request. Watches do not count: the API server closes
+// them after their time and they are opened again, also by a notifier at rest.
 func Ours(e AuditEntry) bool {
 	return e.User.Username == ServiceAccountUser(SystemNamespace, ServiceAccount) && e.Verb != "watch"
 }
@@ -41,8 +41,10 @@ func (w *System) Settled(ctx context.Context) (*Audit, error) {
 	}
 }
 
-// WithoutReports returns the entries but for the reviews of what service accounts may, which are made at their own pace, and for the writes
-// of what came in to the status of Receivers: those are so seldom that it does not matter how much it was. It is an error when one Receiver's are less than the gap apart.
+// WithoutReports returns the entries without two kinds of request: the reviews of service accounts' rights, which are
+// made at their own pace, and the writes of reports about incoming requests to the status of Receivers. Those writes are
+// so rare that the number of requests does not matter. It returns an error if two writes to one Receiver are less than
+// gap apart.
 func WithoutReports(entries []AuditEntry, during, gap time.Duration) (rest []AuditEntry, err error) {
 	reports := map[string]int{}
 	for _, e := range entries {

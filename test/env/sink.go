@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Received is one request that a Sink got, whole.
+// Received is one complete request to a Sink.
 type Received struct {
 	Time   time.Time
 	Method string
@@ -22,12 +22,12 @@ type Received struct {
 	Path, Query string
 	Header      http.Header
 	Body        []byte
-	// Status is what the sink decided to answer; 0 when it decided to hang or to drop
-	// the connection, so that the sender cannot know whether the request arrived.
+	// Status is the sink's answer; 0 when it hangs or drops the connection, so that the sender cannot know whether the
+	// request arrived.
 	Status int
 }
 
-// Answer is what a Sink does with a request. The zero value answers 200 at once.
+// Answer is a Sink's reaction to a request. The zero value answers 200 at once.
 type Answer struct {
 	// Status to answer; 0: 200.
 	Status int
@@ -35,7 +35,7 @@ type Answer struct {
 	Body   string
 	// RetryAfter sets that header when positive.
 	RetryAfter time.Duration
-	// Delay is waited before the answer.
+	// Delay is the time before the answer.
 	Delay time.Duration
 	// Hang answers nothing until the sender gives up or the sink goes down.
 	Hang bool
@@ -43,8 +43,7 @@ type Answer struct {
 	Drop bool
 }
 
-// Sink is an HTTP server on loopback that records what it gets, in the order in which the
-// bodies were complete.
+// Sink is an HTTP server on loopback that records its requests, in the order in which the bodies were complete.
 type Sink struct {
 	addr string
 	// tls is nil for plain HTTP.
@@ -58,7 +57,7 @@ type Sink struct {
 	changed  chan struct{} // closed and replaced at every request
 }
 
-// NewSink starts a sink on a free port; it answers 200 until told otherwise.
+// NewSink starts a sink on a free port; it answers 200 until Answer or AnswerWith changes that.
 func NewSink() (*Sink, error) {
 	s, err := newSink()
 	if err != nil {
@@ -79,10 +78,10 @@ func newSink() (*Sink, error) {
 	}, nil
 }
 
-// URL is the sink's address with the path appended.
+// URL returns the sink's address with the path appended.
 func (s *Sink) URL(path string) string { return "http://" + s.addr + path }
 
-// Addr is the sink's host and port; it stays the same when the sink goes down and up.
+// Addr returns the sink's host and port; it stays the same when the sink goes down and up.
 func (s *Sink) Addr() string { return s.addr }
 
 // Up makes the sink listen, on the same port as before. It tries until ctx ends.
@@ -113,8 +112,7 @@ func (s *Sink) Up(ctx context.Context) error {
 	return nil
 }
 
-// Down closes the listener and every connection; requests in flight are cut. What was
-// received stays.
+// Down closes the listener and every connection; requests in flight are cut. The records stay.
 func (s *Sink) Down() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +125,7 @@ func (s *Sink) Down() error {
 	return err
 }
 
-// Answer sets what the sink does from now on.
+// Answer sets the sink's answer from now on.
 func (s *Sink) Answer(a Answer) { s.AnswerWith(func(Received) Answer { return a }) }
 
 // AnswerWith sets a function that decides for each request; it must be safe for concurrent use.
@@ -137,21 +135,21 @@ func (s *Sink) AnswerWith(f func(Received) Answer) {
 	s.answer = f
 }
 
-// Received returns every request so far. The caller must not change what they refer to.
+// Received returns every request so far. The caller must not change the data that they refer to.
 func (s *Sink) Received() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clip(s.received)
 }
 
-// Count is how many requests came so far.
+// Count returns the number of requests so far.
 func (s *Sink) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.received)
 }
 
-// Forget drops what was received and what was told by Answer.
+// Forget drops the records, and the settings of Answer.
 func (s *Sink) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +157,8 @@ func (s *Sink) Forget() {
 	s.answer = func(Received) Answer { return Answer{} }
 }
 
-// Wait calls enough with everything received, again after each change, until it returns
-// true. Under load it is called for batches of requests, not for each.
+// Wait calls enough with all requests so far, again after each change, until it returns true. Under load it is called
+// for batches of requests, not for each.
 func (s *Sink) Wait(ctx context.Context, enough func([]Received) bool) ([]Received, error) {
 	for {
 		s.mu.Lock()

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// SystemNamespace is where config/default puts the process.
+	// SystemNamespace is the namespace in which config/default puts the process.
 	SystemNamespace = "notification-system"
-	// ServiceAccount is who the process runs as.
+	// ServiceAccount is the service account of the process.
 	ServiceAccount = "notifier"
 )
 
@@ -50,7 +50,7 @@ func NewSystem(ctx context.Context, race bool) (*System, error) {
 	return InstallOn(ctx, cluster, race)
 }
 
-// Reinstall applies config/default but for what needs a kubelet or a volume.
+// Reinstall applies config/default except the objects that need a kubelet or a volume.
 func (w *System) Reinstall(ctx context.Context) error {
 	manifests, err := Manifests("default")
 	if err != nil {

@@ -35,20 +35,21 @@ var Kinds = map[string]schema.GroupVersionResource{
 	"Provider":              {Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "providers"},
 }
 
-// Patchable are the kinds that a tenant's service account is granted `patch` on by Tenant.
+// Patchable are the kinds on which Tenant grants `patch` to a tenant's service account.
 var Patchable = []string{
 	"gitrepositories.source.toolkit.fluxcd.io", "ocirepositories.source.toolkit.fluxcd.io",
 	"kustomizations.kustomize.toolkit.fluxcd.io", "helmreleases.helm.toolkit.fluxcd.io",
 	"imageupdateautomations.image.toolkit.fluxcd.io",
 }
 
-// Tenant is a namespace and who owns it.
+// Tenant is a namespace in a System.
 type Tenant struct {
 	*System
 	Namespace string
 }
 
-// Tenant makes a namespace, the name completed when it ends with "-", whose default service account may patch its objects.
+// Tenant makes a namespace whose default service account may patch the namespace's objects. The API server completes a
+// name that ends with "-".
 func (w *System) Tenant(ctx context.Context, name string) (*Tenant, error) {
 	namespace, err := w.Cluster.Namespace(ctx, name)
 	if err != nil {
@@ -87,7 +88,7 @@ func (t *Tenant) Object(ctx context.Context, kind, name string, labels map[strin
 		gvr.Group+"/"+gvr.Version, kind, name, l, spec))
 }
 
-// Receiver writes a Receiver with a Secret of its own that holds token, waits until it is ready and returns its path.
+// Receiver writes a Receiver with a Secret of its own that contains token, waits until it is ready and returns its path.
 func (t *Tenant) Receiver(ctx context.Context, name, token, spec string) (string, error) {
 	if err := t.Secret(ctx, name+"-token", map[string]string{"token": token}); err != nil {
 		return "", err
@@ -108,13 +109,13 @@ func (t *Tenant) ReceiverPath(ctx context.Context, name string) (string, error) 
 	return path, err
 }
 
-// SlackAlert writes a Provider of type slack that posts to address, and an Alert on every Kustomization that uses it; both
-// carry name. It waits until both are served.
+// SlackAlert writes a Provider of type slack that posts to address, and an Alert on every Kustomization that uses it;
+// both have the name. It waits until both are served.
 func (t *Tenant) SlackAlert(ctx context.Context, name, address string) error {
 	return t.Alert(ctx, name, "slack", address, AnyKustomization)
 }
 
-// Provider writes a Provider of a type that needs no more than an address, which is in the Secret of the name "<name>-address".
+// Provider writes a Provider of a type that needs only an address, which is in the Secret "<name>-address".
 func (t *Tenant) Provider(ctx context.Context, name, providerType, address string) error {
 	secret := name + "-address"
 	if err := t.Secret(ctx, secret, map[string]string{"address": address, "token": rand.Text()}); err != nil {
@@ -123,8 +124,8 @@ func (t *Tenant) Provider(ctx context.Context, name, providerType, address strin
 	return t.Object(ctx, "Provider", name, nil, fmt.Sprintf(`{"type":%q,"channel":"general","secretRef":{"name":%q}}`, providerType, secret))
 }
 
-// Alert writes a Provider of a type that needs no more than an address, and an Alert of severity info with one source that
-// uses it; both carry name. It waits until both are served.
+// Alert writes a Provider of a type that needs only an address, and an Alert of severity info with one source that uses
+// it; both have the name. It waits until both are served.
 func (t *Tenant) Alert(ctx context.Context, name, providerType, address, source string) error {
 	if err := t.Provider(ctx, name, providerType, address); err != nil {
 		return err
@@ -145,7 +146,7 @@ func (t *Tenant) alertBy(ctx context.Context, name, source string) error {
 	return err
 }
 
-// Outcome is the condition that says whether an object of one of the three kinds does its work.
+// Outcome returns the condition that reports whether an object of one of the three kinds does its work.
 func Outcome(kind string) string {
 	if kind == "Receiver" {
 		return "Ready"
@@ -158,7 +159,7 @@ func (t *Tenant) Get(ctx context.Context, kind, name string) (*unstructured.Unst
 	return t.Dynamic.Resource(Kinds[kind]).Namespace(t.Namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// Delete deletes an object of one of Kinds; one that is gone already will do.
+// Delete deletes an object of one of Kinds; a missing object is no error.
 func (t *Tenant) Delete(ctx context.Context, kind, name string) error {
 	err := t.Dynamic.Resource(Kinds[kind]).Namespace(t.Namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
@@ -167,8 +168,8 @@ func (t *Tenant) Delete(ctx context.Context, kind, name string) error {
 	return err
 }
 
-// SetReady writes the status of a Flux object as its controller does, in two requests: the condition Ready with the outcome, and then the
-// rest, of which the revision is.
+// SetReady writes the status of a Flux object as its controller does, in two requests: first the condition Ready with
+// the outcome, then the rest, including the revision.
 func (t *Tenant) SetReady(ctx context.Context, kind, name string, ok bool, reason, message, revision string) error {
 	obj, err := t.Get(ctx, kind, name)
 	if err != nil {
@@ -204,8 +205,9 @@ func (t *Tenant) SetReady(ctx context.Context, kind, name string, ok bool, reaso
 	return nil
 }
 
-// ImageReceiver writes an ImagePolicy and an ImageUpdateAutomation, both of the name given, and a Receiver that asks for the second
-// when an event about the first comes. It waits until the Receiver is ready.
+// ImageReceiver writes an ImagePolicy and an ImageUpdateAutomation, both of the given name, and a Receiver. An event
+// about the policy makes the Receiver request a reconcile of the automation. ImageReceiver waits until the Receiver is
+// ready.
 func (t *Tenant) ImageReceiver(ctx context.Context, name string) error {
 	for _, kind := range []string{"ImagePolicy", "ImageUpdateAutomation"} {
 		if err := t.Object(ctx, kind, name, nil, ""); err != nil {
@@ -219,13 +221,13 @@ func (t *Tenant) ImageReceiver(ctx context.Context, name string) error {
 	return err
 }
 
-// ImageReceiver is the spec of the Receiver that Tenant.ImageReceiver writes.
+// ImageReceiver returns the spec of the Receiver that Tenant.ImageReceiver writes.
 func ImageReceiver(name string) string {
 	return fmt.Sprintf(`{"type":"event","eventSources":[{"kind":"ImagePolicy","name":%[1]q}],
 		"resources":[{"apiVersion":"image.toolkit.fluxcd.io/v1","kind":"ImageUpdateAutomation","name":%[1]q}]}`, name)
 }
 
-// Event is what a Flux controller would POST about the object as it stands.
+// Event returns the event that a Flux controller would POST about the object in its present state.
 func (t *Tenant) Event(ctx context.Context, kind, name, severity, reason, message, revision string) (map[string]any, error) {
 	obj, err := t.Get(ctx, kind, name)
 	if err != nil {
@@ -241,7 +243,7 @@ func (t *Tenant) Event(ctx context.Context, kind, name, severity, reason, messag
 	}, nil
 }
 
-// Requested is when a reconcile of the object was last asked for; the zero time when it never was.
+// Requested returns the time of the last reconcile request of the object; the zero time if there was none.
 func (t *Tenant) Requested(ctx context.Context, kind, name string) (time.Time, error) {
 	obj, err := t.Get(ctx, kind, name)
 	if err != nil {
@@ -254,7 +256,7 @@ func (t *Tenant) Requested(ctx context.Context, kind, name string) (time.Time, e
 	return time.Parse(time.RFC3339Nano, at)
 }
 
-// WaitRequested waits for a request to reconcile the object that is stamped no earlier than since.
+// WaitRequested waits for a reconcile request of the object that is stamped no earlier than since.
 func (t *Tenant) WaitRequested(ctx context.Context, kind, name string, since time.Time) (time.Time, error) {
 	var at time.Time
 	err := t.eventually(ctx, func(ctx context.Context) (err error) {
@@ -309,7 +311,7 @@ func Conditions(obj *unstructured.Unstructured) ([]metav1.Condition, error) {
 	return conditions, json.Unmarshal(raw, &conditions)
 }
 
-// waitTimeout bounds each wait for the cluster to come to a state.
+// waitTimeout bounds each wait for the cluster to reach a state.
 const waitTimeout = 30 * time.Second
 
 var errWait = errors.New("waited too long")

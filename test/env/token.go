@@ -15,7 +15,7 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 )
 
-// newSigner makes a key of whose tokens the API server is told that they are its own, and returns the flag that tells it.
+// newSigner makes a key whose tokens the API server accepts as its own, and returns the flag that makes it do so.
 func (c *Cluster) newSigner(dir string) (flag string, err error) {
 	if c.signer, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return "", err
@@ -28,8 +28,9 @@ func (c *Cluster) newSigner(dir string) (flag string, err error) {
 	return "--service-account-key-file=" + file, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600)
 }
 
-// Resign is a token of a service account with some of its claims changed, signed by a key that the API server takes for its own: tokens as
-// TokenRequest issues none, such as one whose time is over. It is for control planes that were started here.
+// Resign returns a token of a service account with some of its claims changed, signed by a key that the API server
+// accepts as its own. TokenRequest issues no such tokens, for example an expired one. It is for control planes that were
+// started here.
 func (c *Cluster) Resign(token string, changes map[string]any) (string, error) {
 	if c.signer == nil {
 		return "", errors.New("the cluster is not ours, and no key of ours signs for it")

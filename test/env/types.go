@@ -13,13 +13,13 @@ import (
 
 var customResources = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// WebhookTypes are the types of Receiver that the API has, in alphabetical order, but for the one that has no webhook.
+// WebhookTypes returns the types of Receiver in the API, in alphabetical order, except the type without a webhook.
 func (w *System) WebhookTypes(ctx context.Context) ([]string, error) {
 	types, err := w.typesOf(ctx, "receivers")
 	return slices.DeleteFunc(types, func(name string) bool { return name == "event" }), err
 }
 
-// ProviderTypes are the types of Provider that the API has, in alphabetical order.
+// ProviderTypes returns the types of Provider in the API, in alphabetical order.
 func (w *System) ProviderTypes(ctx context.Context) ([]string, error) {
 	return w.typesOf(ctx, "providers")
 }
@@ -49,10 +49,11 @@ func (w *System) typesOf(ctx context.Context, resource string) ([]string, error)
 	return slices.Compact(types), nil
 }
 
-// typeEnum is where a version of a definition lists the values of spec.type.
+// typeEnum is the path, in a version of a definition, of the list of values of spec.type.
 var typeEnum = []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", "type", "enum"}
 
-// AddProviderType has the API take a type of Provider that the product does not know, as the definition of a later release does.
+// AddProviderType makes the API accept a type of Provider that the product does not know, as the definition of a later
+// release does.
 func (w *System) AddProviderType(ctx context.Context, name string) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		definitions := w.Dynamic.Resource(customResources)

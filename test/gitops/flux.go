@@ -20,7 +20,7 @@ type Flux struct {
 	storage           string // of source-controller
 }
 
-// Controller is one of them.
+// Controller is one of the two controllers.
 type Controller struct {
 	process *env.Process
 	health  string
@@ -28,7 +28,7 @@ type Controller struct {
 
 // Options configure Programs.Start.
 type Options struct {
-	// Events is where the controllers POST their events; empty: nowhere.
+	// Events is the address for the controllers' POSTs of events; empty: none.
 	Events string
 	// ServiceAccount is the account of a tenant's namespace as which its Kustomizations apply.
 	ServiceAccount string
@@ -48,8 +48,8 @@ func Build(ctx context.Context) (p Programs, err error) {
 	return p, err
 }
 
-// Start starts both controllers on a cluster that [Install] has prepared, locked down as Flux's documentation tells those who serve
-// several tenants, and waits until they are ready.
+// Start starts both controllers on a cluster that [Install] has prepared, and waits until they are ready. They are
+// locked down as Flux's documentation recommends for several tenants.
 func (p Programs) Start(ctx context.Context, cluster *env.Cluster, o Options) (*Flux, error) {
 	storage, err := env.TempDir("artifacts")
 	if err != nil {
@@ -100,7 +100,7 @@ func start(ctx context.Context, cluster *env.Cluster, program, namespace string,
 	return &Controller{process: p, health: "http://" + health}, nil
 }
 
-// Ready waits until the controller says that it is ready.
+// Ready waits until the controller reports itself ready.
 func (c *Controller) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -110,7 +110,7 @@ func (c *Controller) Ready(ctx context.Context) error {
 // Stop ends the controller as a kubelet does.
 func (c *Controller) Stop() error { return c.process.Terminate(endTimeout) }
 
-// Again starts the controller that was stopped once more and waits until it is ready.
+// Again starts the stopped controller once more and waits until it is ready.
 func (c *Controller) Again(ctx context.Context) error {
 	p, err := c.process.Again()
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *Controller) Again(ctx context.Context) error {
 	return c.Ready(ctx)
 }
 
-// Logs is what the controller has written since it was last started.
+// Logs returns the controller's output since it was last started.
 func (c *Controller) Logs() string { return c.process.Logs() }
 
 // LoseStorage removes the artifacts of source-controller, as the end of its Pod does.

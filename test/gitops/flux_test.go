@@ -13,7 +13,7 @@ import (
 	"notifier/test/env"
 )
 
-// Fails when another version than a released one is built.
+// Fails when the built version is not a released one.
 func TestTheControllersAreReleasesOfFlux(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), env.OpenTimeout)
 	defer cancel()
@@ -32,8 +32,9 @@ func TestTheControllersAreReleasesOfFlux(t *testing.T) {
 	}
 }
 
-// A restart of source-controller without its storage goes through every source: Ready is Unknown and the artifact gone, then both are
-// back at the same revision. Fails when one of these states is told, or when what a push brings afterwards is not.
+// A restart of source-controller without its storage affects every source: Ready is Unknown and the artifact missing,
+// then both return at the same revision. Fails when one of these states is published, or when the result of a later push
+// is not.
 func TestARestartOfSourceControllerWithEmptyStorageIsNoNews(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
@@ -51,8 +52,8 @@ func TestARestartOfSourceControllerWithEmptyStorageIsNoNews(t *testing.T) {
 	})
 }
 
-// Fails when what a source and its Kustomization go through before both are there is told: the Kustomization has failed until the
-// source has its first artifact, without a POST; or when a state is told twice.
+// Fails when an intermediate state of a source and its Kustomization is published: the Kustomization has failed until
+// the source has its first artifact, without a POST. Fails also when a state is published twice.
 func TestAFirstCommitIsToldOnce(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
@@ -60,8 +61,9 @@ func TestAFirstCommitIsToldOnce(t *testing.T) {
 	})
 }
 
-// The interval is an hour, so that it is the webhook that makes source-controller fetch. Fails when the request to reconcile does not
-// reach it, when a message has another revision than the pushed one, comes twice or not at all, or goes to the other tenant.
+// The interval is an hour, so that only the webhook makes source-controller fetch. Fails when the reconcile request does
+// not reach it, when a message has another revision than the pushed one, is repeated or missing, or is sent to the other
+// tenant.
 func TestAWebhookBringsACommitThatIsToldOnceAndToItsTenantAlone(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
@@ -83,7 +85,8 @@ func TestAWebhookBringsACommitThatIsToldOnceAndToItsTenantAlone(t *testing.T) {
 	})
 }
 
-// Fails when a failure or its end is told twice, the retries of the failure are told, or the failure goes to the other tenant.
+// Fails when a failure or its end is published twice, the retries of the failure are published, or the failure is sent
+// to the other tenant.
 func TestABrokenManifestAndItsFixAreToldOnce(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
@@ -98,8 +101,8 @@ func TestABrokenManifestAndItsFixAreToldOnce(t *testing.T) {
 	})
 }
 
-// The controllers are locked down as for several tenants. Fails when the lockdown is not in force, when its refusals are told to the
-// tenant that they protect, or not to the one that they concern.
+// The controllers are locked down as for several tenants. Fails when the lockdown has no effect, when its refusals are
+// sent to the tenant that they protect, or when they are not sent to the refused tenant.
 func TestWhatTheLockdownRefusesIsToldToItsTenantAlone(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
@@ -114,7 +117,7 @@ func TestWhatTheLockdownRefusesIsToldToItsTenantAlone(t *testing.T) {
 	})
 }
 
-// artifactServed fails until source-controller serves the artifact that the GitRepository names.
+// artifactServed returns an error until source-controller serves the artifact that the GitRepository names.
 func (m *team) artifactServed(ctx context.Context) error {
 	obj, err := m.Get(ctx, "GitRepository", "app")
 	if err != nil {
@@ -131,7 +134,8 @@ func (m *team) artifactServed(ctx context.Context) error {
 	return err
 }
 
-// retried returns a function that fails until kustomize-controller has tried the revision that failed once more, and failed again.
+// retried returns a function that returns an error until kustomize-controller has tried the failed revision once more,
+// and failed again.
 func (m *team) retried() func(context.Context) error {
 	tries := map[string]bool{}
 	return func(ctx context.Context) error {

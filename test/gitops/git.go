@@ -22,14 +22,14 @@ type GitServer struct {
 	url, root string
 }
 
-// Repository is one of them, and a work tree to push to it from.
+// Repository is one of them, with a work tree to push from.
 type Repository struct {
-	// URL is where a GitRepository finds it.
+	// URL is the address for a GitRepository.
 	URL  string
 	work string
 }
 
-// ServeGit starts a server that has no repository yet.
+// ServeGit starts a server without repositories.
 func ServeGit(ctx context.Context) (*GitServer, error) {
 	root, err := env.TempDir("git")
 	if err != nil {
@@ -77,13 +77,13 @@ func (r *Repository) Push(ctx context.Context, message, file, content string) (r
 	return "main@sha1:" + commit, err
 }
 
-// gitEnvironment keeps the configuration of this machine away from git.
+// gitEnvironment hides the configuration of this machine from git.
 var gitEnvironment = []string{
 	"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
 	"GIT_AUTHOR_NAME=dev", "GIT_AUTHOR_EMAIL=dev@example.com", "GIT_COMMITTER_NAME=dev", "GIT_COMMITTER_EMAIL=dev@example.com",
 }
 
-// git runs a command in dir and returns what it prints.
+// git runs a command in dir and returns its output.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir

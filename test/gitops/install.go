@@ -24,12 +24,12 @@ const (
 	kustomizeNamespace = "kustomize-system"
 	account            = "default"
 
-	// pins is the directory, below that of this module, of the module that says which versions are built.
+	// pins is the directory, below that of this module, of the module that names the versions to build.
 	pins = "flux"
 )
 
-// Install writes the definitions and the roles of both controllers. It comes before [env.InstallOn], which would write stand-ins for the
-// definitions.
+// Install writes the definitions and the roles of both controllers. Call it before [env.InstallOn], which would write
+// stand-ins for the definitions.
 func Install(ctx context.Context, cluster *env.Cluster) error {
 	for module, namespace := range map[string]string{sourceModule: sourceNamespace, kustomizeModule: kustomizeNamespace} {
 		if _, err := cluster.Namespace(ctx, namespace); err != nil {
@@ -75,7 +75,7 @@ func manifests(ctx context.Context, module, namespace string) (string, error) {
 	return string(all), err
 }
 
-// moduleDir is where the module cache holds a module, which a build has put there.
+// moduleDir returns the directory of a module in the module cache, into which a build has put it.
 func moduleDir(ctx context.Context, module string) (string, error) {
 	dir, err := env.ModuleDir()
 	if err != nil {

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { env.Main(m) }
 const (
 	// applier is the service account as which a tenant's Kustomizations apply.
 	applier = "applier"
-	// calm is how long the watchers have nothing to tell before a test believes that all has been told.
+	// calm is how long the watchers must have nothing to publish before a test takes the messages for complete.
 	calm = 3 * time.Second
 	// soon bounds the time from a cause to its messages.
 	soon = time.Minute
@@ -27,11 +27,11 @@ type shared struct {
 	notifier *env.Notifier
 	flux     *Flux
 	git      *GitServer
-	// posts says that Flux POSTs its events to notifier; otherwise only the objects' status tells.
+	// posts says that Flux POSTs its events to notifier; otherwise only the objects' status shows them.
 	posts bool
 }
 
-// ways are both ways to run: a controller that POSTs is waited for longer, so each has a cluster of its own.
+// ways are both ways to run. Each has a cluster of its own, since the watchers wait longer for a controller that POSTs.
 var ways = map[string]func() (*shared, error){
 	"POSTs":        env.Shared(func(ctx context.Context) (*shared, error) { return open(ctx, true) }),
 	"status alone": env.Shared(func(ctx context.Context) (*shared, error) { return open(ctx, false) }),
@@ -68,14 +68,14 @@ func open(ctx context.Context, posts bool) (*shared, error) {
 	return s, err
 }
 
-// fixture is what a test starts from.
+// fixture is the start of one test.
 type fixture struct {
 	*env.Fixture
 	*shared
 }
 
-// eachWay runs a test with events that are POSTed, and beside it without. The tests themselves follow one another: that there is nothing
-// more to tell is known of all tenants together.
+// eachWay runs a test with events that are POSTed, and in parallel without. The tests themselves run one after the
+// other: that no message is outstanding is known only for all tenants together.
 func eachWay(t *testing.T, test func(s *fixture)) {
 	for name, open := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func eachWay(t *testing.T, test func(s *fixture)) {
 	}
 }
 
-// deployed makes two teams whose apps are applied and who were told so, each once.
+// deployed makes two teams whose apps are applied and that got the messages about that, each once.
 func (s *fixture) deployed() (a, b *team) {
 	s.Helper()
 	a, b = s.newTeam(s.Tenant), s.newTeam(s.NewTenant())
@@ -104,7 +104,7 @@ func (s *fixture) deployed() (a, b *team) {
 	return a, b
 }
 
-// nothingMore waits until all that is to be told has been, and ends the test when one of the teams was told anything but that.
+// nothingMore waits until all expected messages have arrived, and ends the test when one of the teams got any other.
 func (s *fixture) nothingMore(teams ...*team) {
 	s.Helper()
 	var since time.Time
@@ -129,7 +129,7 @@ func (s *fixture) nothingMore(teams ...*team) {
 	}
 }
 
-// logs is what both controllers wrote about a namespace.
+// logs returns the lines of both controllers about a namespace.
 func (s *fixture) logs(namespace string) string {
 	var about []string
 	for l := range strings.SplitSeq(s.flux.Source.Logs()+"\n"+s.flux.Kustomize.Logs(), "\n") {

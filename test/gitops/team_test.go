@@ -17,7 +17,7 @@ type team struct {
 	*env.Tenant
 	fixture *fixture
 	repo    *Repository
-	// all is told everything, failures errors alone. What each has to be told is in the lists.
+	// all gets every message, failures errors alone. The lists have the expected lines of each.
 	all, failures         *env.Sink
 	wantAll, wantFailures []string
 	hook, token           string
@@ -56,7 +56,8 @@ func (m *team) listen() {
 	}
 }
 
-// deploy makes the GitRepository and the Kustomization "app" at once, as one `kubectl apply` does. No test outlasts their interval.
+// deploy makes the GitRepository and the Kustomization "app" at once, as one `kubectl apply` does. Their interval is
+// longer than every test.
 func (m *team) deploy() {
 	m.fixture.Helper()
 	m.fixture.Must(m.Object(m.fixture.Ctx, "GitRepository", "app", nil,
@@ -64,14 +65,14 @@ func (m *team) deploy() {
 	m.kustomization("app", m.Namespace)
 }
 
-// kustomization makes a Kustomization of the GitRepository "app" in the namespace. What fails is tried again after 2 s.
+// kustomization makes a Kustomization of the GitRepository "app" in the namespace. A failure is tried again after 2 s.
 func (m *team) kustomization(name, sourceNamespace string) {
 	m.fixture.Helper()
 	m.fixture.Must(m.Object(m.fixture.Ctx, "Kustomization", name, nil, fmt.Sprintf(`{"interval":"1h","retryInterval":"2s","prune":true,
 		"path":"./deploy","sourceRef":{"kind":"GitRepository","name":"app","namespace":%q}}`, sourceNamespace)))
 }
 
-// configMap is a manifest of the team's.
+// configMap returns a manifest of the team.
 func (m *team) configMap(data string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: %s}\ndata: %s\n", m.Namespace, data)
 }
@@ -84,7 +85,7 @@ func (m *team) push(message, manifest string) string {
 	return revision
 }
 
-// pushAndCall pushes and sends the webhook that a Git host sends.
+// pushAndCall pushes and sends the webhook of a Git host.
 func (m *team) pushAndCall(message, manifest string) string {
 	m.fixture.Helper()
 	revision := m.push(message, manifest)
@@ -92,7 +93,7 @@ func (m *team) pushAndCall(message, manifest string) string {
 	return revision
 }
 
-// told waits until the team has been told these lines as well.
+// told waits until the team has got these lines as well.
 func (m *team) told(lines ...string) {
 	m.fixture.Helper()
 	m.wantAll = append(m.wantAll, lines...)
@@ -107,13 +108,13 @@ func (m *team) told(lines ...string) {
 			return !slices.ContainsFunc(want, func(line string) bool { return !slices.Contains(got, line) })
 		})
 		if err != nil {
-			break // what is missing is told below
+			break // the next check reports the missing lines
 		}
 	}
 	m.only()
 }
 
-// only ends the test when the team was told anything but what it had to be. The order of what is told of one object counts.
+// only ends the test when the team got any unexpected line. The order of the lines about one object counts.
 func (m *team) only() {
 	m.fixture.Helper()
 	for sink, want := range m.wants() {
@@ -124,12 +125,12 @@ func (m *team) only() {
 	}
 }
 
-// wants is what each of the sinks has to be told.
+// wants returns the expected lines of each sink.
 func (m *team) wants() map[*env.Sink][]string {
 	return map[*env.Sink][]string{m.all: m.wantAll, m.failures: m.wantFailures}
 }
 
-// byObject sorts lines by their object and leaves their order otherwise.
+// byObject sorts lines by their object and keeps their order otherwise.
 func byObject(lines []string) string {
 	object := func(line string) string { return strings.SplitN(line, " ", 2)[0] }
 	return strings.Join(slices.SortedStableFunc(slices.Values(lines), func(a, b string) int {
@@ -137,7 +138,7 @@ func byObject(lines []string) string {
 	}), "\n")
 }
 
-// lines is what a sink was told: the object, the severity, the reason, the message and the revision, if any.
+// lines returns the messages at a sink: the object, the severity, the reason, the message and the revision, if any.
 func (m *team) lines(sink *env.Sink) []string {
 	m.fixture.Helper()
 	var lines []string
@@ -148,7 +149,7 @@ func (m *team) lines(sink *env.Sink) []string {
 			Metadata                  map[string]string
 		}
 		m.fixture.Must(json.Unmarshal(r.Body, &e))
-		// The time that it took is another one each time.
+		// The duration differs each time.
 		if strings.HasPrefix(e.Message, "Reconciliation finished in ") {
 			e.Message = "Reconciliation finished"
 		}
@@ -162,8 +163,8 @@ func line(object, severity, reason, message, revision string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s %q %s", object, severity, reason, strings.TrimSpace(message), revision))
 }
 
-// toldApplied waits until the team has been told of a commit that was stored and applied. How says what became of the manifest; empty:
-// nothing, as it was applied before.
+// toldApplied waits until the team has got the lines about a commit that was stored and applied. how is the result for
+// the manifest; empty: unchanged, as it was applied before.
 func (m *team) toldApplied(message, revision, how string) {
 	m.fixture.Helper()
 	object := "Kustomization/" + m.Namespace + "/app"
@@ -180,7 +181,7 @@ func (m *team) toldApplied(message, revision, how string) {
 	m.told(lines...)
 }
 
-// stored is what is told of a new artifact: by a POST its commit's message, by the status its revision.
+// stored returns the line about a new artifact: from a POST its commit's message, from the status its revision.
 func (m *team) stored(message, revision string) string {
 	object := "GitRepository/" + m.Namespace + "/app"
 	if !m.fixture.posts {
@@ -189,7 +190,7 @@ func (m *team) stored(message, revision string) string {
 	return line(object, "info", "NewArtifact", fmt.Sprintf("stored artifact for commit '%s'", message), revision)
 }
 
-// failed is what is told of a Kustomization that was not applied.
+// failed returns the line about a Kustomization that was not applied.
 func (m *team) failed(name, reason, message, revision string) string {
 	return line("Kustomization/"+m.Namespace+"/"+name, "error", reason, message, revision)
 }

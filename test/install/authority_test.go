@@ -13,22 +13,22 @@ import (
 	"notifier/test/env"
 )
 
-// allowed is every write that the process may do, "verb resource.group" or, for one object, "verb resource.group/name". Whatever
-// else the API server reports is a fault.
+// allowed is every write that the process may do, "verb resource.group" or, for one object, "verb resource.group/name".
+// Any other write in the API server's list is a fault.
 var allowed = []string{
-	// What it tells the owners of the three kinds.
+	// The reports to the owners of the three kinds.
 	"patch receivers/status.notification.toolkit.fluxcd.io", "update receivers/status.notification.toolkit.fluxcd.io",
 	"patch alerts/status.notification.toolkit.fluxcd.io", "update alerts/status.notification.toolkit.fluxcd.io",
 	"patch providers/status.notification.toolkit.fluxcd.io", "update providers/status.notification.toolkit.fluxcd.io",
 	"create events", "patch events", "create events.events.k8s.io", "patch events.events.k8s.io",
 	// Narrowed to a finalizer by the admission policy.
 	"patch receivers.notification.toolkit.fluxcd.io", "patch alerts.notification.toolkit.fluxcd.io", "patch providers.notification.toolkit.fluxcd.io",
-	// As whom it asks for a reconcile, and what it may do then.
+	// The impersonation for reconcile requests, and its permitted use.
 	"impersonate:serviceaccount serviceaccounts.authentication.k8s.io",
 	"impersonate-on:serviceaccount:create selfsubjectaccessreviews.authorization.k8s.io",
-	// Whose a token of the API's user is, and what its owner may.
+	// The check of an API user's token, and of that user's rights.
 	"create tokenreviews.authentication.k8s.io", "create subjectaccessreviews.authorization.k8s.io",
-	// Everybody may ask who he is and what he may.
+	// Every user may review its own identity and rights.
 	"create selfsubjectaccessreviews.authorization.k8s.io", "create selfsubjectrulesreviews.authorization.k8s.io",
 	"create selfsubjectreviews.authentication.k8s.io",
 }
@@ -38,8 +38,8 @@ var reconcilable = []string{
 	"source.toolkit.fluxcd.io", "source.extensions.fluxcd.io", "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io", "image.toolkit.fluxcd.io",
 }
 
-// T2: the API server itself lists what the process's identity may do, in a tenant's namespace and in its own. Fails when the
-// ClusterRole gets a wildcard, or any write beyond the list.
+// T2: the API server itself lists the rights of the process's identity, in a tenant's namespace and in its own. Fails
+// when the ClusterRole gets a wildcard, or any write beyond the list.
 func TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite(t *testing.T) {
 	s := setUp(t)
 	self, err := s.System.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
@@ -69,7 +69,7 @@ func TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite(t *testing.T) {
 	}
 }
 
-// permissions spells a rule out.
+// permissions returns the single permissions of a rule.
 func permissions(rule authorizationv1.ResourceRule) []string {
 	names := []string{""}
 	if len(rule.ResourceNames) > 0 {
@@ -95,8 +95,8 @@ func permissions(rule authorizationv1.ResourceRule) []string {
 	return all
 }
 
-// harmless reports whether a permission only reads, but for Secrets, which are got and watched one by one and never listed, or
-// holds only while a tenant's service account is impersonated.
+// harmless reports whether a permission only reads, or holds only while a tenant's service account is impersonated. Of
+// Secrets it permits get and watch, and no list.
 func harmless(may string) bool {
 	if strings.Contains(may, "*") {
 		return false
@@ -114,7 +114,7 @@ func harmless(may string) bool {
 	return false
 }
 
-// Fails when the judge of the test above would miss what it is there for.
+// Fails when the check of the test above would miss a dangerous permission.
 func TestTheJudgeOfPermissionsSeesWhatMatters(t *testing.T) {
 	for may, want := range map[string]bool{
 		"get secrets": true, "list secrets": false, "list *": false, "* pods": false, "create pods": false,

@@ -25,7 +25,8 @@ func (s *fixture) deployment() *appsv1.Deployment {
 	return d
 }
 
-// What the rest of Flux, and its NetworkPolicies, hard-code. Fails when a Service, its port, or the pod label is called otherwise.
+// The names that the rest of Flux, and its NetworkPolicies, hard-code. Fails when a Service, its port, or the pod label
+// has another name.
 func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
 	s := setUp(t)
 	d := s.deployment()
@@ -66,8 +67,8 @@ func TestTheInstallationIsWhereFluxLooksForIt(t *testing.T) {
 	}
 }
 
-// Pod Security admission, level restricted, which the namespace enforces, is the judge. Fails when a field of the security context
-// goes, or the namespace's label.
+// Pod Security admission, level restricted, which the namespace enforces, decides. Fails when a field of the security
+// context is removed, or the namespace's label.
 func TestThePodIsTakenByTheRestrictedLevel(t *testing.T) {
 	s := setUp(t)
 	create := func(change func(*corev1.PodSpec)) error {
@@ -82,7 +83,7 @@ func TestThePodIsTakenByTheRestrictedLevel(t *testing.T) {
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("a pod that keeps its capabilities: got %v, want it to be forbidden", err)
 	}
-	// Restricted does not ask for these.
+	// Restricted does not require these.
 	security := s.deployment().Spec.Template.Spec.Containers[0].SecurityContext
 	if security.ReadOnlyRootFilesystem == nil || !*security.ReadOnlyRootFilesystem {
 		t.Error("the root file system can be written")
@@ -107,14 +108,14 @@ var process = env.Shared(func(ctx context.Context) (*env.Notifier, error) {
 	}
 	var args []string
 	for _, arg := range pod.Containers[0].Args[1:] { // the first is "serve"
-		if !strings.Contains(arg, "-addr=") && !strings.HasPrefix(arg, "--data-dir") { // of this machine
+		if !strings.Contains(arg, "-addr=") && !strings.HasPrefix(arg, "--data-dir") { // they depend on this machine
 			args = append(args, arg)
 		}
 	}
 	return w.Start(ctx, env.NotifierOptions{Args: args})
 })
 
-// process is the notifier, with the flags of the Deployment, as the service account that this names.
+// process returns the notifier with the flags of the Deployment, under the service account that this names.
 func (s *fixture) process() *env.Notifier {
 	s.Helper()
 	n, err := process()
@@ -122,8 +123,8 @@ func (s *fixture) process() *env.Notifier {
 	return n
 }
 
-// The process as the Deployment starts it, as the service account that it runs as, does its whole job: what it may not do it does
-// not need. Fails when the ClusterRole or the Role lacks a verb that is used.
+// The process, started as by the Deployment and under its service account, does its whole job: it needs no right that it
+// lacks. Fails when the ClusterRole or the Role lacks a verb that is used.
 func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	s := setUp(t)
 	n := s.process()
@@ -137,7 +138,7 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 
 	s.Must(tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
 	s.PostEvent(tenant, "Kustomization", "app", "error", "BuildFailed", "no such file", "main@sha1:1")
-	// The transition that only a watcher sees comes as well.
+	// The transition that only a watcher sees is delivered as well.
 	s.Must(tenant.SetReady(s.Ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "recovered", "main@sha1:2"))
 	_, err := sink.Wait(s.Ctx, func(all []env.Received) bool {
 		var text strings.Builder
@@ -148,7 +149,7 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	})
 	s.Must(err)
 
-	// A finalizer that Flux left goes with the object.
+	// A finalizer that Flux left does not keep the object.
 	s.Must(tenant.Apply(s.Ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
 		"finalizers":["finalizers.fluxcd.io"]},"spec":{"providerRef":{"name":"all"},"eventSources":[{"kind":"Kustomization","name":"*"}]}}`))
 	s.Must(tenant.Delete(s.Ctx, "Alert", "left"))

@@ -22,13 +22,13 @@ import (
 	"notifier/test/env"
 )
 
-// identity is the process's own, or one that it takes on.
+// identity is the process's own, or one that it impersonates.
 type identity struct {
 	*kubernetes.Clientset
 	dynamic *dynamic.DynamicClient
 }
 
-// self is the process's identity, as whom it may be given others.
+// self returns the process's identity, which may impersonate another.
 func (s *fixture) self(as rest.ImpersonationConfig) identity {
 	s.Helper()
 	cfg, err := s.System.As(s.Ctx, env.SystemNamespace, env.ServiceAccount)
@@ -41,7 +41,7 @@ func (s *fixture) self(as rest.ImpersonationConfig) identity {
 	return identity{client, d}
 }
 
-// objects is a client for a kind of the tenant's.
+// objects returns a client for a kind of the tenant's objects.
 func (i identity) objects(t *env.Tenant, kind string) dynamic.ResourceInterface {
 	return i.dynamic.Resource(env.Kinds[kind]).Namespace(t.Namespace)
 }
@@ -106,8 +106,9 @@ func TestT2NoFluxObjectIsWrittenByTheProcessItself(t *testing.T) {
 	}
 }
 
-// T2: with constrained impersonation the identity that was taken on may patch, where its own RBAC lets it, and nothing else. Fails
-// when the role gets the plain verb impersonate, impersonation of users or groups, or another verb or kind to do with it.
+// T2: with constrained impersonation the impersonated identity may patch, where its own RBAC permits it, and nothing
+// else. Fails when the role gets the plain verb impersonate, impersonation of users or groups, or another verb or kind
+// for it.
 func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 	s := setUp(t)
 	tenant := s.NewTenant()
@@ -120,7 +121,7 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 	account := env.ServiceAccountUser(tenant.Namespace, "strong")
 	strong := s.self(rest.ImpersonationConfig{UserName: account})
 	objects := strong.objects(tenant, "GitRepository")
-	// The permission itself, without which the rest proves nothing.
+	// The permission itself, which the rest of the proof needs.
 	s.Must(patchOf(s.Ctx, objects, "app"))
 
 	obj := s.Read(tenant, "GitRepository", "app")
@@ -139,7 +140,7 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 	_, err = strong.CoreV1().ServiceAccounts(tenant.Namespace).CreateToken(s.Ctx, "strong", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	s.forbidden("make a token", err)
 
-	// What the account may is asked as the account, and nothing else is.
+	// The account's rights are reviewed as the account; no other request is allowed as it.
 	review := authorizationv1.ResourceAttributes{Verb: "patch", Group: "source.toolkit.fluxcd.io", Resource: "gitrepositories", Namespace: tenant.Namespace}
 	access := strong.AuthorizationV1()
 	answer, err := access.SelfSubjectAccessReviews().Create(s.Ctx, &authorizationv1.SelfSubjectAccessReview{
@@ -169,14 +170,14 @@ func TestT2ImpersonationIsGoodForOneVerbOnFluxKindsOnly(t *testing.T) {
 	} {
 		s.forbidden("patch as "+what, patchOf(s.Ctx, s.self(as).objects(tenant, "GitRepository"), "app"))
 	}
-	// An account that RBAC gives nothing may nothing, whoever asks.
+	// An account without RBAC rights is refused, for every requestor.
 	s.Must(s.System.ServiceAccount(s.Ctx, tenant.Namespace, "weak"))
 	weak := s.self(rest.ImpersonationConfig{UserName: env.ServiceAccountUser(tenant.Namespace, "weak")})
 	s.forbidden("patch as an account that may not", patchOf(s.Ctx, weak.objects(tenant, "GitRepository"), "app"))
 }
 
-// The admission policy narrows patch on the three kinds to the removal of Flux's finalizer from an object that is being deleted.
-// Fails when one of its expressions goes, or the whole policy.
+// The admission policy narrows patch on the three kinds to the removal of Flux's finalizer from an object that is being
+// deleted. Fails when one of its expressions is removed, or the whole policy.
 func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 	s := setUp(t)
 	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
@@ -208,7 +209,7 @@ func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 		obj.SetResourceVersion("")
 		_, err = objects.Create(s.Ctx, obj, metav1.CreateOptions{})
 		s.forbidden("create "+kind, err)
-		// The status is its to write, and reaches nothing else.
+		// It may write the status, and that changes nothing else.
 		_, err = objects.Patch(s.Ctx, "app", types.MergePatchType,
 			[]byte(`{"spec":{"suspend":true},"status":{"observedGeneration":1}}`), metav1.PatchOptions{}, "status")
 		s.Must(err)
@@ -226,7 +227,7 @@ func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 	}
 }
 
-// refuseAll fails the test unless every patch that is more than taking Flux's finalizer away is refused. The object has the
+// refuseAll fails the test unless every patch is refused that does more than remove Flux's finalizer. The object has the
 // finalizers example.com/other and finalizers.fluxcd.io.
 func (s *fixture) refuseAll(what string, patch func(body string) error) {
 	s.Helper()
@@ -240,14 +241,14 @@ func (s *fixture) refuseAll(what string, patch func(body string) error) {
 		"all finalizers":       `{"metadata":{"finalizers":null}}`,
 		"finalizer and a spec": `{"metadata":{"finalizers":["example.com/other"]},"spec":{"suspend":true}}`,
 	} {
-		// Some of it the API server refuses by itself on a dying object.
+		// The API server itself refuses some of it on a dying object.
 		if err := patch(body); !apierrors.IsForbidden(err) && !(strings.HasPrefix(what, "a dying") && apierrors.IsInvalid(err)) {
 			s.Errorf("%s: patch %s: got %v, want it to be refused", what, change, err)
 		}
 	}
 }
 
-// policyInForce waits until the API server heeds the admission policy, which takes it a moment after it was written.
+// policyInForce waits until the API server enforces the admission policy, a moment after it was written.
 func (s *fixture) policyInForce(self identity, t *env.Tenant, spec string) {
 	s.Helper()
 	s.Must(t.Object(s.Ctx, "Alert", "probe", nil, spec))
@@ -264,8 +265,8 @@ func (s *fixture) policyInForce(self identity, t *env.Tenant, spec string) {
 	}))
 }
 
-// Fails when the role is granted any of it. The list is what an attacker would want, not what a role could say: that is
-// TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite.
+// Fails when the role is granted any of it. The list has the rights that an attacker would want.
+// TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite checks all rights that a role can grant.
 func TestWhatAnAttackerWouldWantIsForbidden(t *testing.T) {
 	s := setUp(t)
 	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})

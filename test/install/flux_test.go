@@ -13,20 +13,20 @@ import (
 	"notifier/test/env"
 )
 
-// fluxNamespace is where config/flux installs.
+// fluxNamespace is the namespace in which config/flux installs.
 const fluxNamespace = "flux-system"
 
-// The field managers of those who install: kubectl as the pages use it, flux install, and Flux from Git.
+// The field managers of the installers: kubectl as the pages use it, flux install, and Flux from Git.
 const (
 	byKubectl   = "kubectl"
 	byFlux      = "flux"
 	byKustomize = "kustomize-controller"
 )
 
-// cluster is a cluster of their own for the tests that put Flux's definitions in place of ours and back. They run one after the other.
+// cluster is a cluster for the tests that replace our definitions by Flux's and back. They run one after the other.
 var cluster = env.Shared(func(ctx context.Context) (*env.System, error) { return env.NewSystem(ctx, true) })
 
-// swap is the fixture of one of them. Nothing of an installation in flux-system is there at its begin.
+// swap returns the fixture of one of them. At its start flux-system has no part of an installation.
 func swap(t *testing.T) *fixture {
 	t.Helper()
 	w, err := cluster()
@@ -39,7 +39,8 @@ func swap(t *testing.T) *fixture {
 	return s
 }
 
-// onlyOurs are the fields of our definitions that Flux's do not have, in the order of docs/flux.md. Their API server prunes them.
+// onlyOurs are the fields of our definitions that Flux's do not have, in the order of docs/flux.md. The API server
+// prunes them under Flux's definitions.
 var onlyOurs = map[string][]string{
 	"Receiver": {
 		"spec.serviceAccountName", "spec.rateLimit", "spec.eventSources", "spec.resources[].matchExpressions", "status.deliveries",
@@ -53,7 +54,7 @@ var fluxTypes = []any{
 	"generic", "generic-hmac", "generic-oidc", "github", "gitlab", "bitbucket", "harbor", "dockerhub", "quay", "gcr", "nexus", "acr", "cdevents",
 }
 
-// fluxInstall is what flux install applies, its definitions first.
+// fluxInstall returns the manifests that flux install applies, its definitions first.
 func (s *fixture) fluxInstall() string {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "flux-install.yaml"))
@@ -61,7 +62,7 @@ func (s *fixture) fluxInstall() string {
 	return s.fluxDefinitions() + "---\n" + string(text)
 }
 
-// fluxDefinitions are Flux's custom resource definitions: ours, without what only ours have and with Flux's labels.
+// fluxDefinitions returns Flux's custom resource definitions: ours, without our own fields and with Flux's labels.
 func (s *fixture) fluxDefinitions() string {
 	s.Helper()
 	ours, err := manifests("crd")
@@ -87,7 +88,7 @@ func (s *fixture) fluxDefinitions() string {
 			version["subresources"] = map[string]any{}
 		} else {
 			s.Must(unstructured.SetNestedSlice(schema, fluxTypes, "properties", "spec", "properties", "type", "enum"))
-			unstructured.RemoveNestedField(schema, "properties", "spec", "x-kubernetes-validations") // which speak of pruned fields
+			unstructured.RemoveNestedField(schema, "properties", "spec", "x-kubernetes-validations") // they are about pruned fields
 		}
 		s.Must(unstructured.SetNestedSlice(d.Object, versions, "spec", "versions"))
 		text, err := yaml.Marshal(d.Object)
@@ -97,7 +98,7 @@ func (s *fixture) fluxDefinitions() string {
 	return strings.Join(all, "---\n")
 }
 
-// prune takes a field out of a schema, and fails the test if it is not there.
+// prune removes a field from a schema, and fails the test if it is missing.
 func (s *fixture) prune(schema map[string]any, field string) {
 	s.Helper()
 	path := strings.Split(field, ".")
@@ -118,8 +119,8 @@ func (s *fixture) prune(schema map[string]any, field string) {
 	}
 }
 
-// fluxFromGit is what Flux makes of its Git repository: the kustomization.yaml beside what flux bootstrap writes, with components of ours
-// and whatever else is in it.
+// fluxFromGit returns the manifests that Flux builds from its Git repository: the kustomization.yaml beside the output
+// of flux bootstrap, with components of ours and the rest of the file.
 func (s *fixture) fluxFromGit(rest string, components ...string) string {
 	s.Helper()
 	dir := s.TempDir()

@@ -16,8 +16,8 @@ import (
 	"notifier/test/env"
 )
 
-// withIdentity is a cluster with config/workload-identity. It is another than the one that is shared, whose tests say that the process makes
-// no tokens.
+// withIdentity is a cluster with config/workload-identity. It is separate from the shared one, whose tests prove that
+// the process makes no tokens.
 var withIdentity = env.Shared(func(ctx context.Context) (*env.System, error) {
 	w, err := env.NewSystem(ctx, true)
 	if err != nil {
@@ -56,14 +56,14 @@ func (a asked) of(ctx context.Context, client kubernetes.Interface, tenant, acco
 	return client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 }
 
-// messages are what the policy says, by a word that stands for each.
+// messages are the policy's messages, each under a short name.
 var messages = map[string]string{
 	"namespace": "no token may be made of an account in the installation's own namespace",
 	"audience":  "only tokens for workload identity at Azure and Google Cloud may be made",
 	"life":      "tokens last an hour at most",
 }
 
-// refusedTokens are requests that the policy refuses, with the word of its message.
+// refusedTokens are requests that the policy refuses, with the name of its message.
 var refusedTokens = []struct {
 	why string
 	asked
@@ -89,8 +89,9 @@ var refusedTokens = []struct {
 	{"life", asked{audiences: []string{azure}, seconds: 1 << 31}},
 }
 
-// Fails when the process's identity gets a token of an account for another audience than those of the clouds, for several, for longer than an
-// hour, or of an account beside its own; when it gets none for a cloud; or when anybody else is held to the same.
+// Fails when the process's identity gets a token of an account for another audience than those of the clouds, for
+// several, for longer than an hour, or of an account beside its own. Fails also when it gets none for a cloud, or when
+// the policy restricts another identity.
 func TestTokensAreMadeForTheCloudsOfTenantsOnly(t *testing.T) {
 	t.Parallel()
 	w, err := withIdentity()
@@ -136,7 +137,7 @@ func TestTokensAreMadeForTheCloudsOfTenantsOnly(t *testing.T) {
 	}
 }
 
-// identityHeld waits until the API server heeds the policy, which it compiles some time after it took it.
+// identityHeld waits until the API server enforces the policy, which it compiles some time after its creation.
 func (s *fixture) identityHeld(self identity, tenant *env.Tenant) {
 	s.Helper()
 	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
@@ -144,7 +145,7 @@ func (s *fixture) identityHeld(self identity, tenant *env.Tenant) {
 	}))
 }
 
-// refusedFor asks for a token and returns an error unless the policy refuses it with the message.
+// refusedFor requests a token and returns an error unless the policy refuses it with the message.
 func refusedFor(message string, a asked, s *fixture, self identity, tenant *env.Tenant) error {
 	_, err := a.of(s.Ctx, self, tenant.Namespace, "cloud")
 	switch {

@@ -12,14 +12,15 @@ import (
 	"notifier/test/env"
 )
 
-// fluxLabels are what flux check, flux logs, flux version and flux uninstall select by, and what tells ours from Flux's.
+// fluxLabels are the labels by which flux check, flux logs, flux version and flux uninstall select, and the one that
+// distinguishes ours from Flux's.
 var fluxLabels = labels.SelectorFromSet(labels.Set{
 	"app.kubernetes.io/part-of": "flux", "app.kubernetes.io/component": "notification-controller", "app.kubernetes.io/instance": "flux-system",
 	"app.kubernetes.io/name": "notifier",
 })
 
-// Fails when an object of config/flux lacks one of Flux's labels, when the component gives them to what is Flux's, and when the Pods lack
-// what Prometheus goes by or what flux logs finds them by.
+// Fails when an object of config/flux lacks one of Flux's labels, or when the component gives them to Flux's own
+// objects. Fails also when the Pods lack the annotations for Prometheus or the labels for flux logs.
 func TestFluxsToolsFindTheInstallation(t *testing.T) {
 	s := setUp(t)
 	ours, err := manifests("flux")
@@ -50,7 +51,8 @@ func TestFluxsToolsFindTheInstallation(t *testing.T) {
 	}
 }
 
-// podIsFound checks the labels and annotations of a Deployment's Pods. flux logs looks for Pods with all labels of the template.
+// podIsFound checks the labels and annotations of a Deployment's Pods. flux logs looks for Pods with all labels of the
+// template.
 func (s *fixture) podIsFound(deployment *unstructured.Unstructured) {
 	s.Helper()
 	template, _, err := unstructured.NestedMap(deployment.Object, "spec", "template")

@@ -14,7 +14,7 @@ import (
 	"notifier/test/env"
 )
 
-// logEntry is what flux logs decodes a line into.
+// logEntry is the type into which flux logs decodes a line.
 type logEntry struct {
 	Timestamp string `json:"ts"`
 	Level     string `json:"level"`
@@ -26,8 +26,8 @@ type logEntry struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// fluxLogs reads a log as flux logs does: lines that begin with a brace, up to the first that is too long or does not decode. That one is
-// an error here.
+// fluxLogs reads a log as flux logs does: lines that begin with a brace, up to the first that is too long or does not
+// decode. That line is an error here.
 func fluxLogs(log string) ([]logEntry, error) {
 	var entries []logEntry
 	scanner := bufio.NewScanner(strings.NewReader(log))
@@ -44,13 +44,14 @@ func fluxLogs(log string) ([]logEntry, error) {
 	return entries, scanner.Err()
 }
 
-// Fails when what the process writes is not read by flux logs, or not found by the kind, name and namespace of its object.
+// Fails when flux logs cannot read the process's log, or cannot find a line by the kind, name and namespace of its
+// object.
 func TestFluxLogsFindsWhatTheProcessSaysOfAnObject(t *testing.T) {
 	s := setUp(t)
 	n := s.process()
 	s.Notifier = n
 	sink := s.NewSink()
-	sink.Answer(env.Answer{Status: http.StatusNotFound}) // for good, so it is given up
+	sink.Answer(env.Answer{Status: http.StatusNotFound}) // permanent, so the delivery is given up
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "all", sink.URL("/")))
 	s.Must(s.Tenant.SlackAlert(s.Ctx, "fine", s.NewSink().URL("/")))

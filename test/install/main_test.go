@@ -1,5 +1,5 @@
-// Package install tests what is shipped: config/default on a real API server, what the process may do there as its own service
-// account, and that every manifest that is shown to a user applies.
+// Package install tests the shipped manifests: config/default on a real API server, the process's rights there as its
+// own service account, and that every manifest in the documentation applies.
 package install
 
 import (
@@ -12,8 +12,8 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-// shared is a cluster with all of config/default, the Deployment and its volume claim included: nobody schedules here, so they stay
-// what they are.
+// shared is a cluster with all of config/default, the Deployment and its volume claim included: without a scheduler they
+// stay unchanged.
 var shared = env.Shared(func(ctx context.Context) (*env.System, error) {
 	w, err := env.NewSystem(ctx, true)
 	if err != nil {
@@ -37,7 +37,7 @@ func manifests(name string) (string, error) {
 	return string(text), err
 }
 
-// fixture is what a test starts from.
+// fixture is the start of one test.
 type fixture struct{ *env.Fixture }
 
 func setUp(t *testing.T) *fixture {

@@ -15,8 +15,8 @@ import (
 	"notifier/test/env"
 )
 
-// kustomizations are the directories under config/ that hold one, "default" for instance; those of kind Component are parts of
-// others.
+// kustomizations returns the directories under config/ that have one, "default" for instance, except those of kind
+// Component, which are parts of others.
 func (s *fixture) kustomizations() []string {
 	s.Helper()
 	root, err := env.ProductDir()
@@ -39,8 +39,8 @@ func (s *fixture) kustomizations() []string {
 	return names
 }
 
-// Every kustomization under config/ builds, and the API server takes what comes of it. Fails when a path, a patch or a field is
-// wrong.
+// Every kustomization under config/ builds, and the API server accepts the result. Fails when a path, a patch or a field
+// is wrong.
 func TestEveryKustomizationBuildsAndApplies(t *testing.T) {
 	s := setUp(t)
 	for _, namespace := range []string{"flux-system", "team-a"} {
@@ -67,7 +67,7 @@ func TestEveryKustomizationBuildsAndApplies(t *testing.T) {
 	}
 }
 
-// namespace makes a namespace that may be there already.
+// namespace makes a namespace; an existing one is no error.
 func (s *fixture) namespace(name string) {
 	s.Helper()
 	_, err := s.System.Client.CoreV1().Namespaces().Create(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -78,7 +78,7 @@ func (s *fixture) namespace(name string) {
 
 var fence = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// What a page shows, a user copies. Fails when a field in an example is misspelt or of another type.
+// Users copy the manifests of a page. Fails when a field in an example is misspelt or of another type.
 func TestEveryManifestInThePagesApplies(t *testing.T) {
 	s := setUp(t)
 	root, err := env.ProductDir()
@@ -107,8 +107,8 @@ func TestEveryManifestInThePagesApplies(t *testing.T) {
 	}
 }
 
-// The samples are not only taken: with a notifier they are ready, but for the one whose certificate is a placeholder. Fails when a
-// sample lacks what its type needs.
+// The samples are not only accepted: with a notifier they are ready, except the one whose certificate is a placeholder.
+// Fails when a sample lacks a field that its type needs.
 func TestTheSamplesWork(t *testing.T) {
 	s := setUp(t)
 	s.namespace("team-a")

@@ -18,7 +18,7 @@ import (
 	"notifier/test/env"
 )
 
-// pages are the pages for people, by their paths from the root of the repository, which is returned as well.
+// pages returns the pages for people, by their paths from the root of the repository, and that root.
 func pages(t *testing.T) (root string, all map[string]string) {
 	t.Helper()
 	root, err := env.ProductDir()
@@ -53,7 +53,7 @@ var (
 	fenced     = regexp.MustCompile("(?s)```.*?```")
 )
 
-// anchors are the names under which the headings of a page are linked to.
+// anchors returns the names by which links refer to the headings of a page.
 func anchors(page string) []string {
 	var ids []string
 	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
@@ -62,7 +62,7 @@ func anchors(page string) []string {
 	return ids
 }
 
-// Fails when a page links to a file or a heading that is not there.
+// Fails when a page links to a missing file or heading.
 func TestEveryLinkInThePagesLeadsSomewhere(t *testing.T) {
 	root, all := pages(t)
 	links := 0
@@ -91,8 +91,8 @@ func TestEveryLinkInThePagesLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// Fails when the page about the swap does not list a field that Flux's definitions prune, or lists one that they keep, and when it, or
-// README, names a kustomization, a flag or a metric that is not there.
+// Fails when the page about the swap does not list a field that Flux's definitions prune, or lists one that they keep.
+// Fails also when it, or README, names a kustomization, a flag or a metric that does not exist.
 func TestThePageAboutTheSwapNamesWhatIsThere(t *testing.T) {
 	root, all := pages(t)
 	page := all[filepath.Join("docs", "flux.md")]
@@ -119,8 +119,8 @@ func TestThePageAboutTheSwapNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// What a newcomer does first, in its order. Fails when a manifest of README's quick start is not ready as it stands there, and when no
-// message or no reconcile comes of it.
+// The first steps of a newcomer, in order. Fails when a manifest of README's quick start is not ready as written, and
+// when it leads to no message or no reconcile.
 func TestTheQuickStartOfREADMEWorks(t *testing.T) {
 	s := setUp(t)
 	n := s.process()
@@ -135,7 +135,7 @@ func TestTheQuickStartOfREADMEWorks(t *testing.T) {
 	if len(blocks) != 2 {
 		t.Fatalf("got %d manifests", len(blocks))
 	}
-	s.Must(s.System.Revoke(s.Ctx, s.Tenant.Namespace, "default")) // the account of the page is to do
+	s.Must(s.System.Revoke(s.Ctx, s.Tenant.Namespace, "default")) // the account of the page must suffice
 	for _, block := range blocks {
 		text := strings.ReplaceAll(block[1], "namespace: team-a", "namespace: "+s.Tenant.Namespace)
 		_, err := s.System.Apply(s.Ctx, strings.ReplaceAll(text, "https://hooks.slack.com/services/replace/me", sink.URL("/")))
@@ -157,7 +157,7 @@ func TestTheQuickStartOfREADMEWorks(t *testing.T) {
 	s.Requested(s.Tenant, "GitRepository", "app", sent)
 }
 
-// Fails when the page's first symptom, and its reason to look at stored versions before, is none.
+// Fails when the page's first symptom, its reason to check stored versions before, does not occur.
 func TestADefinitionThatStoredAnOlderVersionIsRefused(t *testing.T) {
 	s := swap(t)
 	ours, err := manifests("crd")
@@ -174,7 +174,7 @@ func TestADefinitionThatStoredAnOlderVersionIsRefused(t *testing.T) {
 	}
 }
 
-// stored sets the versions of Alerts that the definition says are stored.
+// stored sets the stored versions in the status of the definition of Alerts.
 func (s *fixture) stored(versions string) {
 	s.Helper()
 	definitions := s.System.Dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})

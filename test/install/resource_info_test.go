@@ -39,7 +39,7 @@ type stateMetrics struct {
 	} `json:"spec"`
 }
 
-// at follows a path as kube-state-metrics does: a field, or the entry of a list that "[key=value]" picks.
+// at follows a path as kube-state-metrics does: a field, or the entry of a list that "[key=value]" selects.
 func at(value any, path []string) (string, bool) {
 	for _, step := range path {
 		switch v := value.(type) {
@@ -59,8 +59,9 @@ func at(value any, path []string) (string, bool) {
 	return fmt.Sprint(value), value != nil
 }
 
-// What Flux's dashboards and alerts read as gotk_resource_info. Fails when the configuration names a kind, a version or a field that
-// objects here do not have, leaves out a label that Flux's has, or makes a label of the webhook path or of any other text.
+// The values that Flux's dashboards and alerts read as gotk_resource_info. Fails when the configuration names a kind, a
+// version or a field that objects here do not have. Fails also when it omits a label that Flux's has, or makes a label
+// of the webhook path or of any other text.
 func TestDashboardsGetTheResourceInfoThatTheyRead(t *testing.T) {
 	s := setUp(t)
 	root, err := env.ProductDir()
@@ -106,8 +107,9 @@ func TestDashboardsGetTheResourceInfoThatTheyRead(t *testing.T) {
 	}
 }
 
-// The panels of Flux's dashboard of the control plane, and the alert on duplicates that Flux's documentation shows, read these from each
-// controller's Pod. Fails when the process has one of them not, under another name, or without the label that is selected by.
+// The panels of Flux's dashboard of the control plane, and the alert on duplicates in Flux's documentation, read these
+// metrics from each controller's Pod. Fails when the process lacks one of them, has it under another name, or without
+// the selected label.
 func TestDashboardsOfTheControlPlaneFindTheProcess(t *testing.T) {
 	s := setUp(t)
 	n := s.process()

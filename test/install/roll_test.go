@@ -14,8 +14,8 @@ import (
 	"notifier/test/env"
 )
 
-// A Deployment that rolls, the old Pod first, starts the new one while the old one ends, with the same volume. Fails when the second
-// process harms the first, does not wait for it, or does not go on when it has ended.
+// A Deployment that rolls, the old Pod first, starts the new one while the old one ends, with the same volume. Fails
+// when the second process harms the first, does not wait for it, or does not continue when it has ended.
 func TestTheNextPodWaitsForTheVolume(t *testing.T) {
 	s := setUp(t)
 	dataDir := s.TempDir()
@@ -40,8 +40,8 @@ func TestTheNextPodWaitsForTheVolume(t *testing.T) {
 	s.Requested(s.Tenant, "GitRepository", "app", sent)
 }
 
-// patchesForFlux are such as Flux's documentation tells people to write into the kustomization.yaml of flux-system: the lockdown for
-// tenants, a proxy, a place to run, more resources.
+// patchesForFlux are patches like those that Flux's documentation recommends for the kustomization.yaml of flux-system:
+// the lockdown for tenants, a proxy, a place to run, more resources.
 const patchesForFlux = `
 patches:
 - target: {kind: Deployment, name: "(kustomize-controller|helm-controller|notification-controller|image-reflector-controller)"}
@@ -70,8 +70,8 @@ patches:
           - {key: infra, operator: Exists}
 `
 
-// Fails when patches that were written for Flux's controllers do not fit our Deployment: a container of another name, no arguments to
-// add to, labels that are not selected.
+// Fails when patches that were written for Flux's controllers do not fit our Deployment: a container of another name, no
+// arguments to add to, labels that are not selected.
 func TestPatchesWrittenForFluxFitOurDeployment(t *testing.T) {
 	s := swap(t)
 	s.as(byKustomize, s.fluxFromGit(patchesForFlux, "flux/component"))

@@ -25,15 +25,15 @@ func (s *fixture) deleteDeployment() {
 	}
 }
 
-// as applies manifests with the field manager of one who installs.
+// as applies manifests with the field manager of an installer.
 func (s *fixture) as(manager, manifests string) {
 	s.Helper()
 	_, err := s.System.ApplyAs(s.Ctx, manager, manifests)
 	s.Must(err)
 }
 
-// sound reads the Deployment and checks that it is one that can run: what Kubernetes would refuse of it, or of its Pods, and what two
-// installers may each have written half of.
+// sound reads the Deployment, checks that it can run, and returns it. It checks for fields that Kubernetes would refuse
+// in it, or in its Pods, and for mixtures of two installers' fields.
 func (s *fixture) sound() *appsv1.Deployment {
 	s.Helper()
 	d, err := s.System.Client.AppsV1().Deployments(fluxNamespace).Get(s.Ctx, deploymentName, metav1.GetOptions{})
@@ -80,7 +80,8 @@ func (s *fixture) runsFluxs() *appsv1.Deployment {
 	return d
 }
 
-// runsOurs checks that the Deployment starts the notifier, as its own account, on its volume and never beside another.
+// runsOurs checks that the Deployment starts the notifier, as its own account, on its volume, and that no two of its
+// Pods run at once.
 func (s *fixture) runsOurs() {
 	s.Helper()
 	d := s.sound()
@@ -97,8 +98,8 @@ func (s *fixture) runsOurs() {
 	}
 }
 
-// Fails when Flux's Deployment and ours have a field in two forms, such as GOMEMLIMIT once by value and once by valueFrom: flux install
-// and flux bootstrap would stop in the middle, with Flux's definitions and our process.
+// Fails when Flux's Deployment and ours have a field in two forms, such as GOMEMLIMIT once by value and once by
+// valueFrom: flux install and flux bootstrap would stop in the middle, with Flux's definitions and our process.
 func TestFluxInstallOverOursIsFluxs(t *testing.T) {
 	s := swap(t)
 	ours, err := manifests("flux")
@@ -109,7 +110,7 @@ func TestFluxInstallOverOursIsFluxs(t *testing.T) {
 	s.runsFluxs()
 }
 
-// Fails when our Deployment cannot be applied over Flux's, as one that recreates cannot be over one that rolls.
+// Fails when our Deployment cannot be applied over Flux's: one that recreates cannot be applied over one that rolls.
 func TestOursOverFluxInstallIsOurs(t *testing.T) {
 	s := swap(t)
 	s.as(byFlux, s.fluxInstall())
@@ -124,8 +125,9 @@ func TestOursOverFluxInstallIsOurs(t *testing.T) {
 	s.runsOurs()
 }
 
-// Fails when the component does not take Flux's own away, when Flux cannot apply what comes of it over its own, and when what it
-// prunes once the component is gone again is more than ours: a definition, with which every Alert would go, or the volume.
+// Fails when the component does not remove Flux's own objects, or when Flux cannot apply the result over its own. Fails
+// also when Flux, once the component is removed again, prunes more than ours: a definition, with which every Alert would
+// be deleted, or the volume.
 func TestByGitThereAndBack(t *testing.T) {
 	s := swap(t)
 	s.as(byKustomize, s.fluxFromGit(""))
@@ -155,7 +157,7 @@ func TestByGitThereAndBack(t *testing.T) {
 	}
 }
 
-// identities are the objects of manifests by what tells them apart.
+// identities returns the objects of manifests by their identity.
 func (s *fixture) identities(manifests string) map[string]*unstructured.Unstructured {
 	s.Helper()
 	objects, err := env.Decode(manifests)

@@ -19,7 +19,7 @@ import (
 	"notifier/test/env"
 )
 
-// leftovers are the kinds of what Flux has no object for, in the order of the command in docs/flux.md.
+// leftovers are the kinds of our objects that Flux has no object for, in the order of the command in docs/flux.md.
 var leftovers = []schema.GroupVersionResource{
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
@@ -33,7 +33,7 @@ var leftovers = []schema.GroupVersionResource{
 
 const ourName = "app.kubernetes.io/name=notifier"
 
-// deleteLeftovers does what the page says: kubectl -n flux-system delete <kinds> -l app.kubernetes.io/name=notifier.
+// deleteLeftovers runs the page's command: kubectl -n flux-system delete <kinds> -l app.kubernetes.io/name=notifier.
 func (s *fixture) deleteLeftovers() {
 	s.Helper()
 	root, err := env.ProductDir()
@@ -84,10 +84,10 @@ func (s *fixture) waits(sink *env.Sink) {
 	}))
 }
 
-// What docs/flux.md says of the way back by command, done on the real API server, and of the way there once more. Fails when the way
-// back leaves something of ours that Flux would run with or takes something of Flux's, the volume or a definition; when Flux's
-// definitions keep other fields than the page says; and when what waited is not sent, or an object is held by Flux's finalizer, after
-// the return.
+// The way back by command of docs/flux.md, done on the real API server, and the way there once more. Fails when the way
+// back leaves a part of ours that Flux would run with, or removes a part of Flux's, the volume or a definition. Fails
+// also when Flux's definitions keep other fields than the page says. Fails also when, after the return, a waiting
+// notification is not sent, or Flux's finalizer blocks a deletion.
 func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 	s := swap(t)
 	ours, err := manifests("flux")
@@ -120,7 +120,7 @@ func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 	s.as(byKubectl, ours)
 	s.runsOurs()
 	hook = s.Read(s.Tenant, "Receiver", "hook")
-	s.pruned(hook, "spec", "serviceAccountName") // for good: Flux wrote the object
+	s.pruned(hook, "spec", "serviceAccountName") // permanently: Flux wrote the object
 	s.Must(sink.Up(s.Ctx))
 	s.inFlux(dataDir)
 	_, err = sink.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) > 0 })
@@ -138,7 +138,7 @@ func TestTheWayBackAndForthKeepsWhatWaits(t *testing.T) {
 	}))
 }
 
-// annotate merges something into an object's metadata.
+// annotate merges a patch into an object's metadata.
 func (s *fixture) annotate(kind, name, patch string) {
 	s.Helper()
 	objects := s.System.Dynamic.Resource(env.Kinds[kind]).Namespace(s.Tenant.Namespace)
@@ -154,7 +154,7 @@ func (s *fixture) pruned(obj *unstructured.Unstructured, field ...string) {
 	}
 }
 
-// onlyFluxs checks what is there after the way back: all of Flux's, and of ours the volume.
+// onlyFluxs checks the objects after the way back: all of Flux's, and of ours the volume.
 func (s *fixture) onlyFluxs(ours string) {
 	s.Helper()
 	d := s.runsFluxs()

@@ -1,5 +1,5 @@
-// Command kubectl is kubectl as its own repository builds it, for the tests that run the command lines of the documentation. It is a module
-// of its own so that its dependencies and ours do not move each other.
+// Command kubectl is kubectl as its own repository builds it, for the tests that run the command lines of the
+// documentation. It is a module of its own so that its dependencies and ours do not affect each other.
 package main
 
 import (

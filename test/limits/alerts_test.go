@@ -13,8 +13,8 @@ import (
 	"notifier/test/env"
 )
 
-// Fails when the cap is not enforced, when it is one off, when a younger Alert takes an older one's place, or when a place that
-// becomes free is not given to the next.
+// Fails when the cap is not enforced, when it is one off, when a younger Alert displaces an older one, or when a freed
+// place is not given to the next Alert.
 func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 	s := scoped(t)
 	s.startScoped(env.NotifierOptions{Args: []string{"--max-alerts-per-namespace", "3"}})
@@ -29,7 +29,7 @@ func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 		alert(fmt.Sprintf("old-%d", i))
 		s.ready("Alert", fmt.Sprintf("old-%d", i), metav1.ConditionTrue, "")
 	}
-	// Ages are whole seconds, and among Alerts of one second the name decides, by which the young ones would come first.
+	// Ages are whole seconds. Among Alerts of one second the name decides, which would order the young ones first.
 	last := s.Read(s.Tenant, "Alert", "old-2")
 	s.Must(env.Eventually(s.Ctx, func(context.Context) error {
 		if !time.Now().After(last.GetCreationTimestamp().Add(time.Second)) {
@@ -61,7 +61,7 @@ func TestAlertsBeyondTheirNumberSaySoAndTakeAFreePlace(t *testing.T) {
 	}
 }
 
-// E8. Fails when routing an event looks at the Alerts of other namespaces: it then compares 302 sources an event, not 2.
+// E8. Fails when routing an event reads the Alerts of other namespaces: it then compares 302 sources an event, not 2.
 func TestE8AnEventIsComparedWithTheAlertsOfItsNamespaceOnly(t *testing.T) {
 	s := alone(t)
 	const others, each, events = 3, 100, 20

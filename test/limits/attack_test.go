@@ -19,46 +19,48 @@ import (
 
 const (
 	floodToken = "flood"
-	// many is how many clients, and how many deliveries, an attacker invents.
+	// many is the number of clients, and of deliveries, that an attacker invents.
 	many = 100_000
-	// dawdlers are more connections than the listener may have, half of them slow with the headers and half with the body.
+	// dawdlers are more connections than the listener allows, half of them slow with the headers and half with the body.
 	dawdlers = 1200
 	large    = 25 << 20
-	// mostTargets is how many objects a Receiver may name, pairs how many pairs of Receivers name as many each.
+	// mostTargets is the number of objects that a Receiver may name. pairs is the number of pairs of Receivers that each
+	// name as many.
 	mostTargets = 64
 	pairs       = 2
 )
 
-// attacker is the one address that attacks come from, proxy the one that is believed to name another.
+// attacker is the one address of the attacks, proxy the trusted proxy's.
 var (
 	attacker = netip.MustParseAddr("127.0.0.66")
 	proxy    = netip.MustParseAddr("127.0.0.77")
 )
 
-// attack is one way to push the door open.
+// attack is one way to overload the webhook endpoint.
 type attack struct {
 	name string
 	// floods and slow attack the server at a base URL; either may be nil.
 	floods func(base string) []load.Flood
 	slow   func(base string) []load.Slow
-	// triggers is for how many objects its webhooks, which are authentic, lead to reconcile requests.
+	// triggers is the number of objects that get reconcile requests from its webhooks, which are authentic.
 	triggers int
-	// waits says that the other tenant's webhooks wait for this one's write to the disk, which the bare handler has none of.
+	// waits says that the other tenant's webhooks wait for this one's write to the disk; the bare handler writes
+	// nothing.
 	waits bool
-	// holds fails the test unless what else is promised of the attack holds; may be nil.
+	// holds checks further promises about the attack; may be nil.
 	holds func(t *fixture, answers load.Answers)
 }
 
-// victims are the Receivers that are attacked, all in one namespace.
+// victims are the attacked Receivers, all in one namespace.
 type victims struct {
 	// hot is of type github, cel has filters of maximal cost, oidc accepts tokens of the issuer.
 	hot, cel, oidc string
-	// wide are two Receivers each for as many objects as one may have.
+	// wide are pairs of Receivers for as many objects as a Receiver may have.
 	wide   []string
 	issuer *sender.Issuer
 }
 
-// newVictims makes the Receivers that are attacked.
+// newVictims makes the attacked Receivers.
 func (s *fixture) newVictims() victims {
 	s.Helper()
 	issuer, err := sender.NewIssuer()
@@ -67,7 +69,7 @@ func (s *fixture) newVictims() victims {
 	v := victims{issuer: issuer, hot: s.Receiver(s.Tenant, "hot", floodToken, "")}
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	resource := `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app"%s}`
-	// An expression may do a certain work and all of a webhook's may take a certain time: together these take as much as there is.
+	// An expression is limited in work and all of a webhook's in time: together these take the maximum.
 	expensive := fmt.Sprintf(resource, `,"filter":"req.n.map(i, i).size() > 0"`)
 	v.cel, err = s.Tenant.Receiver(s.Ctx, "cel", floodToken, `{"type":"generic-hmac","secretRef":{"name":"cel-token"},
 		"resources":[`+strings.TrimSuffix(strings.Repeat(expensive+",", 16), ",")+`]}`)
@@ -82,8 +84,8 @@ func (s *fixture) newVictims() victims {
 	return v
 }
 
-// wide makes a Receiver of the pair and its objects, and returns its path. Of two Receivers for one object none's
-// trigger stands for the other's, so each webhook is written for each object.
+// wide makes a Receiver of the pair and its objects, and returns its path. A pending trigger of one Receiver does not
+// cover one of the other Receiver for the same object, so each webhook is written for each object.
 func (s *fixture) wide(name string, pair int) string {
 	s.Helper()
 	var g errgroup.Group
@@ -100,7 +102,7 @@ func (s *fixture) wide(name string, pair int) string {
 	return path
 }
 
-// attacks are all ways to push the door open that one address has over HTTP/1.
+// attacks are all ways to overload the webhook endpoint from one address over HTTP/1.
 func (s *fixture) attacks(v victims) []attack {
 	good := env.GitHubHeader(floodToken, "push", env.GitHubPush)
 	bad := env.GitHubHeader("wrong", "push", env.GitHubPush)
@@ -134,7 +136,7 @@ func (s *fixture) attacks(v victims) []attack {
 		{name: "100,000 clients", floods: func(base string) []load.Flood {
 			return []load.Flood{{Base: base, From: proxy, Connections: 64, Count: many, Requests: s.clients(base)}}
 		}, holds: func(t *fixture, answers load.Answers) {
-			// Each is new, so none is over its budget.
+			// Each is new, so each is within its budget.
 			if answers[http.StatusNotFound] != many {
 				t.Errorf("%d clients were answered %v", many, answers)
 			}
@@ -151,7 +153,7 @@ func (s *fixture) attacks(v victims) []attack {
 		{name: "decompression bombs", floods: repeated(64, v.cel, gzipped, bomb())},
 		{name: "1 MiB headers", floods: repeated(64, v.hot, wide, "{}")},
 		{name: "expensive filters", floods: func(base string) []load.Flood {
-			// All are waited for: most are refused at once, and those that are evaluated take their time.
+			// All answers are awaited: most are refusals at once, and the evaluated ones take their time.
 			requests := s.requests(base, []string{v.cel}, hmacHeader(document), document)
 			return []load.Flood{{Base: base, From: attacker, Connections: 16, Count: 32, Requests: requests}}
 		}, holds: func(t *fixture, answers load.Answers) {
@@ -171,7 +173,7 @@ func (s *fixture) attacks(v victims) []attack {
 			before := fetched
 			fetched = discoveries + keys
 			t.Logf("the issuer was asked %d times for its configuration and %d times for its keys", discoveries, keys)
-			if asked := fetched - before; asked > 4 { // twice: it takes 10 s until it may be asked again
+			if asked := fetched - before; asked > 4 { // twice: there are 10 s between two fetches
 				t.Errorf("the issuer was asked %d times", asked)
 			}
 		}},
@@ -189,7 +191,7 @@ func (s *fixture) attacks(v victims) []attack {
 	}
 }
 
-// nowhere are paths that no Receiver serves.
+// nowhere returns paths that no Receiver serves.
 func nowhere(n int) []string {
 	var paths []string
 	for i := range n {
@@ -198,7 +200,7 @@ func nowhere(n int) []string {
 	return paths
 }
 
-// deliveries are webhooks that each have an ID of their own.
+// deliveries returns webhooks that each have an ID of their own.
 func (s *fixture) deliveries(base, path string, header http.Header) [][]byte {
 	s.Helper()
 	all := make([][]byte, 0, many)
@@ -210,7 +212,7 @@ func (s *fixture) deliveries(base, path string, header http.Header) [][]byte {
 	return all
 }
 
-// clients are webhooks that each come from a client of their own, as a proxy says.
+// clients returns webhooks that each come from a client of their own, according to a proxy.
 func (s *fixture) clients(base string) [][]byte {
 	s.Helper()
 	all := make([][]byte, 0, many)
@@ -221,21 +223,21 @@ func (s *fixture) clients(base string) [][]byte {
 	return all
 }
 
-// hmacHeader are the headers of a webhook of type generic-hmac.
+// hmacHeader returns the headers of a webhook of type generic-hmac.
 func hmacHeader(body string) http.Header {
 	return sender.GenericHMAC(floodToken, "sha256", body).Header
 }
 
-// chunked composes a request that does not say how long its body is.
+// chunked composes a request without the length of its body.
 func chunked(path string, header http.Header, body string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n", path)
-	_ = header.Write(&b) // a buffer takes all
+	_ = header.Write(&b) // a buffer accepts every write
 	fmt.Fprintf(&b, "\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
 	return b.Bytes()
 }
 
-// bomb is a body of 64 KiB that inflates to 64 MiB.
+// bomb returns a body of 64 KiB that inflates to 64 MiB.
 func bomb() string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -247,7 +249,7 @@ func bomb() string {
 	return b.String()
 }
 
-// narrow are headers of about that many bytes that take the most memory: many and short.
+// narrow returns headers of about size bytes that take the most memory: many and short.
 func narrow(size int) string {
 	var b strings.Builder
 	for i := 36; b.Len() < size; i++ {

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// window is how long each side of the comparison is measured, in turn. Where the median is out of its bound it is measured more
-	// often, mostWindows in all: the machine may have been busy with something else.
+	// window is the length of each measurement of the two sides, which take turns. If the median exceeds its bound there
+	// are more measurements, mostWindows in all, since the machine may have been busy.
 	window      = 700 * time.Millisecond
 	mostWindows = 7
-	// What an attack may make of the process: its memory, and the goroutines that it leaves.
+	// Bounds on an attack's effect on the process: its memory, and the goroutines that remain.
 	mostMemory     = 300 // MiB
 	mostGoroutines = 10
-	// interval is the default of --trigger-interval, writeTime what the write may take on a busy machine.
+	// interval is the default of --trigger-interval, writeTime the greatest time of the write on a busy machine.
 	interval  = time.Second
 	writeTime = time.Second
-	// restTime is the longest that a request may take to come in, and some.
+	// restTime is more than the longest time that a request may take to arrive.
 	restTime = 15 * time.Second
 )
 
@@ -34,22 +34,22 @@ type attacked struct {
 	*fixture
 	victims
 	bareURL string
-	// quiet is another tenant, path its Receiver's.
+	// quiet is another tenant; path is the path of its Receiver.
 	quiet *env.Tenant
 	path  string
-	// rest is how many goroutines the process has at rest.
+	// rest is the number of goroutines of the process at rest.
 	rest float64
 }
 
-// under is the same fixture for a subtest.
+// under returns the same fixture for a subtest.
 func (b *attacked) under(t *testing.T) *attacked {
 	under := *b
 	under.fixture = &fixture{b.Under(t)}
 	return &under
 }
 
-// withstand attacks once and fails the test unless every promise is kept. It takes and returns whether something was accepted: before,
-// which may still have to be told in the status, and now.
+// withstand attacks once and fails the test unless every promise is kept. It returns whether a webhook was accepted now.
+// before says whether one was accepted earlier, which the status may yet have to report.
 func (b *attacked) withstand(a attack, before bool) (accepted bool) {
 	b.Helper()
 	audit, err := b.System.Audit()
@@ -77,7 +77,7 @@ func (b *attacked) withstand(a attack, before bool) (accepted bool) {
 	b.Logf("%.0f requests/s %v; at most %d MiB; %+.0f goroutines afterwards; %d API requests for what came in; "+
 		"the other tenant's p99 %s, %.2f times the bare handler's; its reconcile request after %s",
 		float64(m.answers.Total())/m.took.Seconds(), m.answers, int(peak), left, requests, m.p99(), ratio, asked)
-	if a.triggers > 0 { // its last requests may still come, and would count as the next attack's
+	if a.triggers > 0 { // its last requests may follow yet, and would count as the next attack's
 		b.outlast()
 	}
 	if peak > mostMemory {
@@ -95,7 +95,7 @@ func (b *attacked) withstand(a attack, before bool) (accepted bool) {
 	return accepted
 }
 
-// measured is what became of an attack, and of the other tenant's webhooks meanwhile.
+// measured is the result of an attack, with the other tenant's webhooks meanwhile.
 type measured struct {
 	answers load.Answers
 	took    time.Duration
@@ -107,8 +107,8 @@ type measured struct {
 
 func (m measured) p99() time.Duration { return load.Percentile(m.samples, 0.99) }
 
-// measure attacks the server at base for one window or, with whole, until everything is sent that the attack has. Slow connections
-// stay.
+// measure attacks the server at base for one window or, with whole, until all requests of the attack are sent. Slow
+// connections stay open.
 func (b *attacked) measure(a attack, base string, whole bool) (m measured) {
 	b.Helper()
 	if a.slow != nil {
@@ -172,8 +172,8 @@ func (b *attacked) measure(a attack, base string, whole bool) (m measured) {
 	return m
 }
 
-// compare measures the bare handler under the same attack, and both again while they are too far apart. It returns how many times
-// its p99 the other tenant's is.
+// compare measures the bare handler under the same attack, and both sides again while they are too far apart. It returns
+// the other tenant's p99 as a multiple of the bare handler's.
 func (b *attacked) compare(a attack, first time.Duration) (ratio float64) {
 	b.Helper()
 	again := func(base string) time.Duration {
@@ -195,7 +195,7 @@ func (b *attacked) compare(a attack, first time.Duration) (ratio float64) {
 	}
 }
 
-// outlast waits until no more reconcile requests come.
+// outlast waits until no more reconcile requests are sent.
 func (b *attacked) outlast() {
 	b.Helper()
 	for {
@@ -203,13 +203,13 @@ func (b *attacked) outlast() {
 		b.Must(err)
 		_, err = audit.Wait(b.Within(interval+writeTime), func(e env.AuditEntry) bool { return e.Impersonated() != "" })
 		b.Must(b.Ctx.Err())
-		if err != nil { // none came
+		if err != nil { // none was sent
 			return
 		}
 	}
 }
 
-// mostTimes is how many times the bare handler's p99 the other tenant's may be.
+// mostTimes bounds the other tenant's p99, as a multiple of the bare handler's.
 func (a attack) mostTimes() float64 {
 	if a.waits {
 		return 4
@@ -217,7 +217,8 @@ func (a attack) mostTimes() float64 {
 	return 2
 }
 
-// asked waits for the reconcile request of the other tenant's webhook that was accepted at the time, and returns how long it took.
+// asked waits for the reconcile request of the other tenant's webhook that was accepted at the time, and returns how
+// long it took.
 func (b *attacked) asked(audit *env.Audit, accepted time.Time) time.Duration {
 	b.Helper()
 	entry, err := audit.Wait(b.Within(restTime), func(e env.AuditEntry) bool {
@@ -227,8 +228,8 @@ func (b *attacked) asked(audit *env.Audit, accepted time.Time) time.Duration {
 	return entry.Received.Sub(accepted)
 }
 
-// requested returns how many requests to the API server the attack led to, and fails the test for those that it may not lead to: all
-// but one reconcile request an interval for what is authentic, and a report of what came in each gap.
+// requested returns the number of requests to the API server that the attack caused. It fails the test for every
+// forbidden one. An authentic webhook may cause one reconcile request an interval, and a status one report in each gap.
 func (b *attacked) requested(a attack, audit *env.Audit, during, gap time.Duration) int {
 	b.Helper()
 	all, err := audit.Find(func(e env.AuditEntry) bool { return env.Ours(e) && e.ObjectRef.Namespace != b.quiet.Namespace })
@@ -249,7 +250,7 @@ func (b *attacked) requested(a attack, audit *env.Audit, during, gap time.Durati
 	return len(all)
 }
 
-// goroutines is how many the process has.
+// goroutines returns the number of the process's goroutines.
 func (b *attacked) goroutines() float64 {
 	b.Helper()
 	n, err := b.Metric(b.Ctx, "go_goroutines")
@@ -257,7 +258,7 @@ func (b *attacked) goroutines() float64 {
 	return n
 }
 
-// left is how many goroutines more than at rest the process has once everything has ended that will.
+// left returns how many goroutines more than at rest the process has once the temporary ones have ended.
 func (b *attacked) left() (n float64) {
 	b.Helper()
 	_ = env.Eventually(b.Within(restTime), func(context.Context) error {
@@ -269,7 +270,7 @@ func (b *attacked) left() (n float64) {
 	return n
 }
 
-// forgetPeak begins what peak tells of anew.
+// forgetPeak resets the peak of the memory.
 func (b *attacked) forgetPeak() {
 	b.Helper()
 	b.Must(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", b.Process().PID()), []byte("5"), 0o600))

@@ -17,16 +17,16 @@ import (
 	"notifier/test/env"
 )
 
-// diskSize is the least that embedded JetStream starts on, and some.
+// diskSize is a little more than embedded JetStream needs to start.
 const diskSize = 256 << 20
 
-// room is where a notifier keeps its data, and how that gets full.
+// room is the directory of a notifier's data, with functions that fill and free its disk.
 type room struct {
 	dir        string
 	fill, free func() error
 }
 
-// newRoom makes a small disk; where nobody may mount one, a quota on the process's files stands for it.
+// newRoom makes a small disk; without the permission to mount one it uses a quota on the process's files.
 func (s *fixture) newRoom() room {
 	s.Helper()
 	disk, err := env.NewDisk(s.Ctx, diskSize)
@@ -40,8 +40,8 @@ func (s *fixture) newRoom() room {
 	return room{dir, func() error { return s.Process().LimitFiles(256 << 10) }, func() error { return nil }}
 }
 
-// T3 and E2 on a full disk. Fails when something is answered 2xx that is not on disk, when the process goes on without a bus and
-// says that it is ready, or when it does not come back once there is space.
+// T3 and E2 on a full disk. Fails when a message that is not on disk is answered 2xx, when the process continues without
+// a bus and reports itself ready, or when it does not recover once there is space.
 func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	s := scoped(t)
 	disk := s.newRoom()
@@ -52,7 +52,7 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))
 	s.Must(s.System.ServiceAccount(s.Ctx, s.Tenant.Namespace, "late"))
 	path := s.Receiver(s.Tenant, "app", "t", `,"serviceAccountName":"late"`)
-	// Both wait: the sink is down, and the service account may do nothing yet.
+	// Both wait: the sink is down, and the service account has no rights yet.
 	sent := time.Now()
 	s.Push(path, "t", http.StatusOK)
 	ledger := []string{"first"}
@@ -86,8 +86,9 @@ func TestAFullDiskLosesNothingThatWasAccepted(t *testing.T) {
 	t.Logf("%d events were accepted, before and while the disk was full", len(ledger))
 }
 
-// E2 for a volume that was restored to a smaller disk, or a disk that another filled. Fails when the embedded server's limit is that
-// of the smaller disk while it still reserves what the larger one allowed: it then does not start.
+// E2 for a volume that was restored to a smaller disk, or a disk that another process filled. Fails when the embedded
+// server's limit is that of the smaller disk while its streams reserve what the larger one allowed: it then does not
+// start.
 func TestE2ADataDirectoryOnASmallerDiskStartsWithWhatItHolds(t *testing.T) {
 	s := scoped(t)
 	large, err := env.TempDir("data")
@@ -110,8 +111,8 @@ func TestE2ADataDirectoryOnASmallerDiskStartsWithWhatItHolds(t *testing.T) {
 	s.waitTold(sink, "after")
 }
 
-// offer sends an event and a webhook to a process whose disk is full. Both doors may still take some, which the disk has place
-// for; else they answer 503, until the process ends.
+// offer sends an event and a webhook to a process whose disk is full. Both endpoints may accept some while the disk has
+// space for them. Then they answer 503, until the process ends.
 func (s *fixture) offer(path, message string) (accepted, ended bool) {
 	s.Helper()
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message[:12])
@@ -129,11 +130,11 @@ func (s *fixture) offer(path, message string) (accepted, ended bool) {
 	if err == nil && hook.Status/100 != 2 {
 		s.unavailable("a webhook", hook, true)
 	}
-	// When both doors refuse the process is done for.
+	// When both endpoints refuse, the process cannot recover.
 	return accepted, err != nil || !accepted && hook.Status/100 != 2
 }
 
-// saysWhy fails the test unless the process ends with an error and says that the disk is full, or says that it is not ready.
+// saysWhy fails the test unless the process ends with an error that names the full disk, or reports itself as not ready.
 func (s *fixture) saysWhy() {
 	s.Helper()
 	ctx := s.Within(30 * time.Second)

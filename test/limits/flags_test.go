@@ -12,7 +12,7 @@ import (
 	"notifier/test/env"
 )
 
-// runs starts the program with the flags and returns its exit code and what it wrote. It must end by itself.
+// runs starts the program with the flags and returns its exit code and its output. It must end by itself.
 func runs(t *testing.T, w *env.System, args ...string) (code int, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -33,7 +33,7 @@ func runs(t *testing.T, w *env.System, args ...string) (code int, output string)
 	return 0, p.Logs()
 }
 
-// Fails when a bad value is ignored, is found after something was started, or is told without its flag.
+// Fails when a bad value is ignored, is detected after something was started, or is reported without its flag.
 func TestABadFlagIsNamedAndNothingStarts(t *testing.T) {
 	t.Parallel()
 	w, err := sharedSystem()
@@ -79,7 +79,7 @@ func TestABadFlagIsNamedAndNothingStarts(t *testing.T) {
 			t.Errorf("--%s=%s: exit code %d, output %q; want 2 and the flag's name", tc.flag, tc.value, code, output)
 		}
 	}
-	// Several faults are told at once, and a word about why.
+	// Several errors are reported at once, with their reasons.
 	code, output := runs(t, w, "serve", "--no-cross-namespace-refs=false", "--log-level=loud", "extra")
 	if code != 2 {
 		t.Errorf("exit code %d: %s", code, output)
@@ -90,7 +90,7 @@ func TestABadFlagIsNamedAndNothingStarts(t *testing.T) {
 	}
 }
 
-// Flux's own Deployment starts unchanged. Fails when a flag of Flux's is unknown here.
+// Flux's own Deployment starts unchanged. Fails when a flag of Flux is unknown here.
 func TestFluxsFlagsAreTakenAndTheLogSaysWhatTheyDo(t *testing.T) {
 	s := scoped(t)
 	s.startScoped(env.NotifierOptions{Args: []string{

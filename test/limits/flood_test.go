@@ -8,12 +8,12 @@ import (
 	"notifier/test/load"
 )
 
-// T4, T5, T6. Fails when a budget is shared between namespaces, when an address that floods is refused before its signature is
-// checked, when another tenant's webhook waits for the flood's publishes, when headers, bodies or the time for them have no limit,
-// when bodies are kept without one, when every forged token has its issuer's keys fetched, and when a rejected webhook leads to a
-// request to the API server.
+// T4, T5, T6. Fails when a budget is shared between namespaces, when an address that floods is refused before its
+// signature is checked, or when another tenant's webhook waits for the flood's publishes. Fails also when headers,
+// bodies or the time for them are unlimited, or when bodies are kept without a limit. Fails also when every forged token
+// causes a fetch of its issuer's keys, or when a rejected webhook leads to a request to the API server.
 func TestT6AFloodIsNotFeltByAnotherTenant(t *testing.T) {
-	// The API server has the same processors, so what it does for an attack would be measured as well.
+	// The API server shares the processors, so its work for an attack would be measured as well.
 	s := alone(t, "--trusted-proxies", proxy.String()+"/32", "--trigger-qps", "100")
 	bare, bareURL, err := load.StartBare(s.Ctx, floodToken)
 	s.Must(err)
@@ -31,8 +31,8 @@ func TestT6AFloodIsNotFeltByAnotherTenant(t *testing.T) {
 	s.afterFailures(b.hot, b.path)
 }
 
-// afterFailures is T4 and T6: failures are charged after the check, so they take nothing away from who knows the token, neither on
-// the path that was attacked nor on another, though they come from the same address.
+// afterFailures is T4 and T6: failures are charged after the check, so they cost nothing to a sender that knows the
+// token. That is so on the attacked path and on another, though both senders have one address.
 func (s *fixture) afterFailures(attacked, other string) {
 	s.Helper()
 	bad := s.requests(s.HooksURL, []string{attacked, other}, env.GitHubHeader("wrong", "push", env.GitHubPush), env.GitHubPush)

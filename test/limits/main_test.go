@@ -1,6 +1,6 @@
-// Package limits holds tests that need a notifier of their own: with flags, with few resources, or alone on its cluster so that
-// what it costs can be counted. Tests that do not run in parallel have the cluster to themselves; the others start a process that
-// serves one namespace only.
+// Package limits has tests that need a notifier of their own: with flags, with few resources, or alone on its cluster so
+// that its cost can be counted. Tests that do not run in parallel have the cluster to themselves; the others start a
+// process that serves one namespace only.
 package limits
 
 import (
@@ -19,13 +19,13 @@ func TestMain(m *testing.M) {
 	env.Main(m)
 }
 
-// The race detector would distort what is measured here; test/e2e has it.
+// The race detector would distort the measurements here; test/e2e uses it.
 var sharedSystem = env.Shared(func(ctx context.Context) (*env.System, error) { return env.NewSystem(ctx, false) })
 
-// fixture is what a test starts from.
+// fixture is the start of one test.
 type fixture struct{ *env.Fixture }
 
-// alone is the fixture of a test that has the cluster to itself; its notifier serves every namespace.
+// alone returns the fixture of a test that has the cluster to itself; its notifier serves every namespace.
 func alone(t *testing.T, args ...string) *fixture {
 	t.Helper()
 	s := setUp(t)
@@ -33,7 +33,8 @@ func alone(t *testing.T, args ...string) *fixture {
 	return s
 }
 
-// scoped is the fixture of a test that runs beside others; its notifier, once started, serves the tenant's namespace only.
+// scoped returns the fixture of a test that runs beside others; its notifier, once started, serves the tenant's
+// namespace only.
 func scoped(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
@@ -57,7 +58,7 @@ func (s *fixture) startScoped(o env.NotifierOptions) {
 	s.Start(o)
 }
 
-// failure is a failure of the tenant's Kustomization "app" as its controller would POST it.
+// failure POSTs a failure of the tenant's Kustomization "app" as its controller would.
 func (s *fixture) failure(message string) env.Response {
 	s.Helper()
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message)
@@ -75,7 +76,7 @@ func (s *fixture) accepted(message string) {
 	}
 }
 
-// ready waits for the condition that says whether the object does its work.
+// ready waits for the condition that reports whether the object does its work, and returns its message.
 func (s *fixture) ready(kind, name string, status metav1.ConditionStatus, reason string) string {
 	s.Helper()
 	return s.Condition(s.Tenant, kind, name, env.Outcome(kind), status, reason).Message

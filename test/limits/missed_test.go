@@ -7,8 +7,8 @@ import (
 	"notifier/test/env"
 )
 
-// E6: fails when the first start tells what it finds, when "told" is kept in memory only, or when a start tells what is already
-// recorded as told.
+// E6: fails when the first start publishes the states that it finds, when the last published state is kept in memory
+// only, or when a start publishes a recorded state again.
 func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 	s := scoped(t)
 	sink := s.NewSink()
@@ -33,13 +33,14 @@ func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 		each(name, true, "%s "+name+" was fine before the first start")
 	}
 
-	// The first start is silent: what changes after it is told, and nothing else.
+	// The first start is silent: only later changes are published.
 	s.startScoped(env.NotifierOptions{})
 	told := each("marker", false, "%s marker: first")
 	s.waitTold(sink, told...)
 	s.toldOnce(sink, told...)
 
-	// What changed while it was away is told once; what is as it was last told, though it changed twice, is not.
+	// A change during the absence is published once. A state that equals the last published one is not, though it
+	// changed twice.
 	s.Must(s.Stop())
 	told = append(told, each("broken", true, "%s broken has recovered")...)
 	told = append(told, each("fine", false, "%s fine has failed")...)
@@ -51,7 +52,7 @@ func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 	s.waitTold(sink, told...)
 	s.toldOnce(sink, told...)
 
-	// Another restart, this time without a chance to put anything in order, has nothing to tell.
+	// Another restart, this time after a kill, publishes nothing.
 	s.Must(s.Kill())
 	s.Must(s.Restart(s.Ctx))
 	told = append(told, each("marker", false, "%s marker: third")...)

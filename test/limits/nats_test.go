@@ -12,8 +12,8 @@ import (
 	"notifier/test/env"
 )
 
-// unavailable fails the test unless the answer is 503, to a webhook with the time to come again, to an event without: that would shorten
-// its controller's patience.
+// unavailable fails the test unless the answer is 503, for a webhook with Retry-After, for an event without: that would
+// shorten its controller's retries.
 func (s *fixture) unavailable(what string, got env.Response, webhook bool) {
 	s.Helper()
 	if after := got.Header.Get("Retry-After"); got.Status != http.StatusServiceUnavailable || (after != "") != webhook {
@@ -21,7 +21,7 @@ func (s *fixture) unavailable(what string, got env.Response, webhook bool) {
 	}
 }
 
-// notReady waits until /readyz says 503, and returns what it says.
+// notReady waits until /readyz answers 503, and returns its body.
 func (s *fixture) notReady(ctx context.Context) (body string, err error) {
 	s.Helper()
 	err = env.Eventually(ctx, func(ctx context.Context) error {
@@ -37,11 +37,11 @@ func (s *fixture) notReady(ctx context.Context) (body string, err error) {
 	return body, err
 }
 
-// outage is how long the bus is away.
+// outage is how long the bus is down.
 const outage = 10 * time.Second
 
-// T3 and E2 while an external NATS server is away. Fails when a door answers 2xx before the acknowledgement, when a publish is
-// buffered by the client, when /readyz looks at itself only, or when the process has to be restarted.
+// T3 and E2 while an external NATS server is down. Fails when an endpoint answers 2xx before the acknowledgement, when
+// the client buffers a publish, when /readyz checks only the process itself, or when the process has to be restarted.
 func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
 	s := scoped(t)
 	nats, err := env.StartNATS(s.Ctx, env.NATSOptions{SyncAlways: true})
@@ -57,7 +57,7 @@ func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
 	s.accepted("kept over the outage")
 
 	s.Must(nats.Kill9())
-	// Longer than every lease that replicas hold on their part of the work.
+	// Longer than every lease that replicas have on their part of the work.
 	for gone := time.Now(); time.Since(gone) < outage; {
 		begin := time.Now()
 		s.unavailable("a webhook", s.Push(path, "t", http.StatusServiceUnavailable), true)
@@ -88,7 +88,8 @@ func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
 	s.toldOnce(sink, "before", "kept over the outage", "after")
 }
 
-// Fails when the door takes more than the server does: the event would be refused after it was read, or never stored.
+// Fails when the endpoint accepts more than the server does: the event would be refused after it was read, or never
+// stored.
 func TestAnEventAboveAServersOwnLimitIsRefusedAsTooLarge(t *testing.T) {
 	s := scoped(t)
 	nats, err := env.StartNATS(s.Ctx, env.NATSOptions{Config: "max_payload: 1MB"})

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// outageObjects are so many that no POST about one of them is doubted, over the longest outage as well.
+	// outageObjects are so many that every POST about one of them is believed, over the longest outage as well.
 	outageObjects = 240
-	// outagePosters share the objects, so that the events of each are posted one after the other.
+	// outagePosters share the objects, so that the events of each object are posted one after the other.
 	outagePosters = 4
 )
 
@@ -31,7 +31,7 @@ type outageLoad struct {
 	posted []int // by object
 }
 
-// outageObject is the name of an object.
+// outageObject returns the name of an object.
 func outageObject(i int) string { return fmt.Sprintf("app-%03d", i) }
 
 // newOutageLoad makes the objects.
@@ -97,7 +97,7 @@ func (l *outageLoad) post(ctx context.Context, i int) error {
 	return nil
 }
 
-// count is how many events of each object were posted so far.
+// count returns the number of posted events of each object so far.
 func (l *outageLoad) count() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,24 +110,24 @@ func (l *outageLoad) count() map[string]int {
 
 // arrival is a message that a destination accepted.
 type arrival struct {
-	// id is the delivery's, object and n are of the event.
+	// id is the delivery's; object and n are the event's.
 	id, object string
 	n          int
 	replayed   bool
 }
 
-// ledger is what a destination accepted, in its order.
+// ledger is the record of the messages that a destination accepted, in order.
 type ledger struct {
 	sink  *env.Sink
-	read  int // of what the sink received
+	read  int // of the sink's requests
 	taken []arrival
-	// last is the highest number of each object's events that was accepted at the first go.
+	// last is the highest number of each object's events that was accepted at the first attempt.
 	last map[string]int
 }
 
 func newLedger(sink *env.Sink) *ledger { return &ledger{sink: sink, last: map[string]int{}} }
 
-// update reads what has come since.
+// update reads the requests since the last call.
 func (l *ledger) update() error {
 	received := l.sink.Received()
 	for _, r := range received[l.read:] {
@@ -151,7 +151,7 @@ func (l *ledger) update() error {
 	return nil
 }
 
-// came waits until an event of each object was accepted that is younger than those that were counted.
+// came waits until an event of each object was accepted that is younger than the counted ones.
 func (l *ledger) came(ctx context.Context, counted map[string]int) error {
 	return env.Eventually(ctx, func(context.Context) error {
 		if err := l.update(); err != nil {
@@ -166,7 +166,7 @@ func (l *ledger) came(ctx context.Context, counted map[string]int) error {
 	})
 }
 
-// missing are the numbers of the events of each object, up to the last that was accepted, that were not.
+// missing returns, for each object, the numbers of the events up to the last accepted one that were not accepted.
 func (l *ledger) missing() map[string]map[int]bool {
 	missing := map[string]map[int]bool{}
 	for object, last := range l.last {
@@ -181,8 +181,9 @@ func (l *ledger) missing() map[string]map[int]bool {
 	return missing
 }
 
-// faults counts what is wrong in a ledger: events that are not in it, those that are in it again, and those that came behind a younger one
-// of the same object, or as a replay behind a younger replay. What was posted after the replay was asked for must come after it.
+// faults counts the faults in a ledger: missing events, repeated events, and disordered events. An event is disordered
+// if it follows a younger one of the same object, or is a replay after a younger replay. Events posted after the replay
+// was requested must follow it.
 type faults struct{ lost, twice, disordered int }
 
 func (l *ledger) faults(posted, asked map[string]int) (f faults) {
@@ -197,7 +198,7 @@ func (l *ledger) faults(posted, asked map[string]int) (f faults) {
 		if a.replayed {
 			newest = again
 		}
-		// Numbers are kept with 1 added, so that none is 0.
+		// Numbers are kept with 1 added, so that each is positive.
 		if a.n+1 <= newest[a.object] || a.replayed && late[a.object] {
 			f.disordered++
 		}
@@ -216,6 +217,6 @@ func (l *ledger) faults(posted, asked map[string]int) (f faults) {
 			delete(times, place{object, n})
 		}
 	}
-	f.twice += len(times) // what nobody posted
+	f.twice += len(times) // messages that no poster sent
 	return f
 }

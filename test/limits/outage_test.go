@@ -26,21 +26,22 @@ var (
 )
 
 const (
-	// outageDeaths die at least: more than one request replays, and more than one page lists.
+	// outageDeaths is the least number of dead letters: more than one request replays, and more than one page lists.
 	outageDeaths = 1300
 	// outagePace is the least load, twenty events a second.
 	outagePace = 50 * time.Millisecond
-	// outageQuick of what is replayed is taken at once, so that what is replayed later comes behind it, and of the rest each takes the
-	// destination outageAnswer, so that some of it still waits when the command has ended.
+	// outageQuick of the replays are accepted at once, so that the later replays arrive after them. Each of the rest
+	// takes the destination outageAnswer, so that some of them still wait when the command has ended.
 	outageQuick  = 500
 	outageAnswer = 20 * time.Millisecond
 )
 
-// A destination is down for longer than deliveries live, under a steady load, first with answers that say so and then without any. What
-// died is listed by the command, all of it with the reason, and one more command has all of it delivered: each event once, those of an
-// object in order, and before what comes after them. What waited comes by itself before that, a healthy destination misses nothing, and the
-// statuses count what the destinations' own ledgers have. Fails when the command leaves out a page or ends at the bound of one request, when
-// the newest are replayed first, or when a count is not kept.
+// A destination is down for longer than deliveries live, under a steady load, first with error answers and then without
+// any. The command lists all dead letters with their reasons, and one more command sends all of them. Each event is
+// delivered once, those of an object in order, and before its later events. Deliveries that still wait are delivered by
+// themselves before that. A healthy destination misses nothing, and the statuses have the same counts as the
+// destinations' own ledgers. Fails when the command leaves out a page or ends at the bound of one request, when the
+// newest are replayed first, or when a count is wrong.
 func TestE4AnOutageEndsWithAllThatDiedListedAndSentInOrderByOneCommand(t *testing.T) {
 	s := scoped(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *outageLasts+5*time.Minute)
@@ -68,14 +69,14 @@ func TestE4AnOutageEndsWithAllThatDiedListedAndSentInOrderByOneCommand(t *testin
 	o.complete(dead, asked)
 }
 
-// downtime is the test, with the ledgers of the two destinations.
+// downtime is the fixture, with the ledgers of the two destinations.
 type downtime struct {
 	*outageLoad
 	down, healthy *ledger
 	env           []string // of the command
 }
 
-// owner has the command asked by an account that may do in the namespace what the product's roles for owners allow.
+// owner makes the command run as an account with the rights that the product's roles for owners give in the namespace.
 func (o *downtime) owner() {
 	o.Helper()
 	_, err := o.System.Owner(o.Ctx, o.Tenant.Namespace, o.Tenant.Namespace)
@@ -86,7 +87,7 @@ func (o *downtime) owner() {
 	o.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "KUBECONFIG=" + kubeconfig, "NOTIFIER_SERVER=" + o.APIURL}
 }
 
-// command runs the program as the owner and reads its answer.
+// command runs the program as the owner and decodes its answer.
 func (o *downtime) command(answer any, args ...string) (notes string) {
 	o.Helper()
 	c := exec.CommandContext(o.Ctx, o.System.Program, append(args, "-o", "json")...)
@@ -100,7 +101,8 @@ func (o *downtime) command(answer any, args ...string) (notes string) {
 	return stderr.String()
 }
 
-// happens has the destination fail for a time, and returns when it is back and all that can still come by itself has come.
+// happens makes the destination fail for a time. It returns when the destination is up and all deliveries that still
+// live have arrived.
 func (o *downtime) happens() {
 	o.Helper()
 	o.Must(o.down.came(o.Within(time.Minute), o.zero()))
@@ -117,7 +119,7 @@ func (o *downtime) happens() {
 	_, err := sink.Wait(o.Within(time.Minute), func([]env.Received) bool { return o.down.update() == nil && len(o.down.taken) > n })
 	o.Must(err)
 	probed := time.Since(begin)
-	// What an object's younger event has not overtaken is dead: they are sent in order.
+	// An event that did not arrive before a younger one of its object is dead: they are sent in order.
 	o.Must(o.down.came(o.Within(2*time.Minute), o.count()))
 	waited := 0
 	for _, a := range o.down.taken[n:] {
@@ -149,13 +151,14 @@ func (o *downtime) lasts(d time.Duration) {
 	}
 }
 
-// listedDelivery is a delivery as the command lists it.
+// listedDelivery is a delivery in the command's list.
 type listedDelivery struct {
 	ID, State, Provider, Alert, Failure, Class string
 	Object                                     struct{ Name string }
 }
 
-// listed lists what died, and compares it with what was posted and not delivered. It returns the objects by the IDs.
+// listed lists the dead letters, and compares them with the events that were posted and not delivered. It returns the
+// objects by the IDs.
 func (o *downtime) listed() map[string]string {
 	o.Helper()
 	missing := o.down.missing()
@@ -186,7 +189,8 @@ func (o *downtime) listed() map[string]string {
 	return dead
 }
 
-// replayed has what died sent by one command, and returns how many events of each object were posted until it ended.
+// replayed sends the dead letters again by one command, and returns how many events of each object were posted until it
+// ended.
 func (o *downtime) replayed(dead map[string]string) map[string]int {
 	o.Helper()
 	var replays atomic.Int64
@@ -219,7 +223,7 @@ func (o *downtime) replayed(dead map[string]string) map[string]int {
 	return asked
 }
 
-// complete compares the ledgers with what was posted, and the statuses with the ledgers.
+// complete compares the ledgers with the posted events, and the statuses with the ledgers.
 func (o *downtime) complete(dead map[string]string, asked map[string]int) {
 	o.Helper()
 	posted, all := o.count(), 0
@@ -240,7 +244,7 @@ func (o *downtime) complete(dead map[string]string, asked map[string]int) {
 		if name == "down" {
 			failed = len(dead)
 		}
-		// Once the statuses are at rest nothing can come any more.
+		// Once the statuses are at rest no further delivery can arrive.
 		o.counted(name, 0, failed, all)
 		o.Must(l.update())
 		found := l.faults(posted, asked)
@@ -271,8 +275,9 @@ func (o *downtime) complete(dead map[string]string, asked map[string]int) {
 	}
 }
 
-// counted waits until the statuses of a Provider and its Alert, which have the same name, count so many deliveries dead, given up and
-// accepted, and nothing waiting. With delivered -1, while there is load, what is accepted and what waits is left out.
+// counted waits until the statuses of a Provider and its Alert, which have the same name, count so many deliveries dead,
+// given up and accepted, and none waiting. With delivered -1, for a time under load, it ignores the accepted and the
+// waiting ones.
 func (o *downtime) counted(name string, dead, failed, delivered int) {
 	o.Helper()
 	want := map[string]int64{"dead": int64(dead), "failed": int64(failed)}

@@ -12,9 +12,9 @@ import (
 	"notifier/test/env"
 )
 
-// A pattern whose match would cost seconds, and a tenant that sends what it matches, cost the others next to nothing: such a
-// pattern is refused, and those that are just not refused are cut short. Fails when the size of a compiled pattern is not bounded,
-// or when matching is not timed.
+// A pattern whose match would take seconds, and a tenant that sends matching text, cost other tenants almost nothing:
+// such a pattern is refused, and patterns just below the limit are cut short. Fails when the size of a compiled pattern
+// is unbounded, or when matching is not timed.
 func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
 	s := alone(t)
 	other := s.NewTenant()
@@ -69,7 +69,7 @@ func TestAnExpensivePatternIsItsOwnersProblem(t *testing.T) {
 	if longest > 4*time.Second {
 		t.Errorf("another tenant's event took %s", longest)
 	}
-	// An unfiltered notification is better than a lost one, and its owner is told why.
+	// An unfiltered notification is better than a lost one, and a condition gives its owner the reason.
 	s.Condition(s.Tenant, "Alert", "slow", "Matching", metav1.ConditionFalse, "PatternsTooExpensive")
 	_, err = mine.Wait(s.Within(time.Minute), func(all []env.Received) bool { return len(all) >= expensive })
 	s.Must(err)

@@ -23,8 +23,8 @@ import (
 	"notifier/test/load"
 )
 
-// T5: fails when a rejected webhook leads to a read of a Secret or a Receiver, to a status write of its own or an Event, or when it is
-// published before it is judged.
+// T5: fails when a rejected webhook leads to a read of a Secret or a Receiver, to a status write of its own or an Event,
+// or when it is published before it is checked.
 func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	s := alone(t)
 	path := s.Receiver(s.Tenant, "app", "t", `,"events":["push"]`)
@@ -47,7 +47,7 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	led, err := env.WithoutReports(requests, time.Since(rejecting), env.RefusalGap)
 	s.Must(err)
 	for _, r := range led {
-		if of := r.ObjectRef.Namespace; of == "" || of == s.Tenant.Namespace { // not an Alert of another test, which is looked at anew
+		if of := r.ObjectRef.Namespace; of == "" || of == s.Tenant.Namespace { // not an Alert of another test, which is reconciled again
 			t.Errorf("%d rejected webhooks led to the request %s %s", sent, r.Verb, r.RequestURI)
 		}
 	}
@@ -68,8 +68,8 @@ func TestT5RejectedWebhooksCostNoRequestAndNoWrite(t *testing.T) {
 	}))
 }
 
-// reject sends thousands of webhooks of every kind that is rejected, to a path that is served and one that is not ready, and
-// returns how many were answered.
+// reject sends thousands of webhooks of every rejected kind, to a served path and to one that is not ready, and returns
+// the number of answers.
 func (s *fixture) reject(path, closed string) (sent int) {
 	s.Helper()
 	for _, r := range []struct {
@@ -102,7 +102,7 @@ func (s *fixture) reject(path, closed string) (sent int) {
 	return sent
 }
 
-// written is how many bytes the process has caused to be written to disk.
+// written returns the number of bytes that the process has written to disk.
 func (s *fixture) written() int64 {
 	s.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.Process().PID()))
@@ -138,8 +138,8 @@ func (s *fixture) requests(base string, paths []string, header http.Header, body
 	return requests
 }
 
-// T5: fails when an unknown path is answered before the body is read and a foreign one after, when one of them knows methods, or
-// when one of them is counted against another budget.
+// T5: fails when an unknown path is answered before the body is read and a foreign one after, when only one of them
+// checks methods, or when each is charged to a different budget.
 func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
 	s := alone(t)
 	other := s.NewTenant()
@@ -168,7 +168,7 @@ func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
 			t.Errorf("%q: got %q", head, a)
 		}
 	}
-	// Beyond their budget they are told the same as well. It refills slowly, so single answers may differ.
+	// Beyond their budget their answers are equal as well. It refills slowly, so single answers may differ.
 	var told [2]map[string]bool
 	for i, path := range []string{foreign, unknown} {
 		told[i] = map[string]bool{}
@@ -181,7 +181,7 @@ func TestT5AnUnknownAndAForeignPathAreAnsweredAlike(t *testing.T) {
 	}
 }
 
-// dialogue sends a request from an address and returns the answer as it came over the wire, without its date.
+// dialogue sends a request from an address and returns the answer in wire format, without its date.
 func (s *fixture) dialogue(from netip.Addr, request string, as *http.Request) string {
 	s.Helper()
 	u, err := url.Parse(s.HooksURL)

@@ -14,8 +14,8 @@ import (
 	"notifier/test/env"
 )
 
-// E1: what was accepted before a crash, of a namespace that was deleted and made again meanwhile, is not for the new tenant. Fails when
-// an Alert gets events that were accepted before it was made.
+// E1: events that were accepted before a crash are not for the new tenant, if the namespace was deleted and made again
+// meanwhile. Fails when an Alert gets events that were accepted before it was made.
 func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 	s := scoped(t)
 	sink, message := s.NewSink(), func(text string) []byte {
@@ -37,7 +37,7 @@ func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 		return err
 	}
 
-	// An API server that cannot be reached: nothing is routed, and events are accepted all the same.
+	// An API server that cannot be reached: no event is routed, but events are accepted.
 	dir, err := env.TempDir("identity")
 	s.Must(err)
 	kubeconfig := filepath.Join(dir, "kubeconfig")
@@ -70,7 +70,7 @@ func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
 	s.Must(s.System.KubeconfigAs(s.Ctx, env.SystemNamespace, env.ServiceAccount, kubeconfig))
 	s.Must(s.Restart(s.Ctx))
 
-	// One object's events arrive in order: what is accepted now comes last.
+	// One object's events arrive in order: an event accepted now arrives last.
 	s.Must(post(s.Ctx, "of the tenant now"))
 	got, err := sink.Wait(s.Ctx, func(got []env.Received) bool {
 		return len(got) > 0 && strings.Contains(string(got[len(got)-1].Body), "of the tenant now")

@@ -19,7 +19,7 @@ import (
 	"notifier/test/env"
 )
 
-// said is what a message of type generic says.
+// said is the content of a message of type generic.
 type said struct {
 	Message string `json:"message"`
 	Reason  string `json:"reason"`
@@ -27,7 +27,7 @@ type said struct {
 	Replayed bool `json:"-"`
 }
 
-// saidAt returns what the sink was told and took, in order.
+// saidAt returns the messages that the sink accepted, in order.
 func (s *fixture) saidAt(sink *env.Sink) (all []said) {
 	s.Helper()
 	for _, r := range sink.Received() {
@@ -52,7 +52,7 @@ func (s *fixture) annotate(kind, name, key, value string) {
 	s.Must(err)
 }
 
-// handled waits until a Provider's status says that a value was acted on.
+// handled waits until a Provider's status reports that a value was handled.
 func (s *fixture) handled(name, field, value string) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(time.Minute), func(context.Context) error {
@@ -64,7 +64,7 @@ func (s *fixture) handled(name, field, value string) {
 	}))
 }
 
-// givenUp waits until a Provider's condition says that so many were given up.
+// givenUp waits until a Provider's condition counts so many given-up deliveries.
 func (s *fixture) givenUp(name string, n int) {
 	s.Helper()
 	s.Must(env.Eventually(s.Within(2*time.Minute), func(context.Context) error {
@@ -83,9 +83,10 @@ func (s *fixture) givenUp(name string, n int) {
 	}))
 }
 
-// A destination is down for longer than deliveries live. Its owner has what died sent by an annotation: all of it, in order, once, also over
-// the death of the process. A test message is sent once for a value. Fails when --delivery-max-age has no effect, when a value is acted on
-// again after a restart, and when the replay leaves the order to chance.
+// A destination is down for longer than deliveries live. Its owner has the dead letters sent by an annotation: all of
+// them, in order, once, also over the death of the process. A test message is sent once for a value. Fails when
+// --delivery-max-age has no effect, when a value is handled again after a restart, and when the replay does not keep the
+// order.
 func TestE4WhatDiedIsSentInOrderAndOnceWhenItsOwnerAsks(t *testing.T) {
 	const deaths = 40
 	s := scoped(t)

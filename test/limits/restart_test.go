@@ -19,8 +19,8 @@ import (
 
 const manyReceivers = 500
 
-// T4: fails when the port listens before every Receiver is compiled and unknown paths are answered 404 from the start, or when
-// "all compiled" is concluded before the Secrets are read.
+// T4: fails when the port listens before every Receiver is compiled and unknown paths are answered 404 from the start,
+// or when "all compiled" is concluded before the Secrets are read.
 func TestT4ARestartWith500ReceiversAnswersNo404(t *testing.T) {
 	s := scoped(t)
 	s.startScoped(env.NotifierOptions{})
@@ -35,7 +35,7 @@ func TestT4ARestartWith500ReceiversAnswersNo404(t *testing.T) {
 		wg.Go(func() { answers = s.hammer(hammering, paths) })
 		s.Must(s.Ready(s.Ctx))
 		ready := time.Since(begin)
-		// Whoever is ready serves every path.
+		// A ready process serves every path.
 		last := s.flood(len(paths), paths, env.GitHubHeader("t", "push", env.GitHubPush), env.GitHubPush)
 		stop()
 		wg.Wait()
@@ -54,7 +54,7 @@ func TestT4ARestartWith500ReceiversAnswersNo404(t *testing.T) {
 	}
 }
 
-// hammer sends to all paths until ctx ends, whether somebody listens or not.
+// hammer sends to all paths until ctx ends, with or without a listener.
 func (s *fixture) hammer(ctx context.Context, paths []string) load.Answers {
 	requests := s.requests(s.HooksURL, paths, env.GitHubHeader("t", "push", env.GitHubPush), env.GitHubPush)
 	answers, err := load.Flood{

@@ -24,7 +24,8 @@ type webhookResult struct {
 	Count                                   int
 }
 
-// webhookResults waits until the results of a Receiver satisfy want, and returns them without time and names, message by message.
+// webhookResults waits until the results of a Receiver satisfy want, and returns them without time and names, message by
+// message.
 func (s *fixture) webhookResults(url, receiver string, want func(lines []webhookResult) bool) (messages [][]webhookResult) {
 	s.Helper()
 	nc, err := nats.Connect(url)
@@ -48,7 +49,7 @@ func (s *fixture) webhookResults(url, receiver string, want func(lines []webhook
 	return messages
 }
 
-// storedResults reads what stream WEBHOOKS has of a Receiver.
+// storedResults returns the messages about a Receiver in stream WEBHOOKS.
 func (s *fixture) storedResults(ctx context.Context, js jetstream.JetStream, receiver string) (messages [][]webhookResult, err error) {
 	stream, err := js.Stream(ctx, "WEBHOOKS")
 	if err != nil {
@@ -91,8 +92,9 @@ func (s *fixture) identified(path, token, kind, id string, status int) {
 	}
 }
 
-// Was my webhook received? Fails when the stream does not say what became of a webhook, and by which ID of the sender.
-// T5: fails when a flood of forged webhooks writes more than one message a minute, when its IDs are kept, and when one is not counted.
+// Was my webhook received? Fails when the stream does not have the result of a webhook and the sender's ID. T5: fails
+// when a flood of forged webhooks writes more than one message a minute, when its IDs are kept, and when a webhook is
+// not counted.
 func TestT5TheResultsOfWebhooksAreKeptAndAFloodIsAFewLines(t *testing.T) {
 	s := scoped(t)
 	server, err := env.StartNATS(s.Ctx, env.NATSOptions{})
@@ -136,7 +138,7 @@ func TestT5TheResultsOfWebhooksAreKeptAndAFloodIsAFewLines(t *testing.T) {
 		}
 		return counted == forged
 	})
-	// What was accepted came in two reports at most, for the Receiver was ready only then.
+	// The accepted webhooks are in two reports at most, for the Receiver was ready only then.
 	if bound := 2 + 1 + int(time.Since(begin)/env.RefusalGap); len(after) > bound {
 		t.Errorf("%d forged webhooks: %d messages in %s, want %d at most", forged, len(after), time.Since(begin), bound)
 	}

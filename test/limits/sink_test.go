@@ -10,7 +10,7 @@ import (
 	"notifier/test/env"
 )
 
-// told returns how often each message came to the sink and was accepted there.
+// told returns how often the sink accepted each message.
 func (s *fixture) told(sink *env.Sink) map[string]int {
 	s.Helper()
 	counts := map[string]int{}
@@ -24,7 +24,7 @@ func (s *fixture) told(sink *env.Sink) map[string]int {
 	return counts
 }
 
-// waitTold waits until every message has come.
+// waitTold waits until every message has arrived.
 func (s *fixture) waitTold(sink *env.Sink, messages ...string) {
 	s.Helper()
 	err := env.Eventually(s.Within(time.Minute), func(context.Context) error {
@@ -43,7 +43,7 @@ func (s *fixture) waitTold(sink *env.Sink, messages ...string) {
 	s.Must(err)
 }
 
-// toldOnce fails the test unless the sink was told exactly these messages, each once.
+// toldOnce fails the test unless the sink accepted exactly these messages, each once.
 func (s *fixture) toldOnce(sink *env.Sink, messages ...string) {
 	s.Helper()
 	want := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 	"notifier/test/env"
 )
 
-// T6: fails when another namespace's events wait until one for very many Alerts, all over their quota, is routed.
+// T6: fails when another namespace's events wait until an event for very many Alerts, all over their quota, is routed.
 func TestT6AnEventForManyAlertsOverTheirQuotaIsWaitedForByNobodyElse(t *testing.T) {
 	const alerts = 200
 	s := setUp(t)
@@ -27,7 +27,7 @@ func TestT6AnEventForManyAlertsOverTheirQuotaIsWaitedForByNobodyElse(t *testing.
 	s.Must(g.Wait())
 	other := s.NewTenant()
 	s.Must(other.Object(s.Ctx, "Kustomization", "app", nil, ""))
-	s.Must(other.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization)) // and so the others are compiled
+	s.Must(other.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization)) // and so the other Alerts are compiled
 	post := func(tenant *env.Tenant, message string) {
 		s.PostEvent(tenant, "Kustomization", "app", "error", "BuildFailed", message, "main@sha1:"+message)
 	}

@@ -19,19 +19,19 @@ import (
 	"notifier/test/load"
 )
 
-// What the readers of the test below do together: a thousand requests a second, each user as many as one may.
+// The load of the readers of the test below: a thousand requests a second, each user as many as one may send.
 const (
 	readers      = 25
 	connections  = 20 // of a reader
 	readEvery    = 370 * time.Millisecond
-	readsWanted  = 1000 // in a second, of the 1,350 that they send when none has to wait
+	readsWanted  = 1000 // in a second, of the 1,350 that they send when no request has to wait
 	readerEvents = 10
 	rounds       = 9
 	deliveries   = 300 // of a round, at rest and under load each
 )
 
-// T6. Fails when reading at the API, a thousand times a second, makes another tenant's deliveries wait: when there is no bound
-// on the time for reading, or when reading and publishing share a connection to the bus.
+// T6. Fails when reading from the API, a thousand times a second, delays another tenant's deliveries: when the time for
+// reading is unbounded, or when reading and publishing share a connection to the bus.
 func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 	s := alone(t)
 	sink, requests := s.NewSink(), make([][]byte, readers)
@@ -46,7 +46,7 @@ func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 		})
 	}
 	s.Must(group.Wait())
-	_, err := sink.Wait(s.Ctx, func(got []env.Received) bool { return len(got) == readers*readerEvents }) // deliver looks at the last one
+	_, err := sink.Wait(s.Ctx, func(got []env.Received) bool { return len(got) == readers*readerEvents }) // deliver reads the last one
 	s.Must(err)
 	var rest, loaded []time.Duration // the p99 of each round
 	var read time.Duration
@@ -59,7 +59,7 @@ func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 		for i, request := range requests {
 			for k := range connections {
 				reading.Go(func() {
-					// They come evenly: all at one instant they would be a burst of five hundred.
+					// They are spaced evenly: at one instant they would be a burst of five hundred.
 					after := readEvery * time.Duration(i*connections+k) / (readers * connections)
 					samples, err := load.Sampler{Base: s.APIURL, Request: request, After: after, Every: readEvery}.Run(ctx)
 					mu.Lock()
@@ -92,7 +92,7 @@ func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 	}
 }
 
-// deliver has events delivered one after the other, and returns how long each took from its POST to its destination.
+// deliver has events delivered one after the other, and returns the time of each from its POST to its destination.
 func (s *fixture) deliver(sink *env.Sink, n int) []load.Sample {
 	s.Helper()
 	samples := make([]load.Sample, n)
@@ -109,7 +109,7 @@ func (s *fixture) deliver(sink *env.Sink, n int) []load.Sample {
 	return samples
 }
 
-// read waits until the API has answered so many requests more.
+// read waits until the API has answered so many more requests.
 func (s *fixture) read(n int) {
 	s.Helper()
 	const metric = "notifier_api_requests_total"
@@ -124,7 +124,7 @@ func (s *fixture) read(n int) {
 	}))
 }
 
-// reader makes a tenant with some deliveries, and returns a request of its account's for a page of them.
+// reader makes a tenant with some deliveries, and returns a request of its account for a page of them.
 func (s *fixture) reader(ctx context.Context, address string) ([]byte, error) {
 	tenant, err := s.System.Tenant(ctx, "reader-")
 	if err != nil {

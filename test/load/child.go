@@ -12,15 +12,15 @@ import (
 	"notifier/test/env"
 )
 
-// baselines are the programs that a program that calls Main can be: each serves HTTP until it is killed.
+// baselines are the servers that a program can run in Main: each serves HTTP until it is killed.
 var baselines = map[string]func(arg string) (http.Handler, error){
 	"bare-chi":  bareReceiver,
 	"relay":     relay,
 	"jetstream": jetStream,
 }
 
-// Main must be called first by every program that starts a baseline, which is that same program again. It does not return in the process
-// of a baseline.
+// Main must be called first by every program that starts a baseline, since the baseline is the same program again. It
+// does not return in the process of a baseline.
 func Main() {
 	if len(os.Args) != 3 {
 		return
@@ -31,7 +31,7 @@ func Main() {
 	}
 }
 
-// serve serves a baseline on a free port and prints its address. It returns only when it cannot.
+// serve serves a baseline on a free port and prints its address. It returns only on an error.
 func serve(make func(string) (http.Handler, error), arg string) error {
 	handler, err := make(arg)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package load sends requests as fast as a machine can, with as little of its own as possible: what is measured is the server.
-// It also holds the baseline that notifier's speed is compared with, so that benchmark and tests mean the same by it.
+// Package load sends requests as fast as a machine can. Its own cost is small, so that a measurement is one of the
+// server. It also has the baselines for notifier's speed, so that benchmark and tests use the same ones.
 package load

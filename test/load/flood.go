@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// Flood is a load that does not care for its answers.
+// Flood is a load that only counts its answers.
 type Flood struct {
-	// Base is the server's URL, Requests are what Request composed; they are sent in turn.
+	// Base is the server's URL. Requests are results of Request; they are sent in turn.
 	Base     string
 	Requests [][]byte
-	// From is the address that the flood comes from; on loopback any of 127.0.0.0/8.
+	// From is the source address of the flood; on loopback any of 127.0.0.0/8.
 	From        netip.Addr
 	Connections int
 	// Count ends the flood after so many requests; 0: only its context does.
 	Count int
 }
 
-// Answers counts answers by status; 0 stands for connections that ended without one.
+// Answers counts answers by status; 0 counts connections that ended without one.
 type Answers map[int]int
 
-// Total is the number of answers.
+// Total returns the number of answers.
 func (a Answers) Total() int {
 	total := 0
 	for status, n := range a {
@@ -42,8 +42,8 @@ func (a Answers) Total() int {
 	return total
 }
 
-// Run sends, on each connection one request after the other as fast as answers come, until ctx ends. A connection that the
-// server closes is opened again.
+// Run sends requests until ctx ends, on each connection one after the other as fast as answers arrive. A connection that
+// the server closes is opened again.
 func (f Flood) Run(ctx context.Context) (Answers, error) {
 	u, err := url.Parse(f.Base)
 	if err != nil {
@@ -67,7 +67,7 @@ func (f Flood) Run(ctx context.Context) (Answers, error) {
 	return all, nil
 }
 
-// one is one connection's part; next is the number of the next request of all.
+// one runs one connection; next is the number of the next request of all.
 func (f Flood) one(ctx context.Context, host string, next *atomic.Int64) Answers {
 	mine := Answers{}
 	take := func() (req []byte, ok bool) {
@@ -102,12 +102,12 @@ func dial(ctx context.Context, host string, from netip.Addr) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", host)
 }
 
-// atOnce is how much is written before an answer is read; more is written while it is read, since a server may answer, and stop
-// reading, in the middle of a request.
+// atOnce is how much is written before an answer is read. The rest is written while it is read, since a server may
+// answer, and stop reading, in the middle of a request.
 const atOnce = 64 << 10
 
-// roundTrip sends one request and reads its whole answer. The status is 0 when there was none; io.EOF says that the server will
-// close the connection.
+// roundTrip sends one request and reads its whole answer. The status is 0 without an answer; io.EOF says that the server
+// will close the connection.
 func roundTrip(conn net.Conn, r *bufio.Reader, req []byte) (status int, err error) {
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		return 0, err
@@ -145,17 +145,17 @@ type Sample struct {
 	Took   time.Duration
 }
 
-// Sampler is a client that sends now and then and cares for every answer.
+// Sampler is a client that sends at intervals and keeps the result of every request.
 type Sampler struct {
 	Base    string
 	Request []byte
 	From    netip.Addr
-	// Every is the time between two requests, from begin to begin; one that takes longer delays the next. The first one comes Every and After
-	// after the connection.
+	// Every is the time between two requests, from start to start; a request that takes longer delays the next. The
+	// first request is sent Every and After after the connection.
 	Every, After time.Duration
 }
 
-// Run samples over one keep-alive connection until ctx ends; the request under way then is still sampled.
+// Run samples over one keep-alive connection until ctx ends; the request in flight then is still sampled.
 func (s Sampler) Run(ctx context.Context) ([]Sample, error) {
 	u, err := url.Parse(s.Base)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s Sampler) Run(ctx context.Context) ([]Sample, error) {
 	}
 }
 
-// Percentile is the time within which that share of the samples, between 0 and 1, was answered.
+// Percentile returns the time within which that share of the samples, between 0 and 1, was answered.
 func Percentile(samples []Sample, share float64) time.Duration {
 	if len(samples) == 0 {
 		return 0
@@ -203,7 +203,7 @@ func Percentile(samples []Sample, share float64) time.Duration {
 	return took[min(len(took)-1, int(share*float64(len(took))))]
 }
 
-// Median is the middle one of values, of which there must be some.
+// Median returns the middle of values, which must not be empty.
 func Median[T cmp.Ordered](values []T) T {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

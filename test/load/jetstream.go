@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// publishers publish at a time, each a message of the size of an event, and wait for its acknowledgement.
+	// publishers is how many publish at a time. Each publishes messages of the size of an event and waits for each
+	// acknowledgement.
 	publishers  = 64
 	messageSize = 1200
 )
 
-// StartJetStream starts the baseline of what is on disk when it is acknowledged: an embedded nats-server with SyncAlways. It returns its
-// URL, of which Publishes makes use.
+// StartJetStream starts the baseline of durable messages: an embedded nats-server with SyncAlways, which acknowledges a
+// message when it is on disk. It returns the URL for Publishes.
 func StartJetStream(ctx context.Context) (*env.Process, string, error) {
 	dir, err := env.TempDir("jetstream")
 	if err != nil {
@@ -33,7 +34,7 @@ func StartJetStream(ctx context.Context) (*env.Process, string, error) {
 	return start(ctx, "jetstream", dir)
 }
 
-// Publishes has the baseline publish for the time and returns how many messages were acknowledged a second.
+// Publishes makes the baseline publish for the time and returns the number of acknowledged messages a second.
 func Publishes(ctx context.Context, url string, during time.Duration) (rate float64, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/?for="+during.String(), nil)
 	if err != nil {
@@ -89,7 +90,7 @@ func jetStream(dir string) (http.Handler, error) {
 	}), nil
 }
 
-// publish returns how many messages were acknowledged a second.
+// publish returns the number of acknowledged messages a second.
 func publish(ctx context.Context, js jetstream.JetStream, during time.Duration) (float64, error) {
 	body := []byte(strings.Repeat("x", messageSize))
 	var acknowledged atomic.Int64

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	env.Main(m)
 }
 
-// Fails when a refused request ends a flood, or when the baseline does not check what it compares with.
+// Fails when a refused request ends a flood, or when the baseline does not check the signature.
 func TestAFloodOfGoodAndBadRequestsLeavesASamplerItsAnswers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -63,7 +63,8 @@ func TestAFloodOfGoodAndBadRequestsLeavesASamplerItsAnswers(t *testing.T) {
 	t.Logf("flood: %v, p50 %s, p99 %s", answers, load.Percentile(samples, 0.5), load.Percentile(samples, 0.99))
 }
 
-// Fails when a relay loses an event or answers before it posted it on, or when a Sequence changes the order of a connection's requests.
+// Fails when a relay loses an event or answers before it posted it to the sink, or when a Sequence changes the order of
+// a connection's requests.
 func TestASequenceGoesThroughARelayInOrder(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -30,8 +30,9 @@ type posted struct {
 // relayConnections are the connections to the destination that a relay keeps.
 const relayConnections = 256
 
-// StartRelay starts the baseline of events and returns its base URL. It decodes an event, posts it on to the sink and answers 202: the
-// least that a process can do for an event with net/http. It keeps nothing, so a crash loses what is under way.
+// StartRelay starts the baseline of events and returns its base URL. It decodes an event, posts it to the sink and
+// answers 202: the least that a process can do for an event with net/http. It keeps nothing, so a crash loses the events
+// in flight.
 func StartRelay(ctx context.Context, sink string) (*env.Process, string, error) {
 	return start(ctx, "relay", sink)
 }

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Sequence is a load whose order is known: each connection sends requests of its own, one after the other, and goes on once the one before
-// was accepted. So what concerns one object happens in one order if one connection sends it.
+// Sequence is a load whose order is known. Each connection sends requests of its own, one after the other, and sends the
+// next one once the one before was accepted. So the events of one object happen in one order if one connection sends
+// them.
 type Sequence struct {
 	// Base is the server's URL.
 	Base        string
@@ -28,10 +29,10 @@ type Sequence struct {
 	Rate float64
 }
 
-// Sent is what a Sequence did: for each connection, when each of its requests was to be sent.
+// Sent is the record of a Sequence: for each connection, the due time of each of its requests.
 type Sent [][]time.Time
 
-// Total is the number of requests.
+// Total returns the number of requests.
 func (s Sent) Total() int {
 	total := 0
 	for _, times := range s {
@@ -40,8 +41,8 @@ func (s Sent) Total() int {
 	return total
 }
 
-// Run sends until the load is over. A request that is not answered 2xx is an error. With a Rate, the time of a request that was sent late
-// is when it was due.
+// Run sends until the load is over. A request that is not answered 2xx is an error. With a Rate, the recorded time of a
+// late request is its due time.
 func (s Sequence) Run(ctx context.Context) (Sent, error) {
 	u, err := url.Parse(s.Base)
 	if err != nil {
@@ -62,7 +63,7 @@ func (s Sequence) Run(ctx context.Context) (Sent, error) {
 				return err
 			}
 			defer conn.Close()
-			opened.Wait() // the time of opening connections is nobody's
+			opened.Wait() // the time of opening connections does not count
 			start()
 			r := bufio.NewReader(conn)
 			var buf []byte
@@ -91,7 +92,7 @@ func (s Sequence) Run(ctx context.Context) (Sent, error) {
 	return sent, g.Wait()
 }
 
-// waitUntil returns at the time, at once if that is over.
+// waitUntil waits until the time at, or returns at once if that has passed.
 func waitUntil(ctx context.Context, at time.Time) error {
 	wait := time.Until(at)
 	if wait <= 0 {

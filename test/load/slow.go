@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Slow is a client that opens many connections and lets each of them wait for the rest of a request.
+// Slow is a client that opens many connections and leaves a request unfinished on each of them.
 type Slow struct {
 	Base        string
 	From        netip.Addr
 	Connections int
-	// Begin is what each connection sends at once, Drip what it sends after that Every so often.
+	// Begin is sent on each connection at once. Drip is sent after that, once per Every.
 	Begin, Drip []byte
 	Every       time.Duration
 }
@@ -27,7 +27,7 @@ type SlowConnections struct {
 	wg    sync.WaitGroup
 }
 
-// Open opens all connections. They go on until the server closes them, or Close does.
+// Open opens all connections. They continue until the server closes them, or Close does.
 func (s Slow) Open(ctx context.Context) (*SlowConnections, error) {
 	u, err := url.Parse(s.Base)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s Slow) dawdle(conn net.Conn, gone <-chan struct{}) {
 	tick := time.NewTicker(s.Every)
 	defer tick.Stop()
 	for next := s.Begin; ; next = s.Drip {
-		_, _ = conn.Write(next) // one that is closed is seen below
+		_, _ = conn.Write(next) // a closed connection is detected below
 		select {
 		case <-gone:
 			return

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// connections is how many keep-alive connections a load uses.
+// connections is the number of keep-alive connections of a load.
 const connections = 64
 
-// Request composes a whole HTTP/1.1 request as it goes over the wire.
+// Request composes a whole HTTP/1.1 request in wire format.
 func Request(base, path string, header http.Header, body string) ([]byte, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -31,8 +31,8 @@ func Request(base, path string, header http.Header, body string) ([]byte, error)
 	return b.Bytes(), nil
 }
 
-// Rate sends the requests in turn over keep-alive connections for the time of the window and returns how many were answered 2xx
-// a second.
+// Rate sends the requests in turn over keep-alive connections for the time of the window and returns the number of 2xx
+// answers a second.
 func Rate(ctx context.Context, base string, requests [][]byte, window time.Duration) (float64, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -72,7 +72,7 @@ func Rate(ctx context.Context, base string, requests [][]byte, window time.Durat
 	return float64(accepted.Load()) / time.Since(begin).Seconds(), nil
 }
 
-// exchange sends one request and reads its answer; ok says that it was a 2xx.
+// exchange sends one request and reads its answer; ok reports whether it is a 2xx.
 func exchange(conn net.Conn, r *bufio.Reader, req []byte) (ok bool, err error) {
 	status, err := roundTrip(conn, r, req)
 	return status/100 == 2, err

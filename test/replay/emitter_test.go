@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// refusal answers every request 503, with a Retry-After where one is set, and notes when they came.
+// refusal answers every request 503, with a Retry-After if one is set, and records the times of the requests.
 type refusal struct {
 	retryAfter string
 	at         []time.Time
@@ -27,8 +27,8 @@ func (r *refusal) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: h, Body: io.NopCloser(bytes.NewReader(nil))}, nil
 }
 
-// What ADR 0018 says of the client by which controllers POST their events, at its defaults. Fails when a later version of it is patient in
-// another way; notifier's answers are tested in internal/receiver.
+// The retries, described in ADR 0018, of the client by which controllers POST their events, at its defaults. Fails when
+// a later version of it retries differently; notifier's answers are tested in internal/receiver.
 func TestARetryAfterShortensAControllersPatience(t *testing.T) {
 	for retryAfter, want := range map[string]string{"": "[0s 1s 3s 7s 15s]", "1": "[0s 1s 2s 3s 4s]", "2": "[0s 2s 4s 6s 8s]"} {
 		synctest.Test(t, func(t *testing.T) {

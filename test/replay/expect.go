@@ -13,7 +13,7 @@ import (
 
 func isGone(err error) bool { return apierrors.IsNotFound(err) }
 
-// message is what a reader got.
+// message is a received notification.
 type message struct {
 	InvolvedObject struct {
 		Kind, Name string
@@ -25,17 +25,18 @@ type message struct {
 	at time.Time
 }
 
-// object is how the expectations name the object that the message is about, apart from its namespace.
+// object returns the name in the expectations of the message's object, without its namespace.
 func (m message) object() string { return m.InvolvedObject.Kind + "/" + m.InvolvedObject.Name }
 
-// revision is under the key that destinations of type generic get.
+// revision returns the value under the key for destinations of type generic.
 func (m message) revision() string { return m.Metadata["revision"] }
 
 func (m message) String() string {
 	return fmt.Sprintf("%s %s %s %q at %q", m.object(), m.Severity, m.Reason, m.Message, m.revision())
 }
 
-// messagesOf decodes what a sink got at a path. One delivery that came several times, which is right around a kill, is one message.
+// messagesOf decodes the messages that a sink got at a path. Repeats of one delivery, which are allowed around a kill,
+// are one message.
 func messagesOf(received []env.Received, path string) ([]message, error) {
 	var all []message
 	seen := map[string]bool{}
@@ -54,7 +55,7 @@ func messagesOf(received []env.Received, path string) ([]message, error) {
 	return all, nil
 }
 
-// tells reports whether the message is what the fact asks for.
+// tells reports whether the message states the fact.
 func (m message) tells(f fact) bool {
 	parts := strings.Split(f.Object, "/")
 	severity := f.Severity
@@ -67,16 +68,16 @@ func (m message) tells(f fact) bool {
 		return false
 	case revision != "" && f.Revision != "" && revision != f.Revision:
 		return false
-	case revision != "" && severity == "error" && parts[0] != "Kustomization": // of a source that failed there is none
+	case revision != "" && severity == "error" && parts[0] != "Kustomization": // a source that failed there has none
 		return false
 	case f.By == "post":
 		return m.Message == f.Message
 	}
-	const start = 30 // a state may go on to a later text of the same fact
+	const start = 30 // a state may change to a later text of the same fact
 	return m.Message[:min(start, len(m.Message))] == f.Message[:min(start, len(f.Message))]
 }
 
-// compare checks the messages about each object against the facts, in their order. It returns what is wrong.
+// compare checks the messages about each object against the facts, in their order. It returns the faults.
 func compare(got []message, want []fact) (faults []string) {
 	byObject := map[string][]message{}
 	for _, m := range got {
@@ -100,7 +101,7 @@ func compare(got []message, want []fact) (faults []string) {
 	return faults
 }
 
-// compareObject checks that each fact that must be told is told once, in order, and that nothing else is.
+// compareObject checks that each required fact is stated once, in order, and that every message states a fact.
 func compareObject(got []message, facts []fact) (faults []string) {
 	if fits(got, facts) {
 		return nil
@@ -114,7 +115,7 @@ func compareObject(got []message, facts []fact) (faults []string) {
 	return faults
 }
 
-// fits reports whether the messages are the facts, some of which need not be told.
+// fits reports whether the messages are the facts, without some of the optional ones.
 func fits(got []message, facts []fact) bool {
 	switch {
 	case len(facts) == 0:

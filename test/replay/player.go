@@ -23,21 +23,22 @@ var resources = map[string]string{
 	"ImageRepository": "imagerepositories", "ImagePolicy": "imagepolicies", "ImageUpdateAutomation": "imageupdateautomations",
 }
 
-// tries are after how long a controller POSTs an event again that was not taken.
+// tries are the times after the first attempt at which a controller POSTs a refused event again.
 var tries = []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second}
 
 // player plays one recording in namespaces of its own.
 type player struct {
 	*recording
 	system *env.System
-	// namespaces are those of the recording and what they are here.
+	// namespaces maps the recording's namespaces to those here.
 	namespaces map[string]string
-	// endpoint returns where the nth POST goes to; nil where controllers do not POST.
+	// endpoint returns the notifier for the nth POST; nil if controllers do not POST.
 	endpoint func(n int) *env.Notifier
 	posts    int
 
 	begun time.Time
-	// live are the objects as they stand here, recorded as they stood then, uids what a recorded UID is here.
+	// live are the objects here, recorded those of the recording at the same time, and uids maps recorded UIDs to those
+	// here.
 	live, recorded map[string]*unstructured.Unstructured
 	uids           map[string]string
 }
@@ -46,7 +47,7 @@ func key(o *unstructured.Unstructured) string {
 	return o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName()
 }
 
-// found makes the objects that a watcher finds when it starts.
+// found makes the objects that a watcher finds at its start.
 func (p *player) found(ctx context.Context) error {
 	p.begun = time.Now()
 	for _, s := range p.steps {
@@ -59,7 +60,8 @@ func (p *player) found(ctx context.Context) error {
 	return nil
 }
 
-// play does the rest, each step at its time. A controller whose POST is not taken tries again, and does nothing else meanwhile.
+// play plays the other steps, each at its time. A controller whose POST is refused tries again, and makes no other
+// request meanwhile.
 func (p *player) play(ctx context.Context) error {
 	p.begun = time.Now()
 	late := time.Duration(0)
@@ -131,7 +133,7 @@ func (p *player) shifted(at string) string {
 	return t.Add(p.begun.Sub(p.base).Truncate(time.Second)).UTC().Format(time.RFC3339)
 }
 
-// write brings an object to what a watch was sent, by the requests that lead there.
+// write brings an object to the state in a recorded watch event, by the requests that lead there.
 func (p *player) write(ctx context.Context, s step) error {
 	want := s.Watch.Object.DeepCopy()
 	gv, err := schema.ParseGroupVersion(want.GetAPIVersion())
@@ -168,7 +170,7 @@ func (p *player) write(ctx context.Context, s step) error {
 	return p.updateStatus(ctx, client, want)
 }
 
-// sameBut reports whether two states of an object are alike in what its authors write, leaving one field out.
+// sameBut reports whether two states of an object are alike in the parts that its authors write, without one field.
 func sameBut(a, b *unstructured.Unstructured, field string) bool {
 	strip := func(o *unstructured.Unstructured) map[string]any {
 		m := maps.Clone(o.Object)
@@ -225,7 +227,7 @@ func (p *player) updateStatus(ctx context.Context, client dynamic.ResourceInterf
 	return nil
 }
 
-// shiftedStatus is the recorded status with the times of its conditions shifted.
+// shiftedStatus returns the recorded status with the times of its conditions shifted.
 func (p *player) shiftedStatus(want *unstructured.Unstructured) (any, error) {
 	status := want.DeepCopy().Object["status"]
 	raw, err := json.Marshal(status)
@@ -250,7 +252,7 @@ func (p *player) shiftedStatus(want *unstructured.Unstructured) (any, error) {
 	return s, nil
 }
 
-// remove lets go of an object that is being deleted.
+// remove deletes an object and its finalizers, and waits until it is gone.
 func (p *player) remove(ctx context.Context, client dynamic.ResourceInterface, want *unstructured.Unstructured) error {
 	k := key(want)
 	if p.live[k].GetDeletionTimestamp() == nil {

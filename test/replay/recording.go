@@ -16,7 +16,7 @@ import (
 //go:embed testdata
 var files embed.FS
 
-// recording is what the controllers of one scenario did.
+// recording has the requests of the controllers in one scenario.
 type recording struct {
 	name  string
 	steps []step
@@ -32,13 +32,13 @@ type step struct {
 		Object unstructured.Unstructured `json:"object"`
 	} `json:"watch"`
 	Post map[string]any `json:"post"`
-	// Answer is what the POST was answered, empty for 202.
+	// Answer is the answer to the POST, empty for 202.
 	Answer string `json:"answer"`
 }
 
 func (s step) at() time.Duration { return time.Duration(s.T) * time.Millisecond }
 
-// fact is what a reader is told, or what the status of an object alone says.
+// fact is an expected message, or a state in the status of an object alone.
 type fact struct {
 	T        int64  `json:"t"`
 	By       string `json:"by"`
@@ -49,23 +49,23 @@ type fact struct {
 	Reason   string `json:"reason"`
 	Message  string `json:"message"`
 	Revision string `json:"revision"`
-	// Must is false where it is right to tell the fact and right not to.
+	// Must is false if the fact may be stated and may be left out.
 	Must bool `json:"must"`
-	// Transient facts must never be told. LastsMS is how long the state lasted, nil to the end.
+	// Transient facts must never be stated. LastsMS is how long the state lasted, nil to the end.
 	Transient bool   `json:"transient"`
 	LastsMS   *int64 `json:"lasts_ms"`
 }
 
-// expectation is what is to be told in one scenario.
+// expectation has the expected messages of one scenario.
 type expectation struct {
-	// Info is told by an Alert of severity info, those at the indexes of Error by one of severity error.
+	// Info are the messages of an Alert of severity info; Error are the indexes of those of an Alert of severity error.
 	Info  []fact `json:"info"`
 	Error []int  `json:"error"`
-	// Transitions are what can be told by a watcher on its own.
+	// Transitions are the facts that a watcher alone can find.
 	Transitions []fact `json:"transitions"`
 }
 
-// load reads all recordings, and what is expected of each.
+// load reads all recordings, with their expectations.
 func load() ([]*recording, map[string]expectation, error) {
 	entries, err := files.ReadDir("testdata")
 	if err != nil {

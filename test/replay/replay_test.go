@@ -19,18 +19,19 @@ func TestMain(m *testing.M) { env.Main(m) }
 const (
 	// playTime bounds a play of all recordings, which run side by side; the longest is of two minutes.
 	playTime = 6 * time.Minute
-	// emitterTime is how long controllers try to POST an event, so that a watcher may wait for it.
+	// emitterTime is how long controllers try to POST an event; a watcher may wait for it so long.
 	emitterTime = 20 * time.Second
-	// settle is how long a state must last to be told by a watcher, and a little.
+	// settle is slightly longer than a state must last for a watcher to publish it.
 	settle = 7 * time.Second
 )
 
-// kills are when notifier is killed, from the start of a play. None falls on the one state that nobody POSTs and that lasts no longer than
-// a restart and the time it takes to settle (events-endpoint-down-20s, from 75 to 85 s).
+// kills are the times at which notifier is killed, from the start of a play. They avoid the one state that no controller
+// POSTs and that lasts no longer than a restart and the time it takes to settle (events-endpoint-down-20s, from 75 to 85
+// s).
 var kills = []time.Duration{1200 * time.Millisecond, 13 * time.Second, 33 * time.Second, 61 * time.Second, 93 * time.Second, 117 * time.Second}
 
-// longestPause is the longest that a controller waits before it POSTs an event again. So long is notifier up between two kills, on a slow
-// machine as well: an event that its controller gave up is no fact about notifier.
+// longestPause is the longest time before a controller POSTs an event again. Notifier is up so long between two kills,
+// on a slow machine as well: an event that its controller gave up proves nothing about notifier.
 const longestPause = 8 * time.Second
 
 // everything is an Alert's list of sources.
@@ -92,7 +93,7 @@ func (p *play) must(err error) {
 	}
 }
 
-// namespace makes the namespace that stands for a recorded one, with an Alert of either severity on everything.
+// namespace makes the namespace for a recorded one, with an Alert of either severity on everything.
 func (p *play) namespace(pl *player, recorded string) {
 	p.Helper()
 	if pl.namespaces[recorded] != "" {
@@ -119,7 +120,7 @@ func (p *play) start(args ...string) *env.Notifier {
 	return n
 }
 
-// run plays all recordings, from when a watcher takes no state for one that its controller may still be POSTing.
+// run plays all recordings. It first waits until a watcher no longer waits for the POST of a state.
 func (p *play) run(endpoint func(n int) *env.Notifier) {
 	p.Helper()
 	p.must(pause(p.ctx, emitterTime))
@@ -133,10 +134,10 @@ func (p *play) run(endpoint func(n int) *env.Notifier) {
 		})
 	}
 	playing.Wait()
-	p.must(pause(p.ctx, emitterTime+settle)) // what is told now at last would be one too many, or is told late
+	p.must(pause(p.ctx, emitterTime+settle)) // a message at this point would be one too many, or late
 }
 
-// check compares what came of each recording with the facts.
+// check compares the messages of each recording with the facts.
 func (p *play) check(facts func(expectation, string) []fact) {
 	p.Helper()
 	received := p.sink.Received()
@@ -159,7 +160,7 @@ func (p *play) check(facts func(expectation, string) []fact) {
 	}
 }
 
-// told is what is told where controllers POST.
+// told returns the facts that are published if controllers POST.
 func told(e expectation, severity string) []fact {
 	if severity == "info" {
 		return e.Info
@@ -171,7 +172,8 @@ func told(e expectation, severity string) []fact {
 	return failures
 }
 
-// watched is what is told where they do not: the states that lasted. One that came back after others that did not last is no news.
+// watched returns the facts that are published if they do not: the states that lasted. A state that returns after others
+// that did not last is not published.
 func watched(e expectation, severity string) []fact {
 	var facts []fact
 	shown, passed := map[string]fact{}, map[string]fact{}
@@ -197,8 +199,8 @@ func watched(e expectation, severity string) []fact {
 	return facts
 }
 
-// E2, E4, E6: what real controllers write and POST is told once, in order and with the right revision. Fails when a state is told that an
-// object only passed through, or one that was POSTed is told once more.
+// E2, E4, E6: the changes and POSTs of real controllers are published once, in order and with the right revision. Fails
+// when a state is published that an object only passed through, or when a POSTed state is published again.
 func TestE4E6EachFactIsToldOnceWithPosts(t *testing.T) {
 	p := newPlay(t)
 	n := p.start()
@@ -206,8 +208,8 @@ func TestE4E6EachFactIsToldOnceWithPosts(t *testing.T) {
 	p.check(told)
 }
 
-// E6: the same where controllers POST nothing. Fails when the first of two requests is taken for the whole status, or waiting for a source
-// for a failure.
+// E6: the same without POSTs of controllers. Fails when the first of two requests is taken for the whole status, or the
+// wait for a source for a failure.
 func TestE6EachStateThatLastsIsToldOnceWithoutPosts(t *testing.T) {
 	p := newPlay(t)
 	p.start()
@@ -215,7 +217,8 @@ func TestE6EachStateThatLastsIsToldOnceWithoutPosts(t *testing.T) {
 	p.check(watched)
 }
 
-// E2, E3, E6: the same when notifier is killed again and again meanwhile. Fails when what was told, or POSTed, is forgotten.
+// E2, E3, E6: the same when notifier is killed again and again meanwhile. Fails when a published or POSTed state is
+// forgotten.
 func TestE2E6EachFactIsToldOnceOverKills(t *testing.T) {
 	p := newPlay(t)
 	n := p.start()
@@ -234,8 +237,8 @@ func TestE2E6EachFactIsToldOnceOverKills(t *testing.T) {
 	p.check(told)
 }
 
-// E2, E4, E6: the same with two replicas, each of which takes half of the POSTs. Fails when the one that watches does not learn what the
-// other was POSTed.
+// E2, E4, E6: the same with two replicas, each of which gets half of the POSTs. Fails when the watching replica does not
+// learn of the other's POSTs.
 func TestE4E6EachFactIsToldOnceByTwoReplicas(t *testing.T) {
 	p := newPlay(t)
 	nats, err := env.StartNATS(p.ctx, env.NATSOptions{})

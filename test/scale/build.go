@@ -17,7 +17,7 @@ import (
 	"notifier/test/env"
 )
 
-// What each namespace has, beside a Secret that its Receivers and its Provider name.
+// The number of objects in each namespace, beside a Secret that its Receivers and its Provider name.
 const (
 	receiversEach = 2
 	alertsEach    = 2
@@ -25,7 +25,8 @@ const (
 	fluxEach      = 10
 )
 
-// tenantsMayPatch is what each Receiver's service account needs; without it every Receiver would be told so by an Event.
+// tenantsMayPatch grants the right that each Receiver's service account needs; without it every Receiver would get an
+// Event about that.
 const tenantsMayPatch = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"scale-tenants"},
 	"rules":[{"apiGroups":["source.toolkit.fluxcd.io"],"resources":["gitrepositories"],"verbs":["patch"]}]}
 ---
@@ -39,7 +40,7 @@ const writers = 24
 
 func namespace(i int) string { return fmt.Sprintf("scale-%04d", i) }
 
-// build fills the cluster. The notifications of every namespace go to address.
+// build fills the cluster. The notifications of every namespace are sent to address.
 func build(ctx context.Context, w *env.System, namespaces int, address string, say func(string)) error {
 	if _, err := w.Apply(ctx, tenantsMayPatch); err != nil {
 		return fmt.Errorf("what tenants may: %w", err)
@@ -116,7 +117,7 @@ func fill(ctx context.Context, w *env.System, ns, address string) error {
 	return nil
 }
 
-// settle writes the status of a Flux object that was reconciled well.
+// settle writes the status of a Flux object that was reconciled successfully.
 func settle(ctx context.Context, w *env.System, o *unstructured.Unstructured, ns string) error {
 	const revision = "main@sha1:1f2e3d4c5b6a79880112233445566778899aabbc"
 	text := fmt.Sprintf(`{"status":{"observedGeneration":1,"lastAppliedRevision":%[1]q,"lastAttemptedRevision":%[1]q,

@@ -1,4 +1,4 @@
-// Package scale measures a real notifier beside a real control plane that holds as much as a large cluster does: how soon it is
-// ready, what it keeps in memory, what it writes although nothing changed, and how soon it is itself again after a restart of the
-// API server.
+// Package scale measures a real notifier beside a real control plane that has as many objects as a large cluster. It
+// measures the time until the notifier is ready, its memory, its writes although nothing changed, and its recovery after
+// a restart of the API server.
 package scale

@@ -16,13 +16,13 @@ import (
 	"notifier/test/env"
 )
 
-// Size says how much there is, and for how long it is looked at.
+// Size is the number of objects and the length of the measurement.
 type Size struct {
 	// Namespaces with five objects of notifier, ten of Flux and a Secret each.
 	Namespaces int
-	// Quiet is for how long nothing is done after a start, while writes are counted.
+	// Quiet is the idle time after a start during which writes are counted.
 	Quiet time.Duration
-	// Say is told how far the measurement is.
+	// Say is called with the progress of the measurement.
 	Say func(string)
 	// Dir, if not empty, keeps the control plane's data, so that a later measurement of the same size need not make the objects again.
 	Dir string
@@ -30,7 +30,7 @@ type Size struct {
 	Args, Env []string
 }
 
-// Figure is one measured value with the bound that it has to be below or at.
+// Figure is one measured value and its bound, which it must not exceed.
 type Figure struct {
 	Name         string
 	Value, Bound float64
@@ -41,7 +41,8 @@ type Figure struct {
 // Held reports whether the value is within its bound.
 func (f Figure) Held() bool { return f.Value <= f.Bound }
 
-// Strain is how much of its bound the value takes, where more than one is too much. Of what may not be at all, each counts as one bound.
+// Strain returns the share of its bound that the value takes; more than one is too much. With a bound of 0 each unit
+// counts as one bound.
 func (f Figure) Strain() float64 {
 	if f.Bound == 0 {
 		return f.Value
@@ -71,7 +72,7 @@ type run struct {
 	figures  []Figure
 }
 
-// Measure makes a control plane and everything in it, and takes the figures.
+// Measure makes a control plane and all objects in it, and returns the figures.
 func Measure(ctx context.Context, size Size) ([]Figure, error) {
 	r := &run{Size: size}
 	for _, step := range []struct {
@@ -109,8 +110,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A place and a port of its own: it is stopped and continued. Of Kubernetes' controllers only that runs which the install needs: the
-	// others read the whole cluster when the API server is back and take both processors of a small machine for half a minute.
+	// The control plane has a directory and a port of its own, since it is stopped and continued. It runs only the one
+	// controller of Kubernetes that the install needs. The others read the whole cluster when the API server is back,
+	// and take both processors of a small machine for half a minute.
 	cluster, err := env.StartControlPlane(ctx, env.ClusterOptions{Args: []string{
 		"--data-dir", filepath.Join(dir, "cluster"), "--port", strconv.Itoa(ports[0]), "--controllers", "clusterrole-aggregation",
 	}})
@@ -129,7 +131,7 @@ func (r *run) prepare(ctx context.Context) error {
 	return r.fill(ctx, filepath.Join(dir, fmt.Sprintf("filled-%d", r.Namespaces)))
 }
 
-// fill makes the objects, unless a file says that they are there, of which then only those are written that a measurement changes.
+// fill makes the objects. If a file says that they exist already, it writes only those that a measurement changes.
 func (r *run) fill(ctx context.Context, done string) error {
 	_, err := os.Stat(done)
 	if errors.Is(err, os.ErrNotExist) {
@@ -142,7 +144,7 @@ func (r *run) fill(ctx context.Context, done string) error {
 		return err
 	}
 	r.Say("the objects are there already")
-	for _, resource := range env.Kinds { // an API server that has just started reads a kind from etcd when it is first asked for
+	for _, resource := range env.Kinds { // an API server that has just started reads a kind from etcd at the first request for it
 		if err := env.Eventually(ctx, func(ctx context.Context) error {
 			_, err := r.system.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 			return err
@@ -297,12 +299,12 @@ func (r *run) apiServer(ctx context.Context) error {
 	return err
 }
 
-// away stops the API server, starts it again, and returns when it did and when it was back.
+// away stops the API server, starts it again, and returns when the start began and when the server was back.
 func (r *run) away(ctx context.Context) (began, back time.Time, err error) {
 	if err := r.system.Stop(); err != nil {
 		return began, back, err
 	}
-	away := time.NewTimer(awayFor) // long enough for every watch to be tried in vain
+	away := time.NewTimer(awayFor) // long enough for every watch to fail and to be tried again
 	select {
 	case <-ctx.Done():
 		return began, back, ctx.Err()
@@ -320,7 +322,7 @@ func (r *run) away(ctx context.Context) (began, back time.Time, err error) {
 	return began, time.Now(), nil
 }
 
-// settled waits until everything that a start sets off is done, and then for the quiet time.
+// settled waits until all work that a start causes is done, and then for the quiet time.
 func (r *run) settled(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -359,7 +361,7 @@ func ours(e env.AuditEntry) bool {
 	return e.User.Username == env.ServiceAccountUser(env.SystemNamespace, env.ServiceAccount)
 }
 
-// counted returns how often the process wrote a status and an Event.
+// counted returns the numbers of statuses and Events that the process wrote.
 func counted(audit *env.Audit) (statuses, events int, err error) {
 	_, err = audit.Find(func(e env.AuditEntry) bool {
 		switch {

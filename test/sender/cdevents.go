@@ -8,7 +8,7 @@ import (
 	v05 "github.com/cdevents/sdk-go/pkg/api/v05"
 )
 
-// CDEvent carries an event as a CloudEvent in binary mode: its attributes are headers, its data is the body.
+// CDEvent returns an event as a CloudEvent in binary mode: its attributes are headers, its data is the body.
 func CDEvent(e api.CDEventReader) Webhook {
 	ce, err := api.AsCloudEvent(e)
 	if err != nil {
@@ -18,7 +18,7 @@ func CDEvent(e api.CDEventReader) Webhook {
 		"Ce-Subject", ce.Subject())
 }
 
-// CDEventStructured carries an event as a CloudEvent in structured mode: all of it is the body.
+// CDEventStructured returns an event as a CloudEvent in structured mode: all of it is the body.
 func CDEventStructured(e api.CDEventReader) Webhook {
 	ce, err := api.AsCloudEvent(e)
 	if err != nil {
@@ -31,7 +31,7 @@ func CDEventStructured(e api.CDEventReader) Webhook {
 	return webhook(string(body), "Content-Type", "application/cloudevents+json")
 }
 
-// ArtifactPublished is an event of specification 0.4.
+// ArtifactPublished returns an event of specification 0.4.
 func ArtifactPublished() api.CDEventReader {
 	e, err := v04.NewArtifactPublishedEvent()
 	if err != nil {
@@ -43,7 +43,7 @@ func ArtifactPublished() api.CDEventReader {
 	return e
 }
 
-// PipelineRunFinished is an event of specification 0.5.
+// PipelineRunFinished returns an event of specification 0.5.
 func PipelineRunFinished() api.CDEventReader {
 	e, err := v05.NewPipelineRunFinishedEvent()
 	if err != nil {

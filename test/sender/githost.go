@@ -9,10 +9,10 @@ import (
 	"net/url"
 )
 
-// hashes are the algorithms by the names that signatures give them.
+// hashes are the algorithms by their names in signatures.
 var hashes = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
 
-// The bodies that Git hosts send, as far as they matter here.
+// The bodies that Git hosts send, reduced to the relevant fields.
 const (
 	GitHubPush    = `{"ref":"refs/heads/main","before":"6113728f","after":"59b20b8d","repository":{"id":186853002,"name":"app","full_name":"team/app"},"pusher":{"name":"dev"}}`
 	GitHubPing    = `{"zen":"Keep it logically awesome.","hook_id":109948940,"hook":{"type":"Repository","events":["push"]}}`
@@ -21,7 +21,7 @@ const (
 	BitbucketPush = `{"push":{"changes":[{"new":{"type":"branch","name":"main"}}]},"repository":{"full_name":"team/app"},"actor":{"nickname":"dev"}}`
 )
 
-// GitHub signs the body with the two algorithms, the older one for those who know no other.
+// GitHub signs the body with both algorithms, the older one for servers that know only that.
 func GitHub(token, event, body string) Webhook {
 	return webhook(body,
 		"User-Agent", "GitHub-Hookshot/044aadd", "X-GitHub-Event", event, "X-GitHub-Delivery", delivery(), "X-GitHub-Hook-ID", "292430182",
@@ -34,7 +34,7 @@ func GitHubForm(token, event, payload string) Webhook {
 	return w.With("Content-Type", "application/x-www-form-urlencoded")
 }
 
-// Gitea sends everything under each of the names that it and its forks ever had.
+// Gitea sends each header under its own name and those of its forks.
 func Gitea(token, event, body string) Webhook {
 	signature, id := sign(sha256.New, token, body), delivery()
 	return webhook(body,
@@ -44,7 +44,7 @@ func Gitea(token, event, body string) Webhook {
 		"X-Hub-Signature", "sha1="+sign(sha1.New, token, body), "X-Hub-Signature-256", "sha256="+signature)
 }
 
-// GitLab sends its secret token as it is.
+// GitLab sends its secret token unchanged.
 func GitLab(token, event, body string) Webhook {
 	id := delivery()
 	return webhook(body, "User-Agent", "GitLab/18.6.0", "X-Gitlab-Event", event, "X-Gitlab-Token", token,
@@ -64,7 +64,7 @@ func Bitbucket(token, event, body string) Webhook {
 		"X-Attempt-Number", "1", "X-Hub-Signature", "sha256="+sign(sha256.New, token, body))
 }
 
-// BitbucketTest is the test connection of Bitbucket Data Center, which is never signed.
+// BitbucketTest returns the test connection of Bitbucket Data Center, which is never signed.
 func BitbucketTest() Webhook {
 	return webhook(`{"test":true}`, "X-Event-Key", "diagnostics:ping", "X-Request-Id", delivery())
 }

@@ -23,7 +23,7 @@ type Issuer struct {
 
 	server *http.Server
 	mu     sync.Mutex
-	keys   map[string]*ecdsa.PrivateKey // by key ID, what it lists
+	keys   map[string]*ecdsa.PrivateKey // by key ID, the listed keys
 	last   string                       // key that signs
 	made   int
 	// discoveries and fetches count the requests for the document and for the keys.
@@ -73,7 +73,7 @@ func (i *Issuer) jwks(w http.ResponseWriter, _ *http.Request) {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // who hung up hears nothing
+	_ = json.NewEncoder(w).Encode(v) // a client that closed the connection gets no answer
 }
 
 // Rotate makes a key that signs from now on, and lists it beside the earlier ones. It returns the key's ID.
@@ -86,21 +86,21 @@ func (i *Issuer) Rotate() string {
 	return i.last
 }
 
-// Drop takes a key off the list.
+// Drop removes a key from the list.
 func (i *Issuer) Drop(keyID string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.keys, keyID)
 }
 
-// Requests counts the requests that the issuer got, for the document and for the keys.
+// Requests returns the numbers of requests for the document and for the keys.
 func (i *Issuer) Requests() (discoveries, fetches int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.discoveries, i.fetches
 }
 
-// Claims are of a token that is valid for a minute. A nil among the changes removes a claim.
+// Claims are the claims of a token that is valid for a minute. A nil among the changes removes a claim.
 type Claims map[string]any
 
 // Token signs claims with the newest key.
@@ -111,7 +111,7 @@ func (i *Issuer) Token(audience string, changes Claims) string {
 	return i.sign(key, id, audience, changes)
 }
 
-// Forge signs as the issuer would, with a key that it does not have and the ID of one that it may have.
+// Forge signs as the issuer would, with a key that is not the issuer's, under a key ID that may be.
 func (i *Issuer) Forge(keyID, audience string, changes Claims) string {
 	return i.sign(newKey(), keyID, audience, changes)
 }

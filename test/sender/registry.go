@@ -1,7 +1,7 @@
 package sender
 
 import (
-	"crypto/sha1" // what Nexus signs with
+	"crypto/sha1" // the hash of Nexus
 	"encoding/base64"
 	"fmt"
 )
@@ -20,10 +20,10 @@ const (
 // Harbor sends the token as the whole Authorization header.
 func Harbor(token, body string) Webhook { return webhook(body, "Authorization", token) }
 
-// DockerHub proves nothing but that it knows the address.
+// DockerHub proves only that it knows the address.
 func DockerHub(body string) Webhook { return webhook(body) }
 
-// Quay proves nothing but that it knows the address.
+// Quay proves only that it knows the address.
 func Quay(body string) Webhook { return webhook(body) }
 
 // Nexus signs with bare HMAC-SHA1 and names the event in a header.
@@ -32,7 +32,7 @@ func Nexus(token, event, body string) Webhook {
 		"X-Nexus-Webhook-Signature", sign(sha1.New, token, body))
 }
 
-// ACR proves nothing but that it knows the address. Its ping has no target.
+// ACR proves only that it knows the address. Its ping has no target.
 func ACR(action string) Webhook {
 	if action == "ping" {
 		return webhook(fmt.Sprintf(`{"id":%q,"timestamp":"2026-11-21T12:00:00Z","action":"ping"}`, delivery()))
@@ -41,7 +41,7 @@ func ACR(action string) Webhook {
 		`"digest":"sha256:80f0d5c8","repository":"team/app","tag":"v1"},"request":{"host":"team.azurecr.io","method":"PUT"}}`, delivery(), action))
 }
 
-// GCR is the push of a Pub/Sub subscription on a registry's topic, with a token that Google signed.
+// GCR returns the push of a Pub/Sub subscription on a registry's topic, with a token that Google signed.
 func GCR(token, notification string) Webhook {
 	id := delivery()
 	return webhook(fmt.Sprintf(`{"message":{"data":%q,"messageId":%q,"publishTime":"2026-11-21T12:00:00Z"},"subscription":"projects/team/subscriptions/flux"}`,

@@ -1,6 +1,6 @@
-// Package sender builds webhooks as the senders of each Receiver type build them: what is in the headers, what is in the body,
-// what is signed and how. It is written from the senders' own documentation and shares nothing with what it tests; where the
-// senders' community keeps a library, the library signs.
+// Package sender builds webhooks as the senders of each Receiver type build them: headers, body and signature. It is
+// written from the senders' own documentation and shares no code with the verifiers under test. Where the senders'
+// community has a library, the library signs.
 package sender
 
 import (
@@ -11,7 +11,7 @@ import (
 	"net/http"
 )
 
-// Webhook is one request, but for its address.
+// Webhook is one request without its address.
 type Webhook struct {
 	Header http.Header
 	Body   string
@@ -34,7 +34,7 @@ func (w Webhook) WithBody(body string) Webhook {
 	return w
 }
 
-// webhook makes a request of pairs of header names and values.
+// webhook makes a request from pairs of header names and values.
 func webhook(body string, headers ...string) Webhook {
 	h := http.Header{"Content-Type": {"application/json"}}
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -58,5 +58,5 @@ func sign(algorithm func() hash.Hash, token, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// delivery is an ID that no other webhook has.
+// delivery returns a unique ID.
 func delivery() string { return rand.Text() }

@@ -7,10 +7,11 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// StandardWebhooks signs now as the specification says, by the library of its authors. A token that is no signing secret panics.
+// StandardWebhooks signs now as the specification says, by the library of its authors. It panics on a token that is no
+// signing secret.
 func StandardWebhooks(token, body string) Webhook { return StandardWebhooksAt(token, body, time.Now()) }
 
-// StandardWebhooksAt signs as if it were another time.
+// StandardWebhooksAt signs as StandardWebhooks does at another time.
 func StandardWebhooksAt(token, body string, at time.Time) Webhook {
 	wh, err := standardwebhooks.NewWebhook(token)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// acr cannot sign: like generic it authenticates by its path. Its fields feed filters; beside that only the id and a ping count, where
-// they are there.
+// acr serves Azure Container Registry, which cannot sign: like generic it authenticates by its path. Parse reads the id
+// and detects a ping, if present. The other fields only feed filters.
 type acr struct{ generic }
 
 func newACR(Credentials) (Verifier, error) { return acr{}, nil }

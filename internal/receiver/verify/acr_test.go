@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Fails when a field is asked for, or its type is: beside the id and a ping they only feed filters.
+// Fails when a field other than the id and the ping is required, or its type is. The other fields only feed filters.
 func TestACRTakesAnyJSON(t *testing.T) {
 	checkPayloads(t, "acr", map[string]payloadCase{
 		"a push": {`{"id":"1","timestamp":"2017-11-17T16:52:01.343145347Z","action":"push","target":{"mediaType":"m","size":524,

@@ -13,10 +13,10 @@ func newBitbucket(c Credentials) (Verifier, error) { return bitbucket{newMACs(c.
 
 func (bitbucket) Type() string { return "bitbucket" }
 
-// Begin accepts one kind of request without a proof: the test connection of Bitbucket Data Center, which is not signed even
-// where a secret is set. To refuse it would show a working webhook as broken. To accept it gives nothing away: it is a ping by
-// the same header by which Event calls it one, so it triggers nothing; it only says that the path is served, which a refusal
-// says too. Where there is a signature, it counts.
+// Begin checks the signature, if there is one. It accepts one kind of request without a proof: the test connection of
+// Bitbucket Data Center. That request is unsigned even where a secret is set, and a refusal would show a working webhook
+// as broken. To accept it is safe. Event calls it a ping by the same header, so it triggers nothing. It only shows that
+// the path is served, as a refusal does.
 func (b bitbucket) Begin(_ context.Context, h http.Header) (Check, error) {
 	signature := hubSignature(h)
 	switch {
@@ -28,7 +28,7 @@ func (b bitbucket) Begin(_ context.Context, h http.Header) (Check, error) {
 	return b.macs.begin(signature)
 }
 
-// Event names no delivery for an unsigned ping: an ID that anybody may send must not stand for one that Bitbucket is yet to use.
+// Event names no delivery for an unsigned ping: anybody may send that ID, and Bitbucket may use the same ID later.
 func (bitbucket) Event(h http.Header) Event {
 	e := Event{Name: h.Get("X-Event-Key"), Selects: true, Ping: bitbucketPing(h)}
 	if hubSignature(h) != "" {

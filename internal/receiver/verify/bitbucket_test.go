@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Fails when anything but an unsigned ping passes without a proof, or when a ping's bad signature does.
+// Fails when a request other than an unsigned ping passes without a proof, or when a ping with a bad signature passes.
 func TestBitbucketAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
 	good := sign(token, attemptBody)
 	try(t, "bitbucket", map[string]attempt{
@@ -27,7 +27,7 @@ func TestBitbucketAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
 	})
 }
 
-// Fails when a sender without the secret can put a delivery's ID down as seen: the unsigned ping names none.
+// Fails when a sender without the secret can record a delivery's ID as seen: the unsigned ping names none.
 func TestBitbucketReadsEventAndDelivery(t *testing.T) {
 	reads(t, "bitbucket", map[string]struct {
 		header http.Header

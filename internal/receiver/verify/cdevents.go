@@ -13,11 +13,13 @@ import (
 	"notifier/internal/receiver/verify/cdevents"
 )
 
-// What a CDEvent may cost. 64 KiB is the size of event that CloudEvents asks everybody to carry. It takes 2 ms and 200 KB with
-// cdevents.MaxLinks ordinary links, and up to 12 ms with as many tags, and 5.5 MB with as deep a content, as there is room for.
+// Bounds on the cost of a CDEvent. 64 KiB is the event size that CloudEvents asks every implementation to carry. An
+// event takes 2 ms and 200 KB with cdevents.MaxLinks ordinary links, up to 12 ms with as many tags as fit, and 5.5 MB
+// with content nested as deeply as fits.
 const (
 	maxCDEvent = 64 << 10
-	// cdEventSize is what each byte takes in memory meanwhile: 84 of objects in one another, each with a member without a name.
+	// cdEventSize is the memory for each byte while an event is decoded: 84 for nested objects, each with a member
+	// without a name.
 	cdEventSize = 90
 )
 
@@ -27,7 +29,7 @@ const (
 	refusedType    answer.Refusal = "event types of CloudEvent and CDEvent differ"
 )
 
-// cdEvents cannot sign: like generic it authenticates by its path.
+// cdEvents serves senders of CDEvents, which cannot sign: like generic it authenticates by its path.
 type cdEvents struct {
 	generic
 	namespace string
@@ -61,12 +63,12 @@ func (v cdEvents) Parse(ctx context.Context, h http.Header, body []byte) (Conten
 	if outer.ID == "" {
 		outer.ID, outer.Source = inner.ID, inner.Source
 	}
-	// An ID is unique only among those of its source.
+	// An ID is unique only among the IDs of its source.
 	e := Event{Name: outer.Type, Selects: true, Delivery: outer.ID + " " + outer.Source}
 	return Content{Event: e, Document: outer.Data}, nil
 }
 
-// read waits for the namespace's turn, so that a flood of its events waits for itself and not in front of others'.
+// read waits for the namespace's turn, so that a flood of its events delays only itself.
 func (v cdEvents) read(ctx context.Context, data []byte) (cdevents.Context, error) {
 	turn, ok := v.share.Enter(ctx, v.namespace, cdEventSize*int64(len(data)))
 	if !ok {
@@ -80,7 +82,7 @@ func (v cdEvents) read(ctx context.Context, data []byte) (cdevents.Context, erro
 	return e, refusalOf(err)
 }
 
-// cloudEvent is the event that carries a CDEvent.
+// cloudEvent is the CloudEvent that carries a CDEvent.
 type cloudEvent struct {
 	ID     string          `json:"id"`
 	Source string          `json:"source"`
@@ -88,8 +90,8 @@ type cloudEvent struct {
 	Data   json.RawMessage `json:"data"`
 }
 
-// readCloudEvent reads the two ways in which CloudEvents travel over HTTP: attributes in headers around the data, none of which
-// Flux asks for, or all in one JSON object, where they are mandatory.
+// readCloudEvent reads both forms of a CloudEvent over HTTP. In one, headers around the data carry the attributes; Flux
+// requires none of them. In the other, one JSON object carries all of them, and they are mandatory.
 func readCloudEvent(h http.Header, body []byte) (cloudEvent, error) {
 	if media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); media != "application/cloudevents+json" {
 		return cloudEvent{ID: h.Get("Ce-Id"), Source: h.Get("Ce-Source"), Type: h.Get("Ce-Type"), Data: body}, nil
@@ -104,8 +106,8 @@ func readCloudEvent(h http.Header, body []byte) (cloudEvent, error) {
 	return e, nil
 }
 
-// names reports whether the type of a CloudEvent is that of the CDEvent in it. Receivers of Flux also list types without their
-// version, and as the first draft of CDEvents named them.
+// names reports whether the type of a CloudEvent is that of the CDEvent in it. Receivers of Flux also list types without
+// their version, and under the names of the first draft of CDEvents.
 func names(outer string, inner cdevents.Type) bool {
 	for _, name := range []string{
 		inner.String(), inner.Unversioned(), "cd." + inner.Subject + "." + inner.Predicate + ".v1",

@@ -29,7 +29,7 @@ func with(event, old, replacement string) string {
 	return strings.Replace(event, old, replacement, 1)
 }
 
-// withLinks returns a build that is linked so many times with link.
+// withLinks returns a build with n copies of link.
 func withLinks(n int, link string) string {
 	links := strings.TrimSuffix(strings.Repeat(link+",", n), ",")
 	return with(buildFinished, `"timestamp"`, `"links":[`+links+`],"timestamp"`)
@@ -37,8 +37,9 @@ func withLinks(n int, link string) string {
 
 const goodLink = `{"linkType":"END","from":{"contextId":"a"},"tags":{"k":"v"}}`
 
-// Fails when parts of an event are not looked at, when one of the two catalogues is left out, when the version of the specification does
-// not choose it, and when a link of null is taken. The package cdevents compares with the CDEvents project's own verdict.
+// Fails when parts of an event are not checked, when one of the two catalogues is left out, or when the version of the
+// specification does not choose it. Fails also when a link of null is accepted. The package cdevents compares with the
+// CDEvents project's own SDK.
 func TestACDEventIsOneOfItsCatalogue(t *testing.T) {
 	checkPayloads(t, "cdevents", map[string]payloadCase{
 		"specification 0.4":               {changeMerged, nil},
@@ -80,8 +81,8 @@ func TestACDEventIsOneOfItsCatalogue(t *testing.T) {
 	})
 }
 
-// Fails when the header is taken without a look at the body, as Flux does, when the body is not asked without a header, and when
-// structured events are taken for CDEvents.
+// Fails when the header is accepted without a check of the body, as in Flux, when the body is not read if there is no
+// header, and when structured events are taken for CDEvents.
 func TestACDEventIsNamedByItsTypeInHeaderAndBody(t *testing.T) {
 	const merged = "dev.cdevents.change.merged.0.2.0"
 	structured := func(kind, data string) string {
@@ -128,8 +129,8 @@ func TestACDEventIsNamedByItsTypeInHeaderAndBody(t *testing.T) {
 	}
 }
 
-// Fails, and under -race at once, when events are decoded into one shared value: what one sender left out is then filled in from
-// what another has sent.
+// Fails, and under -race at once, when events are decoded into one shared value: a field that one sender leaves out then
+// has the value of another sender.
 func TestCDEventsAreDecodedApart(t *testing.T) {
 	lacking := with(changeMerged, `"id":"271069a8",`, "")
 	var v cdEvents

@@ -1,8 +1,9 @@
-// Package verify has the types of Receivers, one file a type: how a webhook proves that its sender knows the Receiver's credentials,
-// what event it tells of, and which JSON filters read.
+// Package verify has the types of Receivers, one file a type. A type defines how a webhook proves that its sender knows
+// the Receiver's credentials, which event the webhook reports, and which JSON filters read.
 //
-// New compiles a Verifier. Begin checks the headers, before any of the body is read; the raw bytes are then written to the Check that it
-// returned, and Finish compares in constant time. Nothing is parsed before that. A request that is not authentic ends in an
-// answer.Refusal, which holds nothing of the request and nothing secret; an issuer whose keys are not known, and a turn that did not come,
-// are errors of their own, since the sender is to try again.
+// New compiles a Verifier. Begin checks the headers, before any of the body is read. The raw bytes are then written to
+// the Check that Begin returned, and Finish compares in constant time. Nothing is parsed before that. A request that is
+// not authentic ends in an answer.Refusal, which contains nothing of the request and nothing secret. An issuer whose
+// keys are not available, and a turn that was not reached in time, are errors of their own, since the sender is to try
+// again.
 package verify

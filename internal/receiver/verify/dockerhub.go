@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// dockerHub cannot sign: like generic it authenticates by its path. Its fields only feed filters.
+// dockerHub serves Docker Hub, which cannot sign: like generic it authenticates by its path. Its fields only feed
+// filters.
 type dockerHub struct{ generic }
 
 func newDockerHub(Credentials) (Verifier, error) { return dockerHub{}, nil }

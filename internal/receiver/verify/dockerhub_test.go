@@ -2,7 +2,7 @@ package verify
 
 import "testing"
 
-// Fails when a field is asked for, or its type is: fields only feed filters.
+// Fails when a field is required, or its type is: fields only feed filters.
 func TestDockerHubTakesAnyJSON(t *testing.T) {
 	checkPayloads(t, "dockerhub", map[string]payloadCase{
 		"what Docker Hub sends": {`{"callback_url":"https://registry.hub.docker.com/u/a/b/hook/2","push_data":{"pushed_at":1.417566161e+09,

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// documents is a Verifier whose senders may wrap the JSON that filters read.
+// documents is a Verifier whose senders may wrap the JSON document for filters.
 type documents interface {
 	// Document returns the JSON in the body of an authentic request, nil for none.
 	Document(h http.Header, body []byte) []byte
 }
 
-// ContentOf is what an authentic request says. body is nil for a hook that keeps none.
+// ContentOf returns the content of an authentic request. body is nil for a hook that keeps none.
 func ContentOf(ctx context.Context, v Verifier, h http.Header, body []byte) (Content, error) {
 	c := Content{Event: v.Event(h)}
 	if c.Event.Ping {
@@ -37,7 +37,8 @@ func documentIn(v Verifier, h http.Header, body []byte) []byte {
 	return jsonDocument(h, body)
 }
 
-// jsonDocument is the whole body if the sender says that it is JSON, which nobody has checked.
+// jsonDocument returns the whole body if the sender declares it as JSON, else nil. It does not check that the body is
+// JSON.
 func jsonDocument(h http.Header, body []byte) []byte {
 	if isJSON(h.Get("Content-Type")) {
 		return body
@@ -45,8 +46,8 @@ func jsonDocument(h http.Header, body []byte) []byte {
 	return nil
 }
 
-// isJSON reports whether a content type is application/json, or one built on JSON, such as application/cloudevents+json. A
-// parameter that cannot be read does not count: only the type does.
+// isJSON reports whether a content type is application/json, or one built on JSON, such as application/cloudevents+json.
+// Only the type counts: a parameter that cannot be read is ignored.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" {
 		return true
@@ -55,8 +56,8 @@ func isJSON(contentType string) bool {
 	return media == "application/json" || strings.HasSuffix(media, "+json") && strings.Contains(media, "/")
 }
 
-// formField returns the first value of a field of a form, nil for none. It looks at one field after the other, so that a form
-// of very many fields costs no memory.
+// formField returns the first value of a field of a form, nil for none. It reads one field after the other, so that a
+// form of very many fields costs no memory.
 func formField(form []byte, name string) []byte {
 	for len(form) > 0 {
 		var field []byte

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Fails when a filter reads a body that is not said to be JSON, when a type built on JSON does not count, or when GitHub's form
-// is read as {}, as in Flux.
+// Fails when a filter reads a body that is not declared as JSON, when a type built on JSON does not count, or when
+// GitHub's form is read as {}, as in Flux.
 func TestFiltersReadTheJSONInTheBody(t *testing.T) {
 	const form = "a=%7B%7D&payload=%7B%22ref%22%3A%22a%2Bb+c%22%7D&payload=2"
 	for name, tc := range map[string]struct {
@@ -49,7 +49,7 @@ func TestFiltersReadTheJSONInTheBody(t *testing.T) {
 	}
 }
 
-// FuzzFormField compares with the standard library's reading of forms.
+// FuzzFormField compares formField with the form parser of the standard library.
 func FuzzFormField(f *testing.F) {
 	for _, form := range []string{"", "payload=%7B%7D", "a=1&payload=a+b&payload=2", "%70ayload=1", "payload", "=&&payload==", "payload=%zz", "a;b&payload=1"} {
 		f.Add(form)

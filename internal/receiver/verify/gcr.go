@@ -18,10 +18,11 @@ const (
 	refusedData       answer.Refusal = "message data is not a registry's notification in base64"
 )
 
-// gcrKeys are the keys of the Secret beside the token: whom Google must have signed for, and for which audience.
+// gcrKeys are the keys of the Secret beside the token: the account and the audience that Google's token must name.
 var gcrKeys = []string{"email", "audience"}
 
-// gcr receives the pushes of a Pub/Sub subscription, which authenticates with a token that Google signs for a service account.
+// gcr serves the pushes of a Pub/Sub subscription, which authenticates with a token that Google signs for a service
+// account.
 type gcr struct {
 	issuers   *oidc.Issuers
 	namespace string
@@ -71,14 +72,14 @@ func (v gcr) Begin(ctx context.Context, h http.Header) (Check, error) {
 	case !claims.Verified:
 		return nil, refusedUnverified
 	}
-	// Anyone with an account has Google sign tokens for any audience.
+	// Google signs tokens for any audience for everybody with an account.
 	if _, err := v.email.begin(claims.Email); err != nil {
 		return nil, refusedEmail
 	}
 	return accepted{}, nil
 }
 
-// gcrImage is what the registry tells of an image, and what filters read.
+// gcrImage is the registry's notification about an image, and the document for filters.
 type gcrImage struct {
 	Action string `json:"action"`
 	Digest string `json:"digest"`

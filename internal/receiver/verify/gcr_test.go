@@ -33,7 +33,8 @@ func gcrVerifier(tb testing.TB, google *oidctest.Issuer) Verifier {
 	return v
 }
 
-// Fails when one of the four claims is not checked: without the account, which CVE-2026-40109 was about, everybody's tokens count.
+// Fails when one of the four claims is not checked. Without the account, the subject of CVE-2026-40109, everybody's
+// tokens count.
 func TestGCRAcceptsOneAccountsTokensAlone(t *testing.T) {
 	google := oidctest.New(t, googleTest, "a")
 	v := gcrVerifier(t, google)
@@ -66,8 +67,8 @@ func TestGCRAcceptsOneAccountsTokensAlone(t *testing.T) {
 	}
 }
 
-// Fails when data that is no base64 is taken for an empty message, as Flux does, when filters see the envelope, and when the ID of
-// the message is lost.
+// Fails when data that is not base64 is taken for an empty message, as in Flux, when filters see the envelope, and when
+// the ID of the message is lost.
 func TestGCRReadsTheMessageInItsEnvelope(t *testing.T) {
 	v := gcrVerifier(t, oidctest.New(t, googleTest, "a")).(Parser)
 	image := `{"action":"INSERT","digest":"r.io/p/app@sha256:1","tag":"r.io/p/app:v1","more":{}}`
@@ -106,7 +107,7 @@ func TestGCRReadsTheMessageInItsEnvelope(t *testing.T) {
 	}
 }
 
-// Fails when a Receiver is served that would compare with nothing.
+// Fails when a Receiver that lacks a value to compare with is served.
 func TestGCRNeedsAllItsKeys(t *testing.T) {
 	issuers := newIssuers(t, oidctest.New(t, googleTest), googleTest)
 	for _, missing := range SecretKeys("gcr") {

@@ -14,7 +14,8 @@ func (generic) Type() string                                      { return "gene
 func (generic) Begin(context.Context, http.Header) (Check, error) { return accepted{}, nil }
 func (generic) Event(h http.Header) Event                         { return genericEvent(h) }
 
-// genericEvent has no name, for which no header is common. Two headers for the delivery are.
+// genericEvent returns an event with the sender's delivery ID. It has no name, since no header for it is common; two
+// headers for the delivery are.
 func genericEvent(h http.Header) Event {
 	return Event{Delivery: first(h, "Idempotency-Key", "Webhook-Id")}
 }

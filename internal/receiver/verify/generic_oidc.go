@@ -14,20 +14,20 @@ import (
 	"notifier/internal/receiver/oidc"
 )
 
-// defaultAudience is whom tokens are for where a provider does not say.
+// defaultAudience is the audience of tokens for a provider that names none.
 const defaultAudience = "notification-controller"
 
-// Bounds on one Receiver's providers, each of which its sender's every webhook may have evaluated.
+// Bounds on one Receiver's providers. Every webhook of its sender may have one provider's expressions evaluated.
 const (
 	maxProviders   = 16
 	maxExpressions = 32 // of the variables, and of the validations, of a provider
-	// maxMessages bounds in bytes what a sender is told of the validations that do not hold.
+	// maxMessages bounds in bytes the messages of failed validations in an answer.
 	maxMessages = 1 << 10
 )
 
 const refusedVariable answer.Refusal = "a variable of the receiver cannot be evaluated for this token"
 
-// OIDCProvider is an issuer whose tokens a Receiver of type generic-oidc accepts, and what their claims must say.
+// OIDCProvider is an issuer whose tokens a Receiver of type generic-oidc accepts, with the demands on their claims.
 type OIDCProvider struct {
 	IssuerURL string
 	// Audience is "notification-controller" if it is empty.
@@ -39,10 +39,10 @@ type OIDCProvider struct {
 // OIDCVariable names the value of an expression over "claims", and over the "vars" before it.
 type OIDCVariable struct{ Name, Expression string }
 
-// OIDCValidation is an expression over "claims" and "vars" that must be true. Message is what the sender is told if it is not.
+// OIDCValidation is an expression over "claims" and "vars" that must be true. If it is not, the answer quotes Message.
 type OIDCValidation struct{ Expression, Message string }
 
-// ExpressionError says which of a Receiver's expressions cannot be compiled, and why.
+// ExpressionError names an expression of a Receiver that cannot be compiled, and the reason.
 type ExpressionError struct {
 	// Field is the path of the expression in the spec.
 	Field string
@@ -106,7 +106,7 @@ func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
 		return nil, fmt.Errorf("%s.issuerURL %w", field, err)
 	}
 	if len(p.Validations) == 0 {
-		// A signature only proves who the issuer is, and public issuers sign for anyone.
+		// A signature only proves the issuer, and public issuers sign for anyone.
 		return nil, fmt.Errorf("%s.validations needs at least one entry", field)
 	}
 	if n := max(len(p.Variables), len(p.Validations)); n > maxExpressions {
@@ -169,8 +169,9 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	return proof{claims: claims}, nil
 }
 
-// validate returns nil for claims that hold all validations, else a Refusal with the messages of those that they do not hold. One
-// that cannot be evaluated does not hold. All expressions share the time and the work of one, and so the memory of their values.
+// validate returns nil for claims that pass all validations, else a Refusal with the messages of the failed ones. A
+// validation that cannot be evaluated fails. All expressions share the time and the work of one, and so the memory of
+// their values.
 func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
 	ctx, cancel := context.WithTimeout(ctx, limit.FilterTime)
 	defer cancel()

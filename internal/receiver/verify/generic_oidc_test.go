@@ -23,8 +23,9 @@ import (
 
 const issuerURL = "https://issuer.test"
 
-// Fails when a claim is not checked, when an algorithm is taken that whoever knows the public key can sign with, when a key is
-// that the issuer does not list, and when a message of a validation that holds is told.
+// Fails when a claim is not checked, when an algorithm is accepted for which the public key suffices to sign, or when a
+// key is accepted that the issuer does not list. Fails also when the answer quotes the message of a validation that
+// passes.
 func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
 	issuer := oidctest.New(t, issuerURL, "a", "b")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
@@ -88,8 +89,8 @@ func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
 	}
 }
 
-// A signature does not make a time of what is none, and an issuer's own claims must not take the place of those that count. Fails when
-// a token is accepted that says in an odd way, or hardly at all, when it ends.
+// A signature does not turn an invalid value into a time, and an issuer's own claims must not replace the standard ones.
+// Fails when a token is accepted that states its end in an odd way, or hardly at all.
 func TestATokenWithAnOddEndIsRefused(t *testing.T) {
 	issuer := oidctest.New(t, issuerURL, "a")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
@@ -134,7 +135,7 @@ func TestATokenWithAnOddEndIsRefused(t *testing.T) {
 	}
 }
 
-// Fails when the claims are lost on their way to the filters.
+// Fails when the claims do not reach the filters.
 func TestGenericOIDCGivesTheClaimsToFilters(t *testing.T) {
 	issuer := oidctest.New(t, issuerURL, "a")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL)
@@ -147,8 +148,8 @@ func TestGenericOIDCGivesTheClaimsToFilters(t *testing.T) {
 	}
 }
 
-// Fails when what is wrong is not named by its field, when a provider without validations is served, which a public issuer signs
-// for anyone, and when a number of expressions is not bounded.
+// Fails when the error does not name the unfit field, when a provider without validations is served, for which a public
+// issuer signs anyone's tokens, and when a number of expressions is unbounded.
 func TestGenericOIDCIsNotMadeOfAnUnfitSpec(t *testing.T) {
 	issuers := newIssuers(t, oidctest.New(t, issuerURL), "")
 	good := OIDCProvider{IssuerURL: issuerURL, Validations: []OIDCValidation{{Expression: "true", Message: "m"}}}
@@ -206,8 +207,8 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// Invariant T6: what one token's claims are tried with is bounded in all, however many expressions there are. Fails when each has a
-// budget of its own: 32 variables of nested maps then took 0.3 s and 215 MiB.
+// Invariant T6: the evaluation of one token's claims is bounded in all, however many expressions there are. Fails when
+// each has a budget of its own: 32 variables of nested maps then took 0.3 s and 215 MiB.
 func TestT6TheExpressionsOfATokenShareOneBudget(t *testing.T) {
 	ten := "[0,1,2,3,4,5,6,7,8,9]"
 	issuer := oidctest.New(t, issuerURL, "a")
@@ -229,7 +230,7 @@ func TestT6TheExpressionsOfATokenShareOneBudget(t *testing.T) {
 	}
 }
 
-// FuzzBearer holds that nothing is accepted that the issuer has not signed, and that nothing but Refusals comes of it.
+// FuzzBearer checks that only tokens signed by the issuer are accepted, and that every error is a Refusal.
 func FuzzBearer(f *testing.F) {
 	issuer := oidctest.New(f, issuerURL, "a")
 	v := oidcVerifier(f, newIssuers(f, issuer, ""), issuerURL)

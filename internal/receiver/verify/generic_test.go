@@ -12,7 +12,7 @@ func TestGenericTakesWhoeverKnowsThePath(t *testing.T) {
 	})
 }
 
-// Fails when one of the headers is not read, or the other wins.
+// Fails when one of the headers is not read, or the other takes precedence.
 func TestGenericTypesNameTheDeliveryInEitherCommonHeader(t *testing.T) {
 	for _, kind := range []string{"generic", "generic-hmac"} {
 		reads(t, kind, map[string]struct {

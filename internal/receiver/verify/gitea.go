@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// gitea serves Gitea, Forgejo and Gogs. They send the same things under every name that any of them ever had. A test delivery
-// is a push like any other and triggers.
+// gitea serves Gitea, Forgejo and Gogs. Each sends the same values under the header names of all of them. A test
+// delivery is a push like any other and triggers.
 type gitea struct{ macs *macs }
 
 var (
@@ -20,7 +20,8 @@ func newGitea(c Credentials) (Verifier, error) { return gitea{newMACs(c.Token)},
 
 func (gitea) Type() string { return "gitea" }
 
-// Begin refuses forms: unlike GitHub, Gitea signs the JSON in the form and not the body that it sends.
+// Begin checks the signature's header. It refuses forms: unlike GitHub, Gitea signs the JSON in the form, not the body
+// that it sends.
 func (g gitea) Begin(_ context.Context, h http.Header) (Check, error) {
 	if !isJSON(h.Get("Content-Type")) {
 		return nil, refusedContentType

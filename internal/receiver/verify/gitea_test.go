@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Fails when a header is not read, when a bad signature in one is made good by another, or when a weaker algorithm than
-// Gitea's own passes.
+// Fails when a header is not read, when a good signature in one header makes up for a bad one in another, or when a
+// weaker algorithm than Gitea's own passes.
 func TestGiteaAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
 	good := hexMAC(sha256.New, token, attemptBody)
 	bad := hexMAC(sha256.New, "other", attemptBody)

@@ -35,14 +35,14 @@ func (github) Event(h http.Header) Event {
 
 func (github) Document(h http.Header, body []byte) []byte { return hubDocument(h, body) }
 
-// hubSignature is the signature in GitHub's headers, which others send too. A bad one in the first is not made good by the
-// second.
+// hubSignature returns the signature in GitHub's headers, which other senders use too. The second header counts only if
+// the first is absent, so it cannot make up for a bad signature in the first.
 func hubSignature(h http.Header) string { return first(h, "X-Hub-Signature-256", "X-Hub-Signature") }
 
 // formType is the content type of a form. GitHub puts the JSON into its field "payload" and signs the whole form.
 const formType = "application/x-www-form-urlencoded"
 
-// hubContentType reports whether the body has one of the two forms in which GitHub sends. Both are signed as raw bytes.
+// hubContentType reports whether the body has one of GitHub's two forms, JSON or a form. Both are signed as raw bytes.
 func hubContentType(value string) bool {
 	if value == "application/json" {
 		return true
@@ -51,7 +51,7 @@ func hubContentType(value string) bool {
 	return err == nil && (media == "application/json" || media == formType)
 }
 
-// hubDocument is the JSON in either of the two.
+// hubDocument returns the JSON in a body of either form.
 func hubDocument(h http.Header, body []byte) []byte {
 	if media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); media == formType {
 		return formField(body, "payload")

@@ -13,8 +13,8 @@ import (
 	gogithub "github.com/google/go-github/v81/github"
 )
 
-// Fails when the headers swap places, when a bad signature falls back to another header, or when the content type is not
-// looked at.
+// Fails when the headers change places, when a bad signature falls back to another header, or when the content type is
+// not checked.
 func TestGitHubAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
 	good, older := sign(token, attemptBody), signWith("sha1", sha1.New, token, attemptBody)
 	gitea := hexMAC(sha256.New, token, attemptBody)
@@ -52,7 +52,7 @@ func TestGitHubReadsEventAndDeliveryOfGiteaToo(t *testing.T) {
 	})
 }
 
-// goGitHub is what GitHub's own library makes of a request: Flux's way to verify.
+// goGitHub returns the result of go-github, GitHub's own library, for a request. Flux verifies with it.
 func goGitHub(t *testing.T, h http.Header, body string) ([]byte, error) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/hook/x", strings.NewReader(body))
@@ -60,9 +60,9 @@ func goGitHub(t *testing.T, h http.Header, body string) ([]byte, error) {
 	return gogithub.ValidatePayload(r, []byte(token))
 }
 
-// agreesWithGoGitHub holds that a type accepts what go-github accepts, and nothing else, and that filters read the same
-// payload. One difference is meant: go-github refuses a form that cannot be read, and here the body of an authentic request
-// is not read at all unless a filter asks for it.
+// agreesWithGoGitHub checks that a type accepts exactly the requests that go-github accepts, and that filters read the
+// same payload. One difference is intended: go-github refuses a form that cannot be read, while here the body of an
+// authentic request is read only if a filter asks for it.
 func agreesWithGoGitHub(t *testing.T, v Verifier, h http.Header, body string) {
 	t.Helper()
 	payload, want := goGitHub(t, h, body)
@@ -107,7 +107,7 @@ func TestHubSignaturesAreCheckedAsGoGitHubChecksThem(t *testing.T) {
 	}
 }
 
-// FuzzHubSignatures compares with go-github, seeded with what it accepts.
+// FuzzHubSignatures compares with go-github, seeded with requests that it accepts.
 func FuzzHubSignatures(f *testing.F) {
 	for _, body := range []string{"", "{}", "payload=%7B%7D", "payload=%zz", "a;b"} {
 		for _, s := range hubSignatures(body) {

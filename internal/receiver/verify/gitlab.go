@@ -6,11 +6,11 @@ import (
 	"net/http"
 )
 
-// gitlab serves GitLab hooks with a secret token, which GitLab sends as it is.
+// gitlab serves GitLab hooks with a secret token, which GitLab sends unchanged.
 type gitlab struct{ token tokenDigest }
 
-// newGitLab returns a verifier of signatures as well if the token can be GitLab's newer signing token. The other tokens that
-// begin like one are secret tokens that somebody chose, and stay that.
+// newGitLab returns a verifier that also checks signatures if the token can be GitLab's newer signing token. Any other
+// token with that prefix is a secret token that an owner chose, and is checked as such.
 func newGitLab(c Credentials) (Verifier, error) {
 	plain := gitlab{newTokenDigest(c.Token)}
 	if !bytes.HasPrefix(c.Token, []byte(signingPrefix)) {
@@ -37,9 +37,10 @@ func (gitlab) Event(h http.Header) Event {
 
 // signedGitLab serves GitLab hooks with a signing token, which GitLab keeps to itself and signs with.
 //
-// A signature that is there decides, whatever else was sent. A request without one may still carry the whole token in
-// X-Gitlab-Token: whoever can do that could have signed, so it is no weaker proof, and a Receiver whose secret token only
-// looks like a signing token goes on working. A secret token that is set in GitLab beside the signing token proves nothing.
+// If a signature is present, it decides, and other headers do not count. A request without a signature may carry the whole
+// token in X-Gitlab-Token. That proof is no weaker, since the sender could have signed with it. So a Receiver whose
+// secret token only looks like a signing token goes on working. A secret token that is set in GitLab beside the signing
+// token proves nothing.
 type signedGitLab struct {
 	gitlab
 	standard standard
@@ -52,7 +53,7 @@ func (g signedGitLab) Begin(ctx context.Context, h http.Header) (Check, error) {
 	return g.standard.begin(h)
 }
 
-// Parse makes it a Parser, for a signature that needs the whole body.
+// Parse makes signedGitLab a Parser, since the signature needs the whole body.
 func (g signedGitLab) Parse(_ context.Context, h http.Header, body []byte) (Content, error) {
 	return Content{Event: g.Event(h), Document: jsonDocument(h, body)}, nil
 }

@@ -25,7 +25,7 @@ func TestGitLabAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
 	}
 }
 
-// Fails when a signature is not needed, not checked, or can be made good by another header.
+// Fails when a signature is not required, not checked, or can be replaced by another header.
 func TestGitLabsSigningTokenAcceptsOnlyWhoKnowsTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := verifierOf(t, "gitlab", signingSecret)
@@ -52,7 +52,7 @@ func TestGitLabsSigningTokenAcceptsOnlyWhoKnowsTheKey(t *testing.T) {
 	})
 }
 
-// Fails when a secret token that begins like a signing token stops working, or is a key that everybody has.
+// Fails when a secret token with the prefix of a signing token stops working, or becomes a key that everybody has.
 func TestGitLabsOtherTokensWithThePrefixStaySecretTokens(t *testing.T) {
 	for _, secret := range []string{"whsec_", "whsec_\n", "whsec_my-own", "WHSEC_MDEyMw=="} {
 		v := verifierOf(t, "gitlab", secret)
@@ -93,7 +93,8 @@ func FuzzGitLab(f *testing.F) {
 	})
 }
 
-// FuzzGitLabSigned holds that a request passes with the token itself and no signature, or with a signature of the key.
+// FuzzGitLabSigned checks that a request passes only with the token itself and no signature, or with a signature of the
+// key.
 func FuzzGitLabSigned(f *testing.F) {
 	f.Add("", "1", "", true, "{}")
 	f.Add(signingSecret, "1", "", false, "{}")

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// harbor sends the token as the whole Authorization header, with no scheme unless the token begins with one. Its events have
-// their names in the body alone, and as in Flux they do not select.
+// harbor serves Harbor, which sends the token as the whole Authorization header, with no scheme unless the token begins
+// with one. Only the body names its events, and as in Flux they do not select.
 type harbor struct{ token tokenDigest }
 
 func newHarbor(c Credentials) (Verifier, error) { return harbor{newTokenDigest(c.Token)}, nil }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// hmacVerifier is the type generic-hmac: X-Signature carries "<algorithm>=<hex>" over the raw body.
+// hmacVerifier is the Verifier of type generic-hmac: X-Signature carries "<algorithm>=<hex>" over the raw body.
 type hmacVerifier struct{ macs *macs }
 
 func newHMAC(c Credentials) (Verifier, error) { return hmacVerifier{newMACs(c.Token)}, nil }

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// algorithms are the hashes a signature may name, by their names in the header.
+// algorithms are the hashes that a signature may name, by their names in the header.
 var algorithms = [...]struct {
 	name string
 	size int
@@ -22,15 +22,15 @@ var algorithms = [...]struct {
 	macSHA512: {"sha512", sha512.Size, sha512.New},
 }
 
-// The indices of algorithms, for senders who name none.
+// The indices of algorithms, for senders whose signatures name none.
 const (
 	macSHA256 = iota
 	macSHA1
 	macSHA512
 )
 
-// macs checks signatures in hex with one key. A keyed hash costs two compressions to make and
-// nothing to reset, so they are kept in a pool for each algorithm.
+// macs checks signatures in hex with one key. A keyed hash costs two compressions to make and nothing to reset, so macs
+// pools them for each algorithm.
 type macs struct {
 	key   []byte
 	pools [len(algorithms)]sync.Pool
@@ -55,7 +55,7 @@ func (m *macs) begin(signature string) (Check, error) {
 	return nil, refusedAlgorithm
 }
 
-// beginHex starts the check of a body against the hex digits of one of algorithms, by its index.
+// beginHex starts the check of a body against hex digits. algorithm is an index of algorithms.
 func (m *macs) beginHex(algorithm int, digits string) (Check, error) {
 	a := algorithms[algorithm]
 	switch len(digits) {
@@ -77,7 +77,7 @@ func (m *macs) beginHex(algorithm int, digits string) (Check, error) {
 	return c, nil
 }
 
-// macCheck hashes one body and compares. It returns to its pool when it has finished.
+// macCheck hashes one body and compares. Finish returns it to its pool.
 type macCheck struct {
 	hash.Hash
 	size   int

@@ -5,8 +5,7 @@ import (
 	"net/http"
 )
 
-// nexus serves Sonatype Nexus, which sends the bare hex of an HMAC-SHA1. Only what it says of a repository is taken; which
-// event it was does not select, as in Flux.
+// nexus serves Sonatype Nexus, which sends the bare hex of an HMAC-SHA1. As in Flux, its event's name does not select.
 type nexus struct{ macs *macs }
 
 func newNexus(c Credentials) (Verifier, error) { return nexus{newMACs(c.Token)}, nil }

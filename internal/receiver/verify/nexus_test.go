@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Fails when the digits' case counts, as in Flux, or when another algorithm or a prefix is taken.
+// Fails when the digits' case counts, as in Flux, or when another algorithm or a prefix is accepted.
 func TestNexusAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
 	good := hexMAC(sha1.New, token, attemptBody)
 	signed := func(signature string, want error) attempt {
@@ -29,7 +29,7 @@ func TestNexusAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
 	})
 }
 
-// Fails when a body that Flux refuses passes, or one that it takes does not.
+// Fails when a body that Flux refuses passes, or when a body that Flux accepts is refused.
 func TestNexusReadsItsPayload(t *testing.T) {
 	v, ok := verifierOf(t, "nexus", token).(Parser)
 	if !ok {

@@ -7,19 +7,19 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// The refusals of bodies that are not what their type sends.
+// The refusals of bodies that do not have the form of their type.
 const (
 	refusedJSON  answer.Refusal = "body is not valid JSON"
 	refusedField answer.Refusal = "a field of the payload is missing or has the wrong type"
 )
 
-// decodeJSON reads body, which is one JSON value and nothing after it, into a payload. The error is a Refusal: the decoder's own
-// would quote the body.
+// decodeJSON decodes body, which must be exactly one JSON value, into payload. The error is a Refusal: the decoder's own
+// error would quote the body.
 func decodeJSON(body []byte, payload any) error {
 	return refusalOf(json.Unmarshal(body, payload))
 }
 
-// refusalOf is the Refusal that the decoder's error leads to, nil for none.
+// refusalOf returns the Refusal for an error of the decoder, nil for nil.
 func refusalOf(err error) error {
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return refusedJSON
@@ -30,7 +30,7 @@ func refusalOf(err error) error {
 	return nil
 }
 
-// anyPayload is what a body says of a type that only filters read: it has to be JSON.
+// anyPayload returns the content of a type whose body only filters read. The body must be JSON.
 func anyPayload(body []byte) (Content, error) {
 	if !json.Valid(body) {
 		return Content{}, refusedJSON

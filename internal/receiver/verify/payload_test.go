@@ -10,7 +10,7 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// payloads holds what a sender of each type that authenticates by its path alone and reads the body sends.
+// payloads has one sender's body for each type that authenticates by its path alone and reads the body.
 var payloads = map[string]string{
 	"acr":       `{"id":"cb8c3971","action":"push","target":{"repository":"hello-world","tag":"v1"}}`,
 	"cdevents":  changeMerged,
@@ -31,8 +31,8 @@ func parse(t testing.TB, kind string, h http.Header, body string) (Content, erro
 	return v.(Parser).Parse(t.Context(), h, []byte(body))
 }
 
-// Fails when a type keeps the body to itself, so that filters see nothing, when it asks for a content type, and when it is no
-// Parser, so that bodies are not read at all.
+// Fails when a type does not give the body to filters, when it requires a content type, and when it is no Parser, so
+// that bodies are not read at all.
 func TestATypeThatReadsItsPayloadGivesItToFilters(t *testing.T) {
 	for kind, body := range payloads {
 		for _, contentType := range []string{"application/json", "application/json; charset=utf-8", ""} {
@@ -44,7 +44,8 @@ func TestATypeThatReadsItsPayloadGivesItToFilters(t *testing.T) {
 	}
 }
 
-// Fails when a type reads its body with a Decoder, which stops after the first value, does not look at errors, or tells them.
+// Fails when a type reads its body with a Decoder, which stops after the first value, or when it ignores errors or
+// quotes them.
 func TestAPayloadIsOneJSONValueAndNothingElse(t *testing.T) {
 	for kind, body := range payloads {
 		for name, tc := range map[string]struct {
@@ -76,7 +77,7 @@ func TestAPayloadIsOneJSONValueAndNothingElse(t *testing.T) {
 	}
 }
 
-// payloadCase is what one body leads to.
+// payloadCase is a body and the error for it.
 type payloadCase struct {
 	body string
 	want error
@@ -93,7 +94,8 @@ func checkPayloads(t *testing.T, kind string, cases map[string]payloadCase) {
 	}
 }
 
-// fuzzParser holds that no body makes a type panic, fail with anything but a Refusal, or give filters what is no JSON.
+// fuzzParser checks that no body makes a type panic, fail with an error other than a Refusal, or give filters invalid
+// JSON.
 func fuzzParser(f *testing.F, kind string, seeds ...string) {
 	for _, seed := range append(seeds, payloads[kind], "", "null", "[]", `{"a":1}x`, "\xff", strings.Repeat("[", 100)) {
 		f.Add(seed, "", "application/json")

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// quay cannot sign: like generic it authenticates by its path. Its fields only feed filters.
+// quay serves Quay, which cannot sign: like generic it authenticates by its path. Its fields only feed filters.
 type quay struct{ generic }
 
 func newQuay(Credentials) (Verifier, error) { return quay{}, nil }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Fails when a field is asked for, or its type is: fields only feed filters.
+// Fails when a field is required, or its type is: fields only feed filters.
 func TestQuayTakesAnyJSON(t *testing.T) {
 	checkPayloads(t, "quay", map[string]payloadCase{
 		"a push": {`{"name":"b","repository":"a/b","namespace":"a","docker_url":"quay.io/a/b",
@@ -20,8 +20,8 @@ func TestQuayTakesAnyJSON(t *testing.T) {
 	})
 }
 
-// Fails when the payload is decoded though nothing reads it: a list of a million empty strings takes 16 MB, and grows to it in dozens of
-// steps.
+// Fails when the payload is decoded, which no code needs: a list of a million empty strings takes 16 MB, and grows to it
+// in dozens of steps.
 func TestALongListOfTagsCostsNoMemory(t *testing.T) {
 	body := []byte(`{"docker_url":"quay.io/a/b","updated_tags":[` + strings.Repeat(`"",`, 200_000) + `""]}`)
 	allocations := testing.AllocsPerRun(1, func() {

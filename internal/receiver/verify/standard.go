@@ -16,7 +16,8 @@ import (
 // signingPrefix marks a symmetric signing secret of the Standard Webhooks specification.
 const signingPrefix = "whsec_"
 
-// signingWindow is how far the time of a signature may be from ours, either way. Within it a request can be replayed.
+// signingWindow is the greatest difference between a signature's time and ours, either way. Within it a request can be
+// replayed.
 const signingWindow = 5 * time.Minute
 
 // The refusals of Standard Webhooks' headers.
@@ -29,22 +30,24 @@ const (
 
 var errSigningSecret = errors.New("token is no signing secret of Standard Webhooks, which is base64 with or without the prefix " + signingPrefix)
 
-// standard checks requests that are signed as the Standard Webhooks specification says, with HMAC-SHA256. Asymmetric
+// standard checks requests that are signed with HMAC-SHA256 as the Standard Webhooks specification defines. Asymmetric
 // signatures beside it do not count.
 type standard struct{ webhook *standardwebhooks.Webhook }
 
-// newStandard decodes the secret itself: the library takes an empty key, with which everybody can sign.
+// newStandard returns the checks for a signing secret. It decodes the secret itself: the library accepts an empty key,
+// with which everybody can sign.
 func newStandard(secret []byte) (standard, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(secret), signingPrefix))
 	if err != nil || len(key) == 0 {
-		return standard{}, errSigningSecret // and not err, which would tell of the secret
+		return standard{}, errSigningSecret // and not err, which would quote the secret
 	}
 	webhook, err := standardwebhooks.NewWebhookRaw(key)
 	return standard{webhook}, err
 }
 
-// begin checks what the library does not, or only with the body. "id.timestamp.body" is signed, so a dot within the first two
-// would let a sender's words move from one part to another, and a timestamp has one spelling.
+// begin makes the checks that the library omits, or makes only with the body. The signature covers "id.timestamp.body".
+// So a dot in the ID or the timestamp would let a sender's text move from one part to another, and a timestamp must have
+// one spelling.
 func (s standard) begin(h http.Header) (Check, error) {
 	id, timestamp := h.Get(standardwebhooks.HeaderWebhookID), h.Get(standardwebhooks.HeaderWebhookTimestamp)
 	signatures := h.Get(standardwebhooks.HeaderWebhookSignature)
@@ -68,7 +71,7 @@ func (s standard) begin(h http.Header) (Check, error) {
 	return standardCheck{s.webhook, h}, nil
 }
 
-// standardCheck has checked the time when the headers came.
+// standardCheck is the Check of a signed request, whose time begin has already checked.
 type standardCheck struct {
 	webhook *standardwebhooks.Webhook
 	headers http.Header

@@ -24,14 +24,14 @@ const (
 	signingSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 )
 
-// standardMAC is the signature of a message by the words of the specification.
+// standardMAC returns the signature of a message, computed as the specification defines it.
 func standardMAC(key, id, timestamp, body string) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	_, _ = fmt.Fprintf(mac, "%s.%s.%s", id, timestamp, body)
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// message is the header of a message that was signed with key at a time.
+// message returns the headers of a message that is signed with key at a time.
 func message(key, id string, at time.Time, body string, namesAndValues ...string) http.Header {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	return header(append([]string{
@@ -39,7 +39,7 @@ func message(key, id string, at time.Time, body string, namesAndValues ...string
 	}, namesAndValues...)...)
 }
 
-// standardAttempts are at signingKey, with attemptBody, around now.
+// standardAttempts returns requests with attemptBody, signed with signingKey, at times around now.
 func standardAttempts() map[string]attempt {
 	const body, id = attemptBody, "msg_1"
 	now := time.Now()
@@ -88,8 +88,8 @@ func standardAttempts() map[string]attempt {
 	}
 }
 
-// Fails when the comparison, the window or one of its edges, or one of the checks that the library leaves out is missing: the
-// dot in an ID, the spelling of a time, the key's decoding.
+// Fails when the comparison, the window or one of its edges is missing. Fails also without one of the checks that the
+// library omits: the dot in an ID, the spelling of a time, the key's decoding.
 func TestStandardWebhooksAcceptsOnlyWhoKnowsTheKey(t *testing.T) {
 	for _, secret := range []string{signingSecret, strings.TrimPrefix(signingSecret, "whsec_"), signingSecret + "\n"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestStandardWebhooksAcceptsOnlyWhoKnowsTheKey(t *testing.T) {
 	}
 }
 
-// Fails when a request can be sent again after the window.
+// Fails when a request can be replayed after the window.
 func TestAStandardWebhookCannotBeReplayedAfterTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, h := verifierOf(t, "standard-webhooks", signingSecret), message(signingKey, "msg_1", time.Now(), "{}")
@@ -118,7 +118,7 @@ func TestAStandardWebhookCannotBeReplayedAfterTheWindow(t *testing.T) {
 	})
 }
 
-// Fails when a key is taken that everybody has or that no sender can use, or when the error tells of the token.
+// Fails when a key is accepted that everybody has or that no sender can use, or when the error quotes the token.
 func TestStandardWebhooksNeedsASigningSecret(t *testing.T) {
 	for name, secret := range map[string]string{
 		"no base64": "s3cret-s3cret", "an empty key": "whsec_", "a key of line breaks": "whsec_\r\n", "an asymmetric key": "whpk_MDEyMw==",
@@ -154,7 +154,7 @@ func TestStandardWebhooksReadsTheEventInTheBody(t *testing.T) {
 	}
 }
 
-// FuzzStandardWebhooks compares with the library, which takes more: dots in an ID and times in other spellings.
+// FuzzStandardWebhooks compares with the library, which accepts more: dots in an ID and times in other spellings.
 func FuzzStandardWebhooks(f *testing.F) {
 	f.Add("msg_1", "", int64(0), "", true, "{}")
 	f.Add("msg_1", "", int64(301), "v1a,AAAA", true, `{"type":"a"}`)

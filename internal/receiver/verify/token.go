@@ -5,8 +5,8 @@ import (
 	"crypto/subtle"
 )
 
-// tokenDigest proves senders who send the token itself. Digests are compared, so that neither the token's bytes nor its length
-// shows in the time.
+// tokenDigest checks senders that send the token itself. It compares digests, so that the time shows neither the token's
+// bytes nor its length.
 type tokenDigest [sha256.Size]byte
 
 func newTokenDigest(token []byte) tokenDigest { return sha256.Sum256(token) }

@@ -14,28 +14,29 @@ import (
 	"notifier/internal/receiver/oidc"
 )
 
-// Verifier tells whether a request comes from someone who knows the Receiver's credentials. It is compiled once per state of
-// the Secret and used by many requests at once.
+// Verifier decides whether the sender of a request knows the Receiver's credentials. It is compiled once per state of
+// the Secret and is used by many requests at once.
 type Verifier interface {
 	// Type is the Receiver's spec.type, one of Types.
 	Type() string
-	// Begin checks the headers. Its error is a Refusal. ctx is the request's; only a type that asks an issuer for its keys
-	// waits on it.
+	// Begin checks the headers. Its error is a Refusal, oidc.ErrIssuerUnavailable or limit.ErrNoTurn. ctx is the
+	// request's. Only the types with issuers' tokens wait on it, for the issuer's keys or a turn.
 	Begin(ctx context.Context, h http.Header) (Check, error)
-	// Event reads from the headers of an authentic request what happened at the sender.
+	// Event reads the sender's event from the headers of an authentic request.
 	Event(h http.Header) Event
 }
 
-// Parser is a Verifier that reads the body itself: bodies of its requests are kept in memory, within Limits, until the answer.
+// Parser is a Verifier that reads the body itself. Its requests' bodies stay in memory, within receiver.Limits, until
+// the answer.
 type Parser interface {
 	Verifier
-	// Parse reads the body of an authentic request. What it returns takes the place of Event and of the body as filters see it.
-	// Its error is limit.ErrNoTurn if there was no share for it before ctx ended, else a Refusal: the sender may be who it says, and sent
-	// what the type does not take.
+	// Parse reads the body of an authentic request. Its result replaces Event, and the body as filters see it. Its error
+	// is limit.ErrNoTurn if there was no share for it before ctx ended, else a Refusal. A Refusal says nothing about the
+	// sender's identity: an authentic body may be one that the type does not accept.
 	Parse(ctx context.Context, h http.Header, body []byte) (Content, error)
 }
 
-// Content is what a body says.
+// Content is the content of a request: its event, and the document for filters.
 type Content struct {
 	Event Event
 	// Document is the JSON that filters read as "req", nil for none.
@@ -45,24 +46,24 @@ type Content struct {
 // Check is the verification of one request. The body's raw bytes are written to it as they arrive.
 type Check interface {
 	io.Writer
-	// Finish returns nil for an authentic request, else a Refusal, and the claims that the sender has proven. body is the whole
-	// body for a Parser's requests and nil for all others. It is called exactly once, also when the body could not be read to
-	// its end, and ends the use of the Check.
+	// Finish returns nil for an authentic request, else a Refusal, and the claims that the sender has proven. body is
+	// the whole body for a Parser's requests and nil for all others. It is called exactly once, also when the body could
+	// not be read to its end, and ends the use of the Check.
 	Finish(body []byte) (Claims, error)
 }
 
-// Claims are what a sender's token says of it, nil for types without such tokens. Filters read them as "claims".
+// Claims are the claims in a sender's token, nil for types without such tokens. Filters read them as "claims".
 type Claims map[string]any
 
-// Event is what a sender says happened.
+// Event is an event as its sender reports it.
 type Event struct {
 	// Name is the sender's name of the event. It counts only if Selects.
 	Name string
-	// Selects says that the type tells events apart, so that the Receiver's list of events applies.
+	// Selects says that the type distinguishes events, so that the Receiver's list of events applies.
 	Selects bool
-	// Ping says that the sender only tries the connection: it is answered, and nothing is triggered.
+	// Ping says that the sender only tests the connection: the request is answered, and nothing is triggered.
 	Ping bool
-	// Delivery is the sender's ID of this delivery, the same when it is sent again; empty for senders that give none.
+	// Delivery is the sender's ID of this webhook, the same when it is sent again; empty for senders that give none.
 	Delivery string
 }
 
@@ -77,29 +78,30 @@ const (
 	refusedContentType answer.Refusal = "content type not supported"
 )
 
-// Credentials are what a Verifier is made from.
+// Credentials are the inputs of a Verifier.
 type Credentials struct {
-	// Token is the Secret's token as it is, untrimmed.
+	// Token is the Secret's token, unchanged and untrimmed.
 	Token []byte
 	// Values are the Secret's other keys that the type reads, as SecretKeys names them.
 	Values map[string][]byte
 	// OIDC are the providers of type generic-oidc.
 	OIDC []OIDCProvider
-	// Issuers has the keys of those who sign tokens. Types generic-oidc and gcr need it.
+	// Issuers has the keys of the issuers of tokens. Types generic-oidc and gcr need it.
 	Issuers *oidc.Issuers
-	// Namespace is the Receiver's, and Share where costly checks of its webhooks have their turn; without one they have it at once.
+	// Namespace is the Receiver's. Costly checks of its webhooks take their turn in Share; without a Share they run at
+	// once.
 	Namespace string
 	Share     *limit.Share
 }
 
-// types lists the Receiver types that are built. A new type is one file and one row. keys are the keys of the Secret that the
+// types lists the supported Receiver types. A new type is one file and one row. keys are the keys of the Secret that the
 // type reads beside the token.
 var types = []struct {
 	name string
 	keys []string
 	// noSecret says that the type has no Secret, and with it no token.
 	noSecret bool
-	// anyMethod says that a webhook may be of another method than POST.
+	// anyMethod says that a webhook may have another method than POST.
 	anyMethod bool
 	make      func(Credentials) (Verifier, error)
 }{
@@ -130,7 +132,8 @@ func SecretKeys(kind string) []string {
 	return nil
 }
 
-// NeedsSecret reports whether a type reads a Secret, from whose token its path is made.
+// NeedsSecret reports whether a type reads a Secret, from whose token its path is made. It returns true for an unknown
+// type.
 func NeedsSecret(kind string) bool {
 	for _, t := range types {
 		if t.name == kind {
@@ -140,7 +143,7 @@ func NeedsSecret(kind string) bool {
 	return true
 }
 
-// TakesMethod reports whether webhooks of a type may be of a method.
+// TakesMethod reports whether webhooks of a type may have a method.
 func TakesMethod(kind, method string) bool {
 	if method == http.MethodPost {
 		return true
@@ -162,18 +165,18 @@ func Types() []string {
 	return names
 }
 
-// ErrEmptyToken says that a Secret's token is empty. An empty key authenticates everybody who leaves the signature out or
-// signs with nothing, so such a Receiver is not served.
+// ErrEmptyToken says that a Secret's token is empty. An empty key authenticates everybody without a signature or with a
+// signature of that key, so such a Receiver is not served.
 var ErrEmptyToken = errors.New("token is empty")
 
-// MissingKeyError says that a key which the type needs beside the token is not in the Secret, or empty.
+// MissingKeyError names a key that the type needs beside the token and that is missing from the Secret, or empty.
 type MissingKeyError struct{ Key string }
 
 func (e *MissingKeyError) Error() string {
 	return fmt.Sprintf("the Secret's key %q is missing or empty", e.Key)
 }
 
-// UnsupportedTypeError says that a Receiver's type is not built here.
+// UnsupportedTypeError names a Receiver's type that is not supported.
 type UnsupportedTypeError struct{ Type string }
 
 func (e *UnsupportedTypeError) Error() string {
@@ -181,7 +184,7 @@ func (e *UnsupportedTypeError) Error() string {
 }
 
 // New compiles the verification of one Receiver type. It returns an *UnsupportedTypeError, ErrEmptyToken, a
-// *MissingKeyError, an *ExpressionError, or an error that says, without quoting it, which of the credentials is unfit.
+// *MissingKeyError, an *ExpressionError, or an error that names the unfit credential without quoting it.
 func New(kind string, c Credentials) (Verifier, error) {
 	for _, t := range types {
 		if t.name != kind {

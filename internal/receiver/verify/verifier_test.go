@@ -14,7 +14,7 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// hexMAC is the HMAC of body in hex.
+// hexMAC returns the HMAC of body in hex.
 func hexMAC(h func() hash.Hash, key, body string) string {
 	mac := hmac.New(h, []byte(key))
 	mac.Write([]byte(body))
@@ -49,7 +49,7 @@ func verify(v Verifier, h http.Header, body string) error {
 	return err
 }
 
-// header is a JSON request's header with these names and values, of which later ones win.
+// header returns a JSON request's header with these names and values, of which later ones win.
 func header(namesAndValues ...string) http.Header {
 	h := http.Header{"Content-Type": {"application/json"}}
 	for i := 0; i < len(namesAndValues); i += 2 {
@@ -58,7 +58,7 @@ func header(namesAndValues ...string) http.Header {
 	return h
 }
 
-// attempt is a request to a verifier and the refusal it meets, nil for none.
+// attempt is a request to a verifier and the refusal for it, nil for none.
 type attempt struct {
 	header http.Header
 	want   error
@@ -66,7 +66,8 @@ type attempt struct {
 
 const attemptBody = `{"ref":"refs/heads/main"}`
 
-// try makes every attempt with attemptBody at a verifier of token, more than once: a pooled check must be as good as a new one.
+// try makes every attempt with attemptBody at a verifier of token, more than once: a pooled check must be as good as a
+// new one.
 func try(t *testing.T, kind string, attempts map[string]attempt) {
 	t.Helper()
 	v := verifierOf(t, kind, token)
@@ -84,7 +85,7 @@ func try(t *testing.T, kind string, attempts map[string]attempt) {
 	}
 }
 
-// reads holds what a verifier reads from the headers of requests.
+// reads checks the events that a verifier reads from the headers of requests.
 func reads(t *testing.T, kind string, events map[string]struct {
 	header http.Header
 	want   Event
@@ -99,7 +100,7 @@ func reads(t *testing.T, kind string, events map[string]struct {
 	}
 }
 
-// Fails when NewVerifier does not look at the token: an empty key would accept everybody's empty signature.
+// Fails when New does not check the token: an empty key would accept everybody's empty signature.
 func TestAnEmptyTokenIsRefusedByEveryTypeThatHasOne(t *testing.T) {
 	for _, kind := range Types() {
 		if !NeedsSecret(kind) {
@@ -139,9 +140,9 @@ func TestAVerifierKeepsItsOwnCopyOfTheToken(t *testing.T) {
 	}
 }
 
-// fuzzVerifier holds for a type that it accepts nothing without a proof, that it fails with nothing but Refusals, and that what
-// it makes of a body is no longer than the body. proofs are the headers that may carry the proof, seeds are proofs for an
-// empty body, and proven says whether one of the header's values proves it.
+// fuzzVerifier checks that a type accepts nothing without a proof, that every error is a Refusal, and that the document
+// is no longer than the body. proofs are the headers that may carry the proof, and seeds are proofs for an empty body.
+// proven reports whether one of the header's values proves it.
 func fuzzVerifier(f *testing.F, kind string, proofs, seeds []string, proven func(h http.Header, body string) bool) {
 	seeds = append(seeds, "", "=", "sha1=", "sha256="+strings.Repeat("0", 64), "sha512="+strings.Repeat("zz", 64), "\xff")
 	for i, seed := range seeds {

@@ -14,13 +14,14 @@ import (
 	"notifier/test/load"
 )
 
-// contender is one side of a comparison of events: where they go in, the process that works for them, and the ledger that they end in.
+// contender is one side of a comparison of events: the address for its events, its process, and the ledger that receives
+// its deliveries.
 type contender struct {
 	url         string
 	pid         int
 	sink        *ledger
 	connections int
-	// events are what is sent about, an event an object; deliveries is how many come of each.
+	// events are sent in turn, one template an object; deliveries is the number of deliveries for each event.
 	events     []template
 	deliveries int
 	// run measures a window of a contender that takes no events; nil for the others.
@@ -28,22 +29,23 @@ type contender struct {
 	outcomes []outcome
 }
 
-// outcome is what came of a window.
+// outcome is the result of a window.
 type outcome struct {
-	// rate is events a second, from the first request to the last delivery; micros is the processor time of the process for each, in µs.
+	// rate is events a second, from the first request to the last delivery; micros is the process's processor time for
+	// each, in µs.
 	rate, micros float64
-	// others is how many processors others used meanwhile.
+	// others is the number of processors that other processes used meanwhile.
 	others float64
-	// took is how long each delivery took from its POST to the sink, sorted.
+	// took is the time of each delivery from its POST to the sink, sorted.
 	took []time.Duration
 }
 
-// template is an event, cut where its message goes.
+// template is an event in two parts, with its message to be written between them.
 type template struct{ head, tail string }
 
 const messagePlace = "MESSAGE"
 
-// templates are events about the tenants' Kustomizations app-0 to app-(objects-1), in turn of the tenants.
+// templates returns events about the tenants' Kustomizations app-0 to app-(objects-1), in turn of the tenants.
 func templates(ctx context.Context, objects int, tenants ...*env.Tenant) ([]template, error) {
 	all := make([]template, objects*len(tenants))
 	err := parallel(ctx, len(all), func(ctx context.Context, i int) error {
@@ -66,7 +68,7 @@ func templates(ctx context.Context, objects int, tenants ...*env.Tenant) ([]temp
 	return all, err
 }
 
-// sequence sends events about the contender's objects, each of which belongs to one connection.
+// sequence returns a load of events about the contender's objects, each of which belongs to one connection.
 func (c *contender) sequence(round string) load.Sequence {
 	head := "POST / HTTP/1.1\r\nHost: " + strings.TrimPrefix(c.url, "http://") + "\r\nContent-Type: application/json\r\nContent-Length: "
 	connections := min(c.connections, len(c.events))
@@ -81,13 +83,13 @@ func (c *contender) sequence(round string) load.Sequence {
 	}
 }
 
-// numbers says which event of which object is request k of a connection.
+// numbers returns the object of request k of a connection, and the number of the event among the object's events.
 func (c *contender) numbers(connections, connection, k int) (object, number int) {
 	own := c.own(connections, connection)
 	return connection + k%own*connections, k / own
 }
 
-// own is how many objects belong to a connection.
+// own returns the number of objects that belong to a connection.
 func (c *contender) own(connections, connection int) int {
 	return (len(c.events) - connection + connections - 1) / connections
 }
@@ -122,7 +124,7 @@ func (c *contender) window(ctx context.Context, s load.Sequence) (o outcome, err
 	return o, nil
 }
 
-// latencies are how long the deliveries took, sorted.
+// latencies returns the times of the deliveries, sorted.
 func (c *contender) latencies(sent load.Sent, receipts []receipt) []time.Duration {
 	took := make([]time.Duration, 0, len(receipts))
 	for _, r := range receipts {
@@ -134,11 +136,12 @@ func (c *contender) latencies(sent load.Sent, receipts []receipt) []time.Duratio
 	return took
 }
 
-// interleave measures the contenders in turn, so many windows of that length each after one to warm up, when the machine is quiet.
+// interleave measures the contenders in turn when the machine is quiet: one window of the length each to warm up, then n
+// windows each.
 func interleave(ctx context.Context, n int, length time.Duration, contenders ...*contender) error {
 	for k := range 1 + n {
 		for i := range contenders {
-			c := contenders[(i+k)%len(contenders)] // each is first in turn, since a machine gets slower and faster meanwhile
+			c := contenders[(i+k)%len(contenders)] // each is first in turn, since the machine's speed varies meanwhile
 			if err := quiet(ctx, c.pid); err != nil {
 				return err
 			}
@@ -164,16 +167,16 @@ func (c *contender) measure(ctx context.Context, length time.Duration) (outcome,
 	return c.window(ctx, s)
 }
 
-// quieter are the windows, the half of them and one, that others disturbed least.
+// quieter returns the least disturbed windows: half of them and one more.
 func (c *contender) quieter() []outcome {
 	sorted := slices.SortedFunc(slices.Values(c.outcomes), func(a, b outcome) int { return cmp.Compare(a.others, b.others) })
 	return sorted[:len(sorted)/2+1]
 }
 
-// rate is the median of events a second.
+// rate returns the median of events a second.
 func (c *contender) rate() float64 { return c.median(func(o outcome) float64 { return o.rate }) }
 
-// micros is the median of the processor time an event, in µs.
+// micros returns the median of the processor time an event, in µs.
 func (c *contender) micros() float64 { return c.median(func(o outcome) float64 { return o.micros }) }
 
 func (c *contender) median(of func(outcome) float64) float64 {
@@ -184,7 +187,7 @@ func (c *contender) median(of func(outcome) float64) float64 {
 	return load.Median(values)
 }
 
-// String says what was measured.
+// String returns the measured rate and processor time.
 func (c *contender) String() string {
 	return fmt.Sprintf("%.0f/s at %.0f µs of processor each", c.rate(), c.micros())
 }

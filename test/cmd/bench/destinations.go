@@ -13,11 +13,12 @@ import (
 	"notifier/test/env"
 )
 
-// mostOfBarePost is how many bare POSTs a send may take. A type that asks before it writes makes two or three requests.
+// mostOfBarePost bounds the time of a send, in bare POSTs. A type that reads before it writes makes two or three
+// requests.
 const mostOfBarePost = 10
 
-// destinationsAgainst has a row for each type of Provider that a sink can stand for: a send through it against a bare POST of the event, by
-// the Go benchmark of the types.
+// destinationsAgainst adds a row for each type of Provider for which a sink can serve as destination: a send through it
+// against a bare POST of the event, by the Go benchmark of the types.
 func (b *bench) destinationsAgainst(ctx context.Context) error {
 	dir, err := env.ProductDir()
 	if err != nil {

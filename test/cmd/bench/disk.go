@@ -18,8 +18,8 @@ const (
 	slowSync = 5 * time.Millisecond
 )
 
-// traced has f measure a notifier that runs under strace with the arguments, in the stead of the one that the other measurements use: it
-// serves the same cluster. A process that may not be traced is an error.
+// traced calls f with a notifier that runs under strace with the arguments. It replaces the notifier of the other
+// measurements meanwhile, since both serve the same cluster. It returns an error if the process may not be traced.
 func (b *bench) traced(ctx context.Context, f func(n *env.Notifier) error, args ...string) (err error) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -29,7 +29,7 @@ func (b *bench) traced(ctx context.Context, f func(n *env.Notifier) error, args 
 		return err
 	}
 	defer func() { err = errors.Join(err, b.notifier.Restart(ctx)) }()
-	// -D makes the tracer a child of the notifier, whose process is then the one that was started.
+	// -D makes the tracer a child of the notifier, so that the started process is the notifier.
 	under := append([]string{strace, "-D", "-f", "-qq", "--seccomp-bpf"}, args...)
 	n, err := b.system.Start(ctx, env.NotifierOptions{Args: unlimited, Under: under})
 	if err != nil {
@@ -59,10 +59,11 @@ func (b *bench) slowDisk(ctx context.Context) error {
 	}, "-e", "trace=fsync,fdatasync", "-e", inject, "-o", os.DevNull)
 }
 
-// syncCalls match the calls of a trace that make one file's data durable: the two syncs, and a file that is opened to be written through.
+// syncCalls match the calls of a trace that make one file's data durable: the syncs, and the opening of a file for
+// synchronous writes.
 var syncCalls = regexp.MustCompile(`(?m)\b(fsync|fdatasync|sync_file_range)\(|\bopenat\(.*\bO_D?SYNC\b`)
 
-// syncs counts what the disk is asked to make durable for each event.
+// syncs counts the syncs to disk for each event.
 func (b *bench) syncs(ctx context.Context) error {
 	p, err := b.plane(ctx)
 	if err != nil {

@@ -14,17 +14,18 @@ const (
 	fewNamespaces   = 5
 	manyNamespaces  = 5000
 	alertsPerTenant = 2
-	// objectsPerTenant are there in the first tenants, about which the events are.
+	// objectsPerTenant is the number of objects in each of the first tenants; the events are about these.
 	objectsPerTenant = 40
 	manyWindow       = time.Second
-	// manyWindows are more than elsewhere: what is compared is nearly equal, and a window of events varies by a quarter.
+	// manyWindows are more than elsewhere: the compared rates are nearly equal, and a window of events varies by a
+	// quarter.
 	manyWindows = 15
-	// memoryEvents are delivered before the memory is looked at.
+	// memoryEvents are delivered before the memory is measured.
 	memoryEvents = 200_000
 )
 
-// alerting makes tenants, each with a generic Provider at the sink and two Alerts on it, the first ones with Kustomizations, and
-// waits until all Alerts are served. It returns the first ones.
+// alerting makes tenants, each with a generic Provider at the sink and two Alerts on it, and Kustomizations in the first
+// ones. It waits until all Alerts are served, and returns the first tenants.
 func alerting(ctx context.Context, w *env.System, tenants int, address string) ([]*env.Tenant, error) {
 	all := make([]*env.Tenant, tenants)
 	for i := range all {
@@ -79,7 +80,7 @@ func alerts(ctx context.Context, t *env.Tenant, address string, n int) error {
 	return nil
 }
 
-// tenantWith makes a tenant with objects and one Provider, and as many Alerts on it, and waits until they are served.
+// tenantWith makes a tenant with objects, one Provider and n Alerts on it, and waits until they are served.
 func tenantWith(ctx context.Context, w *env.System, name, address string, objects, n int) (*env.Tenant, error) {
 	t, err := w.Tenant(ctx, name)
 	if err != nil {
@@ -99,8 +100,8 @@ func tenantWith(ctx context.Context, w *env.System, name, address string, object
 	return t, nil
 }
 
-// manyAlerts compares two notifiers, each with a control plane of its own, window by window: one that has few Alerts to serve and one
-// that has many. The events are about as many objects, of as many namespaces, on both sides.
+// manyAlerts compares two notifiers, each with a control plane of its own, window by window: one serves few Alerts, the
+// other many. On both sides the events are about as many objects, of as many namespaces.
 func (b *bench) manyAlerts(ctx context.Context) error {
 	sink, err := newLedger()
 	if err != nil {
@@ -158,7 +159,7 @@ func (b *bench) second(ctx context.Context, args ...string) (n *env.Notifier, st
 	}, nil
 }
 
-// memory looks at the process that serves the many Alerts, once it has delivered very many events.
+// memory measures the process that serves the many Alerts, once it has delivered very many events.
 func (b *bench) memory(ctx context.Context) error {
 	p, err := b.plane(ctx)
 	if err != nil {

@@ -16,22 +16,24 @@ import (
 )
 
 const (
-	// quietTenants send a webhook every quietInterval each, from begin to begin, for quietTime, while another tenant sends all that
-	// floodConnections can carry.
+	// quietTenants send a webhook every quietInterval each, from start to start, for quietTime. Meanwhile another tenant
+	// sends as many as floodConnections can carry.
 	quietTenants     = 20
 	quietInterval    = 20 * time.Millisecond
 	quietTime        = 2 * time.Second
 	floodConnections = 64
-	// stagger is the time within which they begin, one after the other: tenants do not know of each other. It is --trigger-interval, so
-	// that the API server, which has the same processors here, does not get the reconcile requests of all in one moment either.
+	// stagger is the time within which they begin, one after the other, since real tenants are independent. It is
+	// --trigger-interval. So the API server, which shares the processors here, does not get all reconcile requests in
+	// one moment either.
 	stagger = time.Second
-	// mostOfBare is what T6 promises of another tenant's p99, and leastShare what the tenants that send the same may differ by.
+	// mostOfBare is T6's bound for another tenant's p99. leastShare bounds the difference between tenants that send
+	// equally much.
 	mostOfBare = 2
 	leastShare = 0.9
 )
 
-// fairness has one tenant flood, with valid signatures, and measures what is left to the others: their p99 against the bare handler's
-// under the same flood, and how evenly they share it. None of theirs may be refused.
+// fairness makes one tenant flood, with valid signatures, and measures the other tenants: their p99 against the bare
+// handler's under the same flood, and how evenly they share the rest. Each of their webhooks must be accepted.
 func (b *bench) fairness(ctx context.Context) error {
 	loud, quiet, err := b.neighbours(ctx)
 	if err != nil {
@@ -64,7 +66,7 @@ func (b *bench) fairness(ctx context.Context) error {
 	return b.forget(ctx, namespaces...)
 }
 
-// neighbour is the namespace of one of the tenants, the first of which is the one that floods.
+// neighbour returns the namespace of one of the tenants, the first of which floods.
 func neighbour(i int) string { return fmt.Sprintf("neighbour-%d", i) }
 
 // neighbours makes the tenants, each with a Receiver, and returns the Receivers' paths.
@@ -82,21 +84,21 @@ func (b *bench) neighbours(ctx context.Context) (loud string, quiet []string, er
 	return paths[0], paths[1:], err
 }
 
-// attacked is one side of the comparison, and what came of its windows.
+// attacked is one side of the comparison, with the results of its windows.
 type attacked struct {
 	base  string
 	loud  string
 	quiet []string
-	// p99 of the quiet tenants together, and the share that the one of them with the fewest accepted webhooks had of what the one
-	// with the most had, by window.
+	// p99 is that of the quiet tenants together, by window. A share is the fewest accepted webhooks of a quiet tenant
+	// divided by the most.
 	p99    []time.Duration
 	shares []float64
-	// accepted are the quiet tenants' webhooks, flooded all answers that the flood got in the time that it took.
+	// accepted counts the quiet tenants' webhooks, flooded all answers to the flood in the time took.
 	accepted, flooded int
 	took              time.Duration
 }
 
-// rate is how many of the flood's webhooks were answered a second.
+// rate returns the flood's answered webhooks a second.
 func (s *attacked) rate() float64 { return float64(s.flooded) / s.took.Seconds() }
 
 // flood floods the side until each quiet tenant has sent for its time.
@@ -131,7 +133,7 @@ func (s *attacked) flood(ctx context.Context) error {
 	return s.tell(samples)
 }
 
-// sample is what one quiet tenant sends, from an address of its own.
+// sample sends the webhooks of one quiet tenant, from an address of its own.
 func (s *attacked) sample(ctx context.Context, i int) ([]load.Sample, error) {
 	request, err := s.request(s.quiet[i])
 	if err != nil {
@@ -151,7 +153,7 @@ func (s *attacked) request(path string) ([]byte, error) {
 	return load.Request(s.base, path, env.GitHubHeader(token, "push", env.GitHubPush), env.GitHubPush)
 }
 
-// address is the i-th client's, on loopback.
+// address returns the i-th client's address on loopback.
 func address(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 1, byte(1 + i)}) }
 
 // tell adds a window's samples, by quiet tenant.

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// ledger is the destination of deliveries. It reads requests by hand, since it runs on the processors that it measures, and keeps a
-// ledger of them: which delivery came, and whether an object's events came in their order.
+// ledger is the destination of deliveries. It parses requests itself to be cheap, since it shares processors with the
+// measured process. It records the deliveries, and whether an object's events arrived in order.
 //
 // It reads the object and the number of an event from the last two words of its message, see [messageOf].
 type ledger struct {
 	url   string
 	count atomic.Int64 // distinct deliveries since the start of the program
-	last  atomic.Int64 // when the latest of them came, Unix nanoseconds
-	down  atomic.Bool  // it refuses with 503, and does not count that
+	last  atomic.Int64 // when the latest of them arrived, Unix nanoseconds
+	down  atomic.Bool  // it refuses with 503, and does not count the refused deliveries
 
 	mu         sync.Mutex
 	ids        map[string]struct{}
@@ -32,13 +32,13 @@ type ledger struct {
 	disordered int
 }
 
-// place is an object at a path, which is a Provider's.
+// place is an object at a path; a path belongs to a Provider.
 type place struct {
 	path   string
 	object int
 }
 
-// receipt is one delivery as it came.
+// receipt is one delivery with its time of arrival.
 type receipt struct {
 	object, number int
 	at             time.Time
@@ -63,7 +63,7 @@ func newLedger() (*ledger, error) {
 	return s, nil
 }
 
-// begin opens a new page: deliveries of before count no more as receipts, nor as duplicates.
+// begin forgets earlier deliveries: they no longer count as receipts, nor for duplicates.
 func (s *ledger) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +71,8 @@ func (s *ledger) begin() {
 	s.receipts, s.duplicates, s.disordered = nil, 0, 0
 }
 
-// check returns the receipts since begin, and an error if an object's events came in another order or if a delivery came twice.
-// Duplicates are allowed around a crash (E3).
+// check returns the receipts since begin, and an error if an object's events arrived in another order or a delivery
+// arrived twice. Duplicates are allowed around a crash (E3).
 func (s *ledger) check(duplicatesAllowed bool) ([]receipt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *ledger) check(duplicatesAllowed bool) ([]receipt, error) {
 	return s.receipts, nil
 }
 
-// wait returns when count has been reached, or an error when nothing came for a while.
+// wait returns when count has been reached, or an error when no delivery arrived for 40 s.
 func (s *ledger) wait(ctx context.Context, count int64) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -103,7 +103,7 @@ func (s *ledger) wait(ctx context.Context, count int64) error {
 	return nil
 }
 
-// lastAt is when the latest delivery came.
+// lastAt returns the arrival time of the latest delivery.
 func (s *ledger) lastAt() time.Time { return time.Unix(0, s.last.Load()) }
 
 const (
@@ -189,12 +189,13 @@ func (s *ledger) record(path, id string, body []byte) {
 	s.count.Add(1)
 }
 
-// messageOf is the message of an event: the number says which one of the object's events it is, the round makes it unlike those before.
+// messageOf returns the message of an event. number is the event's place among the object's events; round makes the
+// message unlike those of earlier rounds.
 func messageOf(round string, object, number int) string {
 	return fmt.Sprintf("%s %d %d", round, object, number)
 }
 
-// numbersOf reads back what messageOf wrote.
+// numbersOf returns the numbers in a message of messageOf.
 func numbersOf(body []byte) (object, number int) {
 	_, message, _ := bytes.Cut(body, []byte(`"message":"`))
 	message, _, _ = bytes.Cut(message, []byte(`"`))

@@ -26,7 +26,8 @@ func post(t *testing.T, s *ledger, path, id, message string) int {
 	return resp.StatusCode
 }
 
-// Fails when the benchmark's sink counts a delivery twice, or does not see that an object's events came in another order at one Provider.
+// Fails when the benchmark's sink counts a delivery twice, or does not detect that an object's events arrived in another
+// order at one Provider.
 func TestTheLedgerFindsDuplicatesAndDisorder(t *testing.T) {
 	for name, c := range map[string]struct {
 		posts      [][3]string // path, ID, message
@@ -65,7 +66,8 @@ func TestTheLedgerFindsDuplicatesAndDisorder(t *testing.T) {
 	}
 }
 
-// Fails when two connections send events of one object, or when the time of a delivery is taken from another event's POST.
+// Fails when two connections send events of one object, or when the time of a delivery is measured from another event's
+// POST.
 func TestAnObjectBelongsToOneConnection(t *testing.T) {
 	for _, connections := range []int{1, 3, 7, 10} {
 		c := &contender{connections: connections, events: make([]template, 10)}
@@ -96,7 +98,7 @@ func TestAnObjectBelongsToOneConnection(t *testing.T) {
 	}
 }
 
-// Fails when a request does not say what is in it.
+// Fails when a request is not complete or does not name its event.
 func TestARequestIsWholeAndNamesItsEvent(t *testing.T) {
 	c := &contender{url: "http://127.0.0.1:1", connections: 2, events: []template{{`{"message":"`, `"}`}, {`{"message":"`, `"}`}}}
 	got := string(c.sequence("round").Request(nil, 1, 3))

@@ -11,13 +11,15 @@ import (
 	"notifier/test/env"
 )
 
-// mostOfFew is what the p99 of a page of 1,000,000 deliveries may be of that of a page of 1,000.
+// mostOfFew bounds the p99 of a page of 1,000,000 deliveries, as a multiple of that of a page of 1,000.
 const mostOfFew = 4
 
-// pageFigure is a line of BenchmarkListDeliveries: how many deliveries are kept, which list is read, and its p50 and p99 in milliseconds.
+// pageFigure matches a line of BenchmarkListDeliveries: the number of kept deliveries, the list, and its p50 and p99 in
+// milliseconds.
 var pageFigure = regexp.MustCompile(`(?m)^BenchmarkListDeliveries/kept=(\d+)/(\w+)-\d+\s.*?([\d.]+) p50-ms\s+([\d.]+) p99-ms`)
 
-// listing measures what a tenant waits for a page of the deliveries that are kept, by the benchmark of the bus: so many are only written there.
+// listing measures a tenant's wait for a page of the kept deliveries. It runs the benchmark of the bus, which alone
+// writes so many.
 func (b *bench) listing(ctx context.Context) error {
 	dir, err := env.ProductDir()
 	if err != nil {

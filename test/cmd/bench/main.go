@@ -1,5 +1,5 @@
-// Command bench measures what notifier claims about its speed and prints one table, every row a ratio or a bound measured in this
-// run on this machine: machines differ and are noisy, so a number alone proves nothing.
+// Command bench measures notifier's claims about its speed and prints one table. Every row is a ratio or a bound
+// measured in this run on this machine: machines differ and are noisy, so a number alone proves nothing.
 //
 // It ends with exit code 0 when every row is within its bound.
 package main

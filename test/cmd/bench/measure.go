@@ -24,7 +24,7 @@ const (
 	window  = 5 * time.Second
 )
 
-// bench is what the measurements share.
+// bench is the shared state of the measurements.
 type bench struct {
 	system   *env.System
 	notifier *env.Notifier
@@ -36,14 +36,14 @@ type bench struct {
 	rows   []row
 }
 
-// unlimited are the flags of a process whose budgets are out of the way, so that its speed is measured and not its limits.
+// unlimited are the flags of a process with very high limits, so that its speed is measured and not its limits.
 var unlimited = []string{"--receiver-rate", "0", "--events-client-rate", "0", "--events-namespace-rate", "0", "--namespace-quota", "1000000", "--kube-api-qps", "1000", "--kube-api-burst", "2000", "--log-level", "error"}
 
 // step is a measurement.
 type step struct {
 	name string
 	run  func(context.Context) error
-	// needs is the name of the earlier step that makes what this one measures, if there is one.
+	// needs is the name of the earlier step that makes the objects for this one, if there is one.
 	needs string
 }
 
@@ -77,11 +77,11 @@ func (b *bench) steps() []step {
 	}
 }
 
-// chosen returns the steps whose name matches, and those that they need.
+// chosen returns the steps whose name matches, and the steps that they need.
 func chosen(steps []step, only *regexp.Regexp) ([]step, error) {
 	wanted := map[string]bool{}
 	var names []string
-	for _, s := range slices.Backward(steps) { // what is needed comes before who needs it
+	for _, s := range slices.Backward(steps) { // a needed step precedes the steps that need it
 		names = append(names, s.name)
 		if only.MatchString(s.name) || wanted[s.name] {
 			wanted[s.name], wanted[s.needs] = true, true
@@ -94,7 +94,7 @@ func chosen(steps []step, only *regexp.Regexp) ([]step, error) {
 	return slices.DeleteFunc(steps, func(s step) bool { return !wanted[s.name] }), nil
 }
 
-// measure takes the measurements whose name matches. It returns the rows that there are, also with an error.
+// measure takes the measurements whose name matches. It returns the rows so far, also with an error.
 func measure(ctx context.Context, only *regexp.Regexp) ([]row, error) {
 	b := &bench{}
 	steps, err := chosen(b.steps(), only)
@@ -141,7 +141,7 @@ func parallel(ctx context.Context, n int, f func(ctx context.Context, i int) err
 	return g.Wait()
 }
 
-// progress says on standard error how far a long step is.
+// progress prints the state of a long step on standard error.
 func progress(what string, total int) (advance func()) {
 	var mu sync.Mutex
 	done, said := 0, time.Now()

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// ticks are the units of processor time in /proc, a second's worth of them; it is the same on every Linux that Go runs on.
+// ticks is the number of units of processor time in /proc a second; it is the same on every Linux that Go supports.
 const ticks = 100
 
-// processorTime is the time, user's and system's, that the process has had of the processors.
+// processorTime returns the processor time of the process, user and system.
 func processorTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := bytes.Cut(text, []byte(") ")) // the name, in parentheses, may hold spaces
+	_, rest, _ := bytes.Cut(text, []byte(") ")) // the name, in parentheses, may contain spaces
 	return ticksOf(strings.Fields(string(rest)), 11, 12)
 }
 
-// machineTime is the time that the processors have worked, for all processes.
+// machineTime returns the busy time of the processors, for all processes.
 func machineTime() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -48,7 +48,7 @@ func ticksOf(fields []string, places ...int) (time.Duration, error) {
 	return time.Duration(sum) * time.Second / ticks, nil
 }
 
-// meter measures what a process, and others, take of the processors from its beginning on.
+// meter measures the processor time of a process, and of others, from its beginning on.
 type meter struct {
 	pid             int
 	begin           time.Time
@@ -61,7 +61,7 @@ func newMeter(pid int) (m meter, err error) {
 	return m, err
 }
 
-// now returns the time that the process has had, and all but it and this program.
+// now returns the processor time of the process, and that of all processes except it and this program.
 func (m meter) now() (process, others time.Duration, err error) {
 	if process, err = processorTime(m.pid); err != nil {
 		return 0, 0, err
@@ -74,20 +74,22 @@ func (m meter) now() (process, others time.Duration, err error) {
 	return process, machine - process - own, err
 }
 
-// read returns the process's time since the beginning, and how many processors others used meanwhile.
+// read returns the process's time since the beginning, and the number of processors that others used meanwhile.
 func (m meter) read() (process time.Duration, others float64, err error) {
 	p, o, err := m.now()
 	return p - m.process, (o - m.others).Seconds() / time.Since(m.begin).Seconds(), err
 }
 
 const (
-	// A machine is quiet when others use less of its processors; it is waited for so long, looking every so often.
+	// A machine is quiet when others use less than quietProcessors. quiet waits at most quietWait and measures every
+	// quietLook.
 	quietProcessors = 0.4
 	quietWait       = 2 * time.Second
 	quietLook       = 300 * time.Millisecond
 )
 
-// quiet waits until others use little of the machine, for a while: the windows that were disturbed all the same do not count.
+// quiet waits until others use little of the machine, but only for a while: the most disturbed windows do not count
+// anyway.
 func quiet(ctx context.Context, pid int) error {
 	tick := time.NewTicker(quietLook)
 	defer tick.Stop()

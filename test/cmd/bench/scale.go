@@ -9,10 +9,10 @@ import (
 	"notifier/test/scale"
 )
 
-// scaleNamespaces is how large the cluster of the row is. Command scale makes larger ones.
+// scaleNamespaces is the size of the row's cluster. Command scale makes larger ones.
 const scaleNamespaces = 200
 
-// scale adds the figure of a full cluster that takes most of its bound.
+// scale adds the figure of a full cluster that takes the largest share of its bound.
 func (b *bench) scale(ctx context.Context) error {
 	figures, err := scale.Measure(ctx, scale.Size{
 		Namespaces: scaleNamespaces, Quiet: 5 * time.Second, Say: func(what string) { fmt.Fprintln(os.Stderr, "bench: …", what) },

@@ -10,16 +10,16 @@ import (
 	"notifier/test/sender"
 )
 
-// receiverType is a type of Receiver and what its sender sends.
+// receiverType is a type of Receiver and its sender.
 type receiverType struct {
 	name string
 	// with is the kind of credentials, for a type that has two.
 	with string
-	// secret is the Secret's content, nil for a type without one; spec is what the Receiver's spec has beside the common fields, each
-	// field with a comma after it.
+	// secret is the Secret's content, nil for a type without one. spec has the Receiver's fields beside the common ones,
+	// each with a comma after it.
 	secret map[string]string
 	spec   string
-	// webhook makes a delivery of its own, authentic from now on for some time.
+	// webhook makes a webhook with an ID of its own, authentic from now on for some time.
 	webhook func() sender.Webhook
 }
 
@@ -72,7 +72,7 @@ func receiverTypes(issuer *sender.Issuer) []receiverType {
 	}
 }
 
-// complete is an error if the API has a type with a webhook that is not among these.
+// complete returns an error if the API has a type with a webhook that is not among these.
 func complete(ctx context.Context, w *env.System, types []receiverType) error {
 	names, err := w.WebhookTypes(ctx)
 	for _, name := range names {
@@ -83,7 +83,7 @@ func complete(ctx context.Context, w *env.System, types []receiverType) error {
 	return err
 }
 
-// row is what the table calls the type.
+// row returns the name of the type in the table.
 func (t receiverType) row() string {
 	if t.with == "" {
 		return t.name

@@ -11,7 +11,7 @@ type row struct {
 	name     string
 	measured string
 	baseline string
-	// value is compared with bound: it must be at least (or, with atMost, at most) that.
+	// value must be at least bound, or with atMost at most bound.
 	value, bound float64
 	atMost       bool
 	unit         string
@@ -29,7 +29,7 @@ func (r row) held() bool {
 	return r.value >= r.bound
 }
 
-// printTable prints the rows and reports whether all held.
+// printTable prints the rows and reports whether all are within their bounds.
 func printTable(w io.Writer, rows []row) bool {
 	held := true
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -10,29 +10,30 @@ import (
 )
 
 const (
-	// The events of a window are about eventTenants × eventObjects objects, evenly: one object's go one after the other (E4).
+	// The events of a window are spread evenly over eventTenants × eventObjects objects: those of one object are sent
+	// one after the other (E4).
 	eventTenants = 5
 	eventObjects = 40
 	eventWindow  = 2 * time.Second
 	// eventWindows are more than elsewhere: a window of events waits for the disk, and varies by a quarter.
 	eventWindows = 5
-	// historyWindows are so many that the ratio of two that differ by a few hundredths varies by no more than that: with 15 of them five
-	// runs gave 0.89 to 0.98, and one with 60 gave 1.00.
+	// historyWindows are as many as a ratio near one needs to vary by a few hundredths at most: with 15 of them five
+	// runs gave 0.89 to 0.98, and a run with 60 gave 1.00.
 	historyWindows = 60
-	// mostConnections is how many senders there are, but where fewer are compared with them.
+	// mostConnections is the number of senders, except in the comparison with fewConnections.
 	mostConnections, fewConnections = 64, 16
-	// providersPerTenant is for the comparison with one Provider, which each of the tenants has.
+	// providersPerTenant is for the comparison with one Provider; each of the tenants has this many.
 	providersPerTenant = 200
 )
 
-// eventPlane is what the measurements of events share.
+// eventPlane is the shared state of the measurements of events.
 type eventPlane struct {
 	sink   *ledger
 	events []template
 	relay  *contender
 }
 
-// plane makes, the first time, tenants with objects, one Provider and one Alert each, and a bare relay.
+// plane makes, at its first call, tenants with objects, one Provider and one Alert each, and a bare relay.
 func (b *bench) plane(ctx context.Context) (*eventPlane, error) {
 	if b.events != nil {
 		return b.events, nil
@@ -54,8 +55,8 @@ func (b *bench) plane(ctx context.Context) (*eventPlane, error) {
 	return p, nil
 }
 
-// tenants makes tenants with objects, a Provider each that posts to a path of its own, and so many Alerts on it. It returns the events about
-// the objects.
+// tenants makes tenants with objects, a Provider each that posts to a path of its own, and so many Alerts on it. It
+// returns the events about the objects.
 func (b *bench) tenants(ctx context.Context, name, url string, alerts int) ([]template, error) {
 	var all []*env.Tenant
 	for i := range eventTenants {
@@ -69,12 +70,13 @@ func (b *bench) tenants(ctx context.Context, name, url string, alerts int) ([]te
 	return templates(ctx, eventObjects, all...)
 }
 
-// contender is the notifier, serving the plane's tenants over so many connections.
+// contender returns the notifier as a contender that serves the plane's tenants over so many connections.
 func (p *eventPlane) contender(n *env.Notifier, connections int) *contender {
 	return &contender{url: n.EventsURL, pid: n.Process().PID(), sink: p.sink, connections: connections, events: p.events, deliveries: 1}
 }
 
-// endToEnd compares events, from the POST to the sink, with a relay that keeps nothing and with what a disk allows that keeps all.
+// endToEnd compares events, from the POST to the sink, with two baselines: a relay that keeps nothing, and the rate at
+// which the disk can keep every event.
 func (b *bench) endToEnd(ctx context.Context) error {
 	p, err := b.plane(ctx)
 	if err != nil {
@@ -116,7 +118,7 @@ func (b *bench) endToEnd(ctx context.Context) error {
 	return nil
 }
 
-// fanOut compares events that go to one Provider with events that go to two, and with events that go to one of very many.
+// fanOut compares events to one Provider with events to two, and with events to one of very many.
 func (b *bench) fanOut(ctx context.Context) error {
 	p, err := b.plane(ctx)
 	if err != nil {
@@ -152,7 +154,8 @@ func (b *bench) fanOut(ctx context.Context) error {
 	return nil
 }
 
-// history compares two notifiers, each with a control plane of its own: one that keeps for owners what was sent, and one that does not.
+// history compares two notifiers, each with a control plane of its own: one keeps the delivered notifications for
+// owners, the other does not.
 func (b *bench) history(ctx context.Context) error {
 	sink, err := newLedger()
 	if err != nil {
@@ -215,8 +218,8 @@ const (
 	halfTime = 4 * time.Second
 )
 
-// latency measures how long a delivery takes when there is nothing else to do, and at half of the rate that the process is good for, each
-// beside a relay that is sent as many: what that takes is the machine's share.
+// latency measures the time of a delivery on an idle process and at half of its greatest rate. Each is measured beside a
+// relay under the same load, whose time is the machine's share.
 func (b *bench) latency(ctx context.Context) error {
 	p, err := b.plane(ctx)
 	if err != nil {
@@ -264,12 +267,12 @@ func (b *bench) latency(ctx context.Context) error {
 
 func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// percentile is the median, over the windows, of the time within which that share of the deliveries arrived.
+// percentile returns the median, over the windows, of the time within which that share of the deliveries arrived.
 func (c *contender) percentile(share float64) time.Duration {
 	return time.Duration(c.median(func(o outcome) float64 { return float64(o.percentile(share)) }))
 }
 
-// percentile is the time within which that share of the deliveries arrived.
+// percentile returns the time within which that share of the deliveries arrived.
 func (o outcome) percentile(share float64) time.Duration {
 	return o.took[int(share*float64(len(o.took)-1))]
 }

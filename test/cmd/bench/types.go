@@ -13,18 +13,22 @@ import (
 const (
 	// typeWindow is short, since there are many types.
 	typeWindow = 400 * time.Millisecond
-	// differing is how many deliveries, each with an ID of its own, are sent in turn: more than notifier remembers of one Receiver, so
-	// that they are not recognised when their turn comes again. That would save what is measured, the way to the bus.
+	// differing is the number of webhooks, each with an ID of its own, that are sent in turn. It is more than notifier
+	// remembers of one Receiver, so that a repeated webhook is not recognised. Recognition would skip the measured way
+	// to the bus.
 	differing = 4096
-	// mostRepeated is the share of them that may be recognised all the same: a window may begin where the one before it ended.
+	// mostRepeated is the share of them that may be recognised nevertheless: a window may begin where the one before it
+	// ended.
 	mostRepeated = 0.1
-	// leastOfBare is a floor under every type, that catches what is fetched, compiled or parsed again for each webhook. It is half of
-	// what the dearest types came to on two processors, those with tokens: checking one costs as much as many HMACs.
+	// leastOfBare is a lower bound for every type, which detects data that is fetched, compiled or parsed again for each
+	// webhook. It is half of the ratio of the most expensive types, those with tokens, on two processors: checking a
+	// token costs as much as many HMACs.
 	leastOfBare = 0.1
 )
 
-// typesAgainst has a row for each type of Receiver: what one Receiver of it accepts, published, against the bare handler with the same
-// requests. Bodies are as small as senders make them, so what is done once for a webhook counts most.
+// typesAgainst adds a row for each type of Receiver: the rate of accepted, published webhooks of one Receiver against
+// the bare handler's with the same requests. Bodies are as small as senders make them, so the fixed cost of a webhook
+// counts most.
 func (b *bench) typesAgainst(ctx context.Context) error {
 	t, err := b.system.Tenant(ctx, "types")
 	if err != nil {
@@ -79,8 +83,8 @@ func (b *bench) typeAgainst(ctx context.Context, kind receiverType, path string)
 	return product, baseline, err
 }
 
-// deliveries composes webhooks of the type for the notifier, and the same for the bare handler: it reads one header more where the
-// type has another signature than the one that it checks.
+// deliveries composes webhooks of the type for the notifier, and the same for the bare handler. The bare handler reads
+// one more header if the type's signature is another than the one that it checks.
 func (b *bench) deliveries(kind receiverType, path string) (mine, bare [][]byte, err error) {
 	for range differing {
 		w := kind.webhook()

@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// A backlog of drained deliveries about drainObjects objects goes out after the destination is back.
+	// A backlog of drained deliveries about drainObjects objects is sent after the destination is back.
 	drained      = 2000
 	drainObjects = 40
 	drainRounds  = 3
-	// waiting deliveries of one tenant stand on the disk at a restart: each of waitingEvents events for each of waitingAlerts Alerts.
+	// waiting deliveries of one tenant are on the disk at a restart: each of waitingEvents events for each of
+	// waitingAlerts Alerts.
 	waitingAlerts = 100
 	waitingEvents = 1000
-	// Another tenant's latency is looked at for a time right after it.
+	// Another tenant's latency is measured for afterRestart right after it.
 	afterRestart = 2 * time.Second
-	// leastDrained is the share of the steady rate at which a backlog drains.
+	// leastDrained is the least rate at which a backlog drains, as a share of the steady rate.
 	leastDrained = 0.5
 )
 
@@ -45,7 +46,7 @@ func waiting(ctx context.Context, n *env.Notifier, count int) error {
 	})
 }
 
-// destination makes a tenant whose one Provider is a ledger of its own, and so many Alerts on it.
+// destination makes a tenant whose one Provider has a ledger of its own as destination, and so many Alerts on it.
 func destination(ctx context.Context, n *env.Notifier, name string, objects, alerts int) (*contender, error) {
 	sink, err := newLedger()
 	if err != nil {
@@ -68,7 +69,8 @@ func (c *contender) send(ctx context.Context, round string, count int) (outcome,
 	return c.window(ctx, s)
 }
 
-// fill has so many events wait for the destination, which is down, and returns when that share of their deliveries is on the schedule.
+// fill posts so many events while the destination is down, and returns when that share of their deliveries is on the
+// schedule.
 func (c *contender) fill(ctx context.Context, n *env.Notifier, round string, count int, share float64) error {
 	c.sink.begin()
 	c.sink.down.Store(true)
@@ -80,8 +82,9 @@ func (c *contender) fill(ctx context.Context, n *env.Notifier, round string, cou
 	return waiting(ctx, n, int(share*float64(count*c.deliveries)))
 }
 
-// empty has the destination up again and returns how many deliveries a second arrive, of so many that wait, from the first to the last but
-// a twentieth: what was tried while the destination was down waits for its own retry, and the rest must not wait for that.
+// empty brings the destination up again and returns how many of so many waiting deliveries arrive a second. It measures
+// from the first one until all but a twentieth have arrived. Deliveries that were tried while the destination was down
+// wait for their own retry, and the rest must not wait for them.
 func (c *contender) empty(ctx context.Context, count int, duplicatesAllowed bool) (float64, error) {
 	before := c.sink.count.Load()
 	c.sink.down.Store(false)
@@ -101,7 +104,8 @@ func (c *contender) empty(ctx context.Context, count int, duplicatesAllowed bool
 	return rate, err
 }
 
-// drain compares how fast a backlog goes out once its destination is back with how fast events go out as they come.
+// drain compares the rate at which a backlog is sent once its destination is back with the rate of events that are sent
+// at once.
 func (b *bench) drain(ctx context.Context) error {
 	c, err := destination(ctx, b.notifier, "drain", drainObjects, 1)
 	if err != nil {
@@ -129,8 +133,8 @@ func (b *bench) drain(ctx context.Context) error {
 	return nil
 }
 
-// restartWaiting kills a process that has very many deliveries of one tenant waiting, looks at another tenant's right after, and then lets
-// them go out.
+// restartWaiting kills a process that has very many waiting deliveries of one tenant, measures another tenant's latency
+// right after, and then lets the deliveries be sent.
 func (b *bench) restartWaiting(ctx context.Context) error {
 	n, stop, err := b.second(ctx)
 	if err != nil {
@@ -185,7 +189,7 @@ func (b *bench) restartWaiting(ctx context.Context) error {
 	return nil
 }
 
-// alone sends an event every few milliseconds for a time and returns the 99th percentile of how long they take to the sink.
+// alone sends an event every few milliseconds for a time and returns the 99th percentile of their time to the sink.
 func (c *contender) alone(ctx context.Context, round string) (time.Duration, error) {
 	s := c.sequence(round)
 	s.Rate, s.For = 100, afterRestart
@@ -196,7 +200,7 @@ func (c *contender) alone(ctx context.Context, round string) (time.Duration, err
 	return o.percentile(0.99), nil
 }
 
-// addWaiting adds what was measured after a restart, with latencies before and after it.
+// addWaiting adds the measurements after a restart, with latencies before and after it.
 func (b *bench) addWaiting(ready time.Duration, resident float64, idle, after time.Duration) {
 	b.add(row{
 		name: "start to ready after kill -9, 100,000 deliveries of one tenant waiting", measured: ready.Round(10 * time.Millisecond).String(),

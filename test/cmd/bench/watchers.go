@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	// watchUsers is how many users watch, each in a namespace of its own, and watchesOfOne how many watches each of them has.
+	// watchUsers is the number of users that watch, each in a namespace of its own; watchesOfOne is the number of each
+	// user's watches.
 	watchUsers   = 10
 	watchesOfOne = 10
-	// mostOfWatches is what all watches together may cost, in MiB.
+	// mostOfWatches bounds the memory of all watches together, in MiB.
 	mostOfWatches = 20
 )
 
-// watchers measures what the API costs in memory: once it has answered each user, and while they watch.
+// watchers measures the API's memory: once it has answered each user, and while they watch.
 func (b *bench) watchers(ctx context.Context) error {
 	n, stop, err := b.second(ctx)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 
 const manyReceivers = 1000
 
-// interleave measures the requests of each side in turn, so many windows of that length each, and returns the medians.
+// interleave measures the requests of each side in turn, in several windows of that length each, and returns the
+// medians.
 func (b *bench) interleave(ctx context.Context, mine, bare [][]byte, window time.Duration) (product, baseline float64, err error) {
 	var products, baselines []float64
 	for range windows {
@@ -78,7 +79,7 @@ func (b *bench) hotReceiver(ctx context.Context) error {
 	return err
 }
 
-// flood counts the reconcile requests that the API server saw for the hot Receiver's object.
+// flood counts the reconcile requests in the API server's audit log for the hot Receiver's object.
 func (b *bench) flood(ctx context.Context) error {
 	audit, err := b.system.Audit()
 	if err != nil {
@@ -131,7 +132,7 @@ func (b *bench) manyReceivers(ctx context.Context) error {
 	return b.forget(ctx, "hot", "many")
 }
 
-// forget deletes the Receivers of the namespaces: what is pending for them would disturb the rows to come.
+// forget deletes the Receivers of the namespaces: their pending triggers would disturb the next rows.
 func (b *bench) forget(ctx context.Context, namespaces ...string) error {
 	for _, namespace := range namespaces {
 		if err := b.system.Dynamic.Resource(env.Kinds["Receiver"]).Namespace(namespace).

@@ -1,5 +1,5 @@
-// Command controlplane runs a real Kubernetes control plane in one process for tests
-// and the demo; see package controlplane for what that means.
+// Command controlplane runs a real Kubernetes control plane in one process for tests and the demo; see package
+// controlplane for its parts.
 //
 // It prints one line, "ready <kubeconfig>", on standard output when it serves, and ends
 // on SIGTERM, on SIGINT or, with --exit-with-stdin, when standard input is closed.
@@ -44,7 +44,7 @@ func run() int {
 	})
 	flag.Parse()
 
-	// Whoever read the output may be gone; the data directory has to be removed still.
+	// The reader of the output may have exited; the data directory must still be removed.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -67,8 +67,7 @@ func run() int {
 	return 0
 }
 
-// serve runs the control plane in its data directory and leaves nothing behind that
-// nobody asked for.
+// serve runs the control plane in its data directory. It removes a directory that it made itself.
 func serve(ctx context.Context, o controlplane.Options) (err error) {
 	if o.Dir == "" {
 		if o.Dir, err = os.MkdirTemp("", "controlplane-"); err != nil {
@@ -119,8 +118,8 @@ func endWith(ctx context.Context, r io.Reader) context.Context {
 	return ctx
 }
 
-// removeAll takes the directory away from parts that did not end in time, which may
-// still make files in it, before it empties it.
+// removeAll moves the directory before it empties it: parts that did not end in time may still make files under the old
+// name.
 func removeAll(dir string) error {
 	away := dir + ".removed"
 	if err := os.Rename(dir, away); err != nil {

@@ -1,5 +1,5 @@
-// Command demo runs the main job of notifier on a real control plane, step by step and readable, and ends with exit code 0
-// when every step held. With KEEP=1 in the environment it then stays up and prints what to try.
+// Command demo runs the main job of notifier on a real control plane, step by step and readable. It ends with exit code
+// 0 when every step succeeds. With KEEP=1 in the environment it then keeps running and prints commands to try.
 package main
 
 import (

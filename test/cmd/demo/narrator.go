@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// narrator tells what happens: a numbered title a step, indented lines of what was seen, and signs of life while it waits.
+// narrator prints the progress: a numbered title a step, indented lines of observations, and signs of life while it
+// waits.
 type narrator struct {
 	out   io.Writer
 	color bool
@@ -45,7 +46,7 @@ func (n *narrator) seen(format string, args ...any) {
 	n.say("%s %s", n.paint("32", "✓"), fmt.Sprintf(format, args...))
 }
 
-// quote shows something that arrived, set off from the narration.
+// quote prints received text, set off from the narration.
 func (n *narrator) quote(text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		fmt.Fprintln(n.out, "     "+n.paint("36", "│ ")+line)
@@ -60,7 +61,7 @@ func (n *narrator) done() {
 	fmt.Fprintf(n.out, "\n%s\n", n.paint("1", fmt.Sprintf("Every step held (%s).", time.Since(n.start).Round(time.Second))))
 }
 
-// while runs f and says every few seconds that what is still going on.
+// while runs f and prints what every few seconds until f returns.
 func (n *narrator) while(ctx context.Context, what string, f func(context.Context) error) error {
 	begin := time.Now()
 	done := make(chan error, 1)

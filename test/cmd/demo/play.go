@@ -16,7 +16,7 @@ const (
 	lastTitle = "A destination is down, an event happens, notifier is killed"
 )
 
-// demo is what the steps share.
+// demo is the shared state of the steps.
 type demo struct {
 	*narrator
 	system   *env.System
@@ -26,7 +26,7 @@ type demo struct {
 	path     string // of team A's Receiver
 }
 
-// play runs the steps in order and stops at the first that does not hold.
+// play runs the steps in order and stops at the first failure.
 func (d *demo) play(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -108,7 +108,8 @@ func (d *demo) tenants(ctx context.Context) (err error) {
 		}
 	}
 	d.seen("team-a has Alerts on its Kustomizations, to Slack and to Teams (here: a local sink)")
-	// The first state that the watchers tell of a new object: it is not part of the story. An Alert is told nothing of before it was made.
+	// The watchers publish the first state of a new object, which is not part of the story. An Alert gets no event from
+	// before its creation.
 	if err := d.a.SetReady(ctx, "Kustomization", "app", true, "ReconciliationSucceeded", "Applied revision: main@sha1:1111111", "main@sha1:1111111"); err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (d *demo) push(ctx context.Context) error {
 	return nil
 }
 
-// who reads from the audit log as whom the GitRepository was patched.
+// who returns the user that patched the GitRepository, from the audit log.
 func (d *demo) who(ctx context.Context, audit *env.Audit) (string, error) {
 	entry, err := audit.Wait(ctx, func(e env.AuditEntry) bool {
 		return e.Verb == "patch" && strings.Contains(e.RequestURI, "/namespaces/team-a/gitrepositories/app") && e.Impersonated() != ""
@@ -173,7 +174,7 @@ func (d *demo) recovery(ctx context.Context) error {
 	return d.tell(ctx, true, "ReconciliationSucceeded", "Applied revision: main@sha1:3333333", "main@sha1:3333333", "3333333")
 }
 
-// tell changes the Kustomization's state and shows what arrives.
+// tell changes the Kustomization's state and shows the notifications that arrive.
 func (d *demo) tell(ctx context.Context, ok bool, reason, message, revision, mark string) error {
 	d.sink.Forget()
 	if err := d.a.SetReady(ctx, "Kustomization", "app", ok, reason, message, revision); err != nil {
@@ -216,7 +217,7 @@ func (d *demo) refusal(ctx context.Context) error {
 	return nil
 }
 
-// arrived waits until the sink got a request on path whose body holds mark.
+// arrived waits until the sink has a request on path whose body contains mark.
 func (d *demo) arrived(ctx context.Context, path, mark string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

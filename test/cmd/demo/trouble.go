@@ -13,7 +13,7 @@ import (
 	"notifier/test/env"
 )
 
-// floodSize is how many webhooks the flood step sends.
+// floodSize is the number of webhooks that the flood step sends.
 const floodSize = 1000
 
 func (d *demo) flood(ctx context.Context) error {
@@ -45,7 +45,7 @@ func (d *demo) flood(ctx context.Context) error {
 		return fmt.Errorf("%d of %d webhooks were accepted", accepted.Load(), floodSize)
 	}
 	d.seen("%d webhooks accepted in %s, none refused", floodSize, ended.Sub(begin).Round(time.Millisecond))
-	// The last webhook, too, is followed by a request that is stamped after it.
+	// A request stamped after the last webhook follows it.
 	if _, err := d.a.WaitRequested(ctx, "GitRepository", "app", time.Unix(0, lastSent.Load())); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (d *demo) flood(ctx context.Context) error {
 				requests[o.GetAnnotations()[env.RequestedAt]] = true
 			}
 			continue
-		case <-time.After(2 * time.Second): // twice the interval: nothing more comes
+		case <-time.After(2 * time.Second): // twice the interval: no later request follows
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -143,7 +143,8 @@ kubectl -n team-a get gitrepository app -o yaml | grep requestedAt`,
 	return nil
 }
 
-// people prints a link for each tenant and for an admin that signs them in to the page. The token is in the fragment, which browsers keep.
+// people prints links that sign each tenant and an admin in to the page. The token is in the fragment, which browsers do
+// not send.
 func (d *demo) people(ctx context.Context) error {
 	for _, p := range []struct{ name, home, namespace, path string }{
 		{"team-a", "team-a", "team-a", "/ns/team-a/deliveries"},

@@ -1,7 +1,8 @@
-// Command scale runs notifier beside a real control plane that is as full as a large cluster, and prints one table of what that
-// costs, each figure with its bound. It ends with exit code 0 when every figure is within its bound.
+// Command scale runs notifier beside a real control plane with as many objects as a large cluster. It prints one table
+// of the costs, each figure with its bound, and ends with exit code 0 when every figure is within its bound.
 //
-// The bounds are those of 5,000 namespaces, which -namespaces 5000 makes in some ten minutes; the default is a quick look.
+// The bounds are those of 5,000 namespaces, which -namespaces 5000 makes in some ten minutes; the default is a quick
+// look.
 package main
 
 import (

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// values are put in the place of every member of contents: all JSON types, references, and a number that is none in Go.
+// values replace every member of contents: all JSON types, references, and a number that Go cannot represent.
 var values = []string{
 	`null`, `""`, `"x"`, `7`, `1e999`, `true`, `[]`, `["a",null]`, `[1]`, `{}`, `{"k":"v"}`, `{"id":"i"}`, `{"id":"","source":"/s"}`,
 	`{"id":"i","source":":"}`, `"%zz"`, `"pkg:oci/app"`,
 }
 
-// formats are put in the place of every other member: texts of formats, and such as are none.
+// formats replace every other member: texts in formats, valid and invalid.
 var formats = []string{
 	`" "`, `"X-y"`, `{"contextId":"c"}`, `"/rel#f"`, `":"`, `"http://[::1"`, `"http://a b"`, `"\u007f"`, `"\ud800"`,
 	`"2026-02-30T00:00:00Z"`, `"0000-01-01T00:00:00-23:59"`, `"2026-03-20 14:27:05Z"`,
 }
 
-// edits are what is done to every member beside. name is as in the event.
+// edits are the other changes to every member. name is as in the event.
 var edits = map[string]func(m named) []named{
 	"removed":                func(named) []named { return nil },
 	"in capitals":            func(m named) []named { return []named{{strings.ToUpper(m.name), m.value}} },
@@ -38,7 +38,7 @@ var edits = map[string]func(m named) []named{
 	"after a part":           func(m named) []named { return []named{{m.name, raw(`{"id":"other"}`)}, m} },
 }
 
-// Fails when a type of event, one of its versions, or what its content must have, is not as the SDK has it.
+// Fails when a type of event, one of its versions, or the requirements on its content differ from the SDK's.
 func TestEventsAreValidAsForTheSDK(t *testing.T) {
 	var c comparison
 	for spec := range catalogues {
@@ -49,8 +49,8 @@ func TestEventsAreValidAsForTheSDK(t *testing.T) {
 					t.Errorf("%s: the %s event is refused:\n%s", s.name, name, event)
 				}
 			}
-			// What is alike in all types, which are the context and all else around the content, is taken apart in few of them, the custom ones
-			// among them.
+			// The context and everything else around the content are alike in all types. They are edited in a few types
+			// only, the custom ones among them.
 			part := ".subject.content"
 			if i%23 == 0 {
 				part = ""
@@ -74,7 +74,8 @@ func (c *comparison) edit(t *testing.T, s *schema, event node, part string) {
 	})
 }
 
-// replace judges an event with other values of those members, and with all words of the schema where one of them is.
+// replace judges an event with other values of those members. A word of the schema is also replaced by every other word
+// of it.
 func (c *comparison) replace(t *testing.T, s *schema, event node, part string) {
 	t.Helper()
 	others, words := slices.Clone(values), s.words()
@@ -105,8 +106,8 @@ func to(value string) func(named) []named {
 	return func(m named) []named { return []named{{m.name, raw(value)}} }
 }
 
-// Fails when a version of a type is taken that the specification does not have, when types of another specification are, and when the
-// version of the specification is looked for in another place.
+// Fails when a version of a type is accepted that the specification does not have, when types of another specification
+// are, and when the version of the specification is read from another place.
 func TestTypesAndVersionsAreThoseOfTheSDK(t *testing.T) {
 	var c comparison
 	for spec := range catalogues {
@@ -156,7 +157,7 @@ func typeOf(t *testing.T, event string) string {
 	return e.Context.Type
 }
 
-// Fails when a custom type is taken that the schema does not take, or when one that only looks custom is.
+// Fails when a custom type is accepted that the schema refuses, or when a type that only looks custom is.
 func TestCustomTypesAreThoseOfTheSDK(t *testing.T) {
 	var c comparison
 	for spec := range catalogues {
@@ -192,7 +193,7 @@ func TestCustomTypesAreThoseOfTheSDK(t *testing.T) {
 
 const oneLink = `{"linkType":"END","from":{"contextId":"a"},"tags":{}}`
 
-// linkLists are links in events.
+// linkLists are lists of links in events.
 var linkLists = map[string]string{
 	"one of each type": `[{"linkType":"END","from":{"contextId":"a"},"tags":{"k":"v"}},` +
 		`{"linkType":"PATH","from":{"contextId":"b"},"tags":{}},` +
@@ -221,13 +222,13 @@ var linkLists = map[string]string{
 	"one too many":                 `[` + strings.Repeat(oneLink+",", MaxLinks) + oneLink + `]`,
 }
 
-// linked is an event with links.
+// linked returns an event whose context has these extra members, its links.
 func linked(context string) string {
 	return `{"context":{"specversion":"0.5.0","id":"1","source":"/s","type":"dev.cdevents.build.queued.0.3.0",` + context +
 		`"timestamp":"2026-03-20T14:27:05Z"},"subject":{"id":"i","content":{}}}`
 }
 
-// Fails when links are not read as by the SDK, also where a list of them takes the place of another.
+// Fails when links are read differently than by the SDK, also where a second list replaces the first.
 func TestLinksAreReadAsByTheSDK(t *testing.T) {
 	var c comparison
 	for name, links := range linkLists {
@@ -244,7 +245,7 @@ func TestLinksAreReadAsByTheSDK(t *testing.T) {
 	c.report(t)
 }
 
-// judgeMembers changes each member of links of each type.
+// judgeMembers judges links of each type with each of their members changed.
 func (c *comparison) judgeMembers(t *testing.T) {
 	t.Helper()
 	end := node{members: []named{{"linkType", raw(`"END"`)}, {"from", node{members: []named{{"contextId", raw(`"a"`)}}}}, {"tags", raw("{}")}}}
@@ -266,7 +267,8 @@ func (c *comparison) judgeMembers(t *testing.T) {
 	}
 }
 
-// Fails when an artifact's ID is judged in another way than by the SDK, except that it panics at a qualifier without a value.
+// Fails when an artifact's ID is judged differently than by the SDK, except for a qualifier without a value, at which
+// the SDK panics.
 func TestArtifactsAreThoseOfTheSDK(t *testing.T) {
 	var c comparison
 	for _, id := range []string{

@@ -18,12 +18,12 @@ type field struct {
 	form form
 }
 
-// form is what a member's value has to be. Unless it is required a member may be missing, null, or, of a text, empty.
+// form is the demand on a member's value. A member that is not required may be missing, null, or, for a text, empty.
 type form struct {
 	kind     reflect.Kind // String, Slice of texts, or Struct
 	required bool
-	values   []string          // of a text: those it may have, nil for all
-	holds    func(string) bool // of a text: whether it has its format, nil for none
+	values   []string          // of a text: the permitted values, nil for all
+	holds    func(string) bool // of a text: reports whether the text has its format, nil for no format
 	members  fields            // of an object
 }
 
@@ -39,7 +39,8 @@ func object(members fields) form     { return form{kind: reflect.Struct, members
 func required(f form) form           { f.required = true; return f }
 func (f fields) and(g fields) fields { return slices.Concat(f, g) }
 
-// goType is the struct that encoding/json decodes an object of these fields into. Its members are in the order of the fields.
+// goType returns the struct that encoding/json decodes an object of these fields into. Its members are in the order of
+// the fields.
 func (f fields) goType() reflect.Type {
 	members := make([]reflect.StructField, len(f))
 	for i, m := range f {
@@ -61,7 +62,7 @@ func (f form) goType() reflect.Type {
 	}
 }
 
-// hold reports whether the fields of a decoded object are what they have to be.
+// hold reports whether the fields of a decoded object meet their forms.
 func (f fields) hold(object reflect.Value) bool {
 	for i, m := range f {
 		if !m.form.accepts(object.Field(i)) {
@@ -89,7 +90,8 @@ func isURIReference(s string) bool {
 	return err == nil
 }
 
-// isPackageURL reports whether s is a package URL, such as pkg:oci/app. The library panics on a qualifier without value.
+// isPackageURL reports whether s is a package URL, such as pkg:oci/app. It refuses a qualifier without value, at which
+// the library panics.
 func isPackageURL(s string) bool {
 	rest, _, _ := strings.Cut(s, "#")
 	if i := strings.LastIndex(rest, "?"); i >= 0 {

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// MaxLinks is how many links an event may have.
+// MaxLinks is the greatest number of links in an event.
 const MaxLinks = 64
 
 var (
@@ -13,8 +13,7 @@ var (
 	errLinkType = errors.New("a link has no known type")
 )
 
-// anyLink is a link of which only counts that it is an object. It has no size, so that a list of them costs no memory, however long its
-// sender makes it.
+// anyLink is a link that is only checked to be an object. It has no size, so that a list of any length costs no memory.
 type anyLink struct{}
 
 func (*anyLink) UnmarshalJSON(data []byte) error {
@@ -24,11 +23,11 @@ func (*anyLink) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// links are what an event says of other events.
+// links are an event's references to other events.
 type links struct{ invalid bool }
 
-// UnmarshalJSON reads each link as its type says: members that another type has may be anything. Of members that are
-// given twice the later one counts, so that what is merely invalid is no error yet.
+// UnmarshalJSON reads each link by its type: members of another type may have any value. The last of several lists
+// counts, so an invalid link is recorded in invalid and is no error.
 func (l *links) UnmarshalJSON(data []byte) error {
 	var all []json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {

@@ -12,14 +12,14 @@ import (
 	v05 "github.com/cdevents/sdk-go/pkg/api/v05"
 )
 
-// The verdicts on what is no valid event.
+// The verdicts on a document that is no valid event.
 const (
 	unreadable = "not readable"
 	invalid    = "not valid"
 	panics     = "panics"
 )
 
-// verdict is what Read says of an event: its context, if it is valid.
+// verdict returns Read's result for an event: its context, if it is valid.
 func verdict(data []byte) string {
 	c, err := Read(data)
 	switch {
@@ -35,8 +35,8 @@ func verdict(data []byte) string {
 // catalogues are the types of events that the SDK knows in each specification.
 var catalogues = [specs]map[string]api.CDEventV04{spec04: v04.CDEventsByUnversionedTypes, spec05: v05.CDEventsByUnversionedTypes}
 
-// sdkVerdict is what the CDEvents project's SDK says of an event. It dereferences links that are null, and its own reader decodes
-// all events of one type into one shared value: links are looked at before it, and each event gets a new value.
+// sdkVerdict returns the SDK's result for an event. The SDK dereferences links that are null, and its own reader decodes
+// all events of one type into one shared value. So sdkVerdict checks links first, and gives each event a new value.
 func sdkVerdict(data []byte) (verdict string) {
 	defer func() {
 		if recover() != nil {
@@ -87,7 +87,7 @@ func (typedLink) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// hasUntypedLink reports whether a list of links, also one that a second list takes the place of, has a link without type.
+// hasUntypedLink reports whether a list of links has a link without type. A list that a second list replaces counts too.
 func hasUntypedLink(event string) bool {
 	var head struct {
 		Context struct {
@@ -97,11 +97,12 @@ func hasUntypedLink(event string) bool {
 	return errors.Is(json.Unmarshal([]byte(event), &head), errUntyped)
 }
 
-// comparison counts the events that both have judged.
+// comparison counts the events that Read and the SDK have judged.
 type comparison struct{ valid, invalid, unreadable, stricter int }
 
-// judge has both judge an event, and reports whether they took it. The event must be refused where the SDK panics or has a link take
-// its type from the link before; there is no other difference.
+// judge compares Read with the SDK for an event, and reports whether both accept it. There is one permitted difference:
+// Read must refuse an event at which the SDK panics, or whose link has no type, which the SDK takes from the link
+// before.
 func (c *comparison) judge(t testing.TB, name, event string) (valid bool) {
 	t.Helper()
 	got, want := verdict([]byte(event)), sdkVerdict([]byte(event))
@@ -127,7 +128,7 @@ func (c *comparison) report(t testing.TB) {
 		c.valid+c.invalid+c.unreadable+c.stricter, c.valid, c.invalid, c.unreadable, c.stricter)
 }
 
-// FuzzRead fails when an event is judged in another way than by the SDK.
+// FuzzRead fails when an event is judged differently than by the SDK.
 func FuzzRead(f *testing.F) {
 	for spec := range catalogues {
 		for _, s := range schemasOf(f, spec) {

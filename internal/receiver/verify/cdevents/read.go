@@ -10,14 +10,14 @@ import (
 // ErrInvalid says that a JSON document is no valid CDEvent of specification 0.4 or 0.5.
 var ErrInvalid = errors.New("not a valid CDEvent")
 
-// Context is what an event says of itself.
+// Context identifies an event: its ID, source and type.
 type Context struct {
 	ID     string `json:"id"`
 	Source string `json:"source"`
 	Type   Type   `json:"type"`
 }
 
-// header is the part of a context that is read first. Its time is only looked at: it must be of RFC 3339.
+// header is the part of a context that is read first. Its time is only checked: it must have the format of RFC 3339.
 type header struct {
 	Context
 	Timestamp   time.Time `json:"timestamp"`
@@ -25,8 +25,8 @@ type header struct {
 	SpecVersion string    `json:"specversion"`
 }
 
-// Read returns the context of a valid event. Its error is ErrInvalid, or one of encoding/json if data is not JSON or has a part of
-// the context in a wrong type. It quotes data, and so must not be shown.
+// Read returns the context of a valid event. Its error is ErrInvalid, or an error of encoding/json if data is not JSON
+// or a part of the context has a wrong type. That error quotes data, and so must not be shown.
 func Read(data []byte) (Context, error) {
 	var head struct {
 		Context struct {
@@ -72,7 +72,8 @@ func isValidCustom(data []byte, t Type, spec int) bool {
 	return ok && isObject && (spec != spec04 || customSubject.MatchString(subject))
 }
 
-// specification is the one that an event names: since 0.5 in a member of another name, whatever the version in it.
+// specification returns the index of the specification that an event names. Since 0.5 a member of another name says it,
+// and its value does not count.
 func (h header) specification() int {
 	if h.SpecVersion != "" {
 		return spec05
@@ -80,8 +81,9 @@ func (h header) specification() int {
 	return spec04
 }
 
-// readBody reads all that is alike in events beside their header, and into content what is not. It returns the type of the subject,
-// which events have up to 0.4, and reports whether the rest is valid. There are no schemas of senders.
+// readBody reads the parts outside the header that are alike in all events, and reads the content into content. It
+// returns the type of the subject, which events have up to 0.4, and reports whether those parts are valid. It applies no
+// schema of the sender.
 func readBody(data []byte, spec int, content any) (subject string, ok bool) {
 	var body struct {
 		Context struct {
@@ -113,7 +115,7 @@ func readBody(data []byte, spec int, content any) (subject string, ok bool) {
 	return subject, !around.Links.invalid && around.SchemaURI == "" && about.ID != "" && isURIReference(about.Source)
 }
 
-// member is a value of which the type is known only when the event's is. Without a place to be read into it may be anything.
+// member is a value whose type depends on the event's type. Without a place to be read into it may be anything.
 type member struct{ into any }
 
 func (m *member) UnmarshalJSON(data []byte) error {

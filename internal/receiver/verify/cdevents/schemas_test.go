@@ -11,7 +11,7 @@ import (
 	"github.com/cdevents/sdk-go/pkg/api"
 )
 
-// node is a JSON value as text, or an object or list. Members keep their order, and may have one name twice.
+// node is a JSON value: a text, an object or a list. Members keep their order, and two may have one name.
 type node struct {
 	text    string
 	members []named
@@ -43,7 +43,7 @@ func (n node) String() string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// edit returns a copy in which the member or element at path is what change makes of it.
+// edit returns a copy in which change has replaced the member or element at path.
 func (n node) edit(path []int, change func(named) []named) node {
 	if n.list != nil {
 		n.list = slices.Clone(n.list)
@@ -116,8 +116,8 @@ func schemasOf(t testing.TB, spec int) []*schema {
 	return all
 }
 
-// smallest is an event with nothing but what the schema requires, and the ID of an artifact, which the SDK requires; fullest is one
-// with all that there is, but for a schema of the sender's, which nobody knows.
+// smallest returns an event with only the members that the schema requires, and the ID of an artifact, which the SDK
+// requires. fullest returns one with all members except the URI of the sender's own schema, which the SDK does not have.
 func (s *schema) smallest() node {
 	return s.sample("", func(name string) bool { return name == "artifactId" })
 }
@@ -152,7 +152,7 @@ func (s *schema) sample(name string, with func(name string) bool) node {
 	}
 }
 
-// word is a text that the schema takes.
+// word returns a text that the schema accepts.
 func (s *schema) word(name string) string {
 	switch {
 	case s.Enum != nil:
@@ -172,7 +172,7 @@ func (s *schema) word(name string) string {
 	}
 }
 
-// words are the values of all enumerations below a schema.
+// words returns the values of all enumerations below a schema.
 func (s *schema) words() []string {
 	words := slices.Clone(s.Enum)
 	for _, below := range slices.Concat(slices.Collect(maps.Values(s.Properties)), s.AnyOf, s.OneOf) {

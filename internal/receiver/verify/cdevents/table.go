@@ -9,19 +9,19 @@ const (
 	specs
 )
 
-// versions are those that a type of event has in each specification, empty where the specification does not have it, or has it in
-// another row.
+// versions are the versions of a type of event, one for each specification. A version is empty if the specification does
+// not have the type, or has it in another row.
 type versions [specs]string
 
 // event is one type of event.
 type event struct {
-	// name is subject and predicate; a subject's type is written like this, and in lower case in the type of the event.
+	// name is subject and predicate. An event has the subject's type in this spelling, and its own type in lower case.
 	name     string
 	versions versions
 	content  fields
 }
 
-// What members of a content are made of.
+// The parts of contents.
 var (
 	reference = object(fields{{"id", required(text)}, {"source", uriReference}})
 	sbom      = object(fields{{"uri", required(text)}})
@@ -40,7 +40,7 @@ var (
 	severity    = oneOf("low", "medium", "high", "critical")
 )
 
-// What more than one type of event has.
+// The contents and parts of contents that several types of event share.
 var (
 	byUser       = fields{{"user", text}}
 	inRepository = fields{{"repository", reference}}
@@ -59,7 +59,7 @@ var (
 	}
 )
 
-// events are all types but the custom ones.
+// events are all types except the custom ones.
 var events = []event{
 	{"artifact.deleted", versions{"0.1.0", "0.2.0"}, byUser},
 	{"artifact.downloaded", versions{"0.1.0", "0.2.0"}, byUser},
@@ -186,7 +186,7 @@ func find(t Type, spec int) *event {
 	return nil
 }
 
-// subject is the type of an event's subject, as it is written there.
+// subject returns the type of an event's subject, in the spelling of the specification.
 func (e *event) subject() string {
 	subject, _, _ := strings.Cut(e.name, ".")
 	return subject

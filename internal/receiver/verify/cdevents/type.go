@@ -8,7 +8,7 @@ import (
 
 // Type is the type of an event.
 type Type struct {
-	// Subject is, of a custom event, the tool and the subject with a hyphen between them.
+	// Subject is, for a custom event, the tool and the subject with a hyphen between them.
 	Subject, Predicate, Version string
 	// Custom says that the event is not of the specification's vocabulary.
 	Custom bool
@@ -23,7 +23,7 @@ var (
 
 var errType = errors.New("not a type of event")
 
-// UnmarshalJSON takes a type as it is written: with an escape in it, it is none.
+// UnmarshalJSON reads a type literally: a type with an escape in it is not recognised.
 func (t *Type) UnmarshalJSON(data []byte) error {
 	if s := string(data); s == "null" || s == `""` {
 		return nil
@@ -40,7 +40,7 @@ func (t *Type) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Unversioned is the type without its version.
+// Unversioned returns the type without its version.
 func (t Type) Unversioned() string {
 	root := "dev.cdevents."
 	if t.Custom {
@@ -49,5 +49,5 @@ func (t Type) Unversioned() string {
 	return root + t.Subject + "." + t.Predicate
 }
 
-// String is the type as an event says it.
+// String returns the type as an event spells it.
 func (t Type) String() string { return t.Unversioned() + "." + t.Version }
