@@ -25,12 +25,15 @@ type Request struct {
 // Do makes a request within a Call and returns the answer, as far as ClientOptions.MaxReply allows. The Call classifies its errors.
 // StatusOf returns the status of an error that is a refusal.
 func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, error) {
-	method, u := r.Method, r.URL
+	method, u := r.Method, c.address
 	if method == "" {
 		method = http.MethodPost
 	}
-	if u == nil {
-		u = c.address
+	if r.URL != nil {
+		var err error
+		if u, err = url.Parse(r.URL.String()); err != nil { // a path that was put together may lack its first slash
+			return nil, event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
+		}
 	}
 	resp, err := c.request(h, newRequest(ctx, method, u, r))
 	if err != nil {
