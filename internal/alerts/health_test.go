@@ -38,8 +38,9 @@ func TestHealthIsToldWhenItChanges(t *testing.T) {
 		began := time.Now()
 		feed(time.Minute)
 		told := w.notes.standings("Provider/team-a/chat")
-		if n := len(told); n < 5 || n > 7 || told[0].Health.State != StateOK || told[0].LastDelivery.Time.Before(began) {
-			t.Errorf("told %d times in a good minute, first %+v", n, told[0])
+		// The first report may come between the record of the first delivery and the health that follows from it.
+		if n := len(told); n < 5 || n > 7 || told[1].Health.State != StateOK || told[0].LastDelivery.Time.Before(began) {
+			t.Errorf("told %d times in a good minute, first %+v", n, told[:min(n, 2)])
 		}
 		down.Store(true)
 		feed(30 * time.Second)
