@@ -49,7 +49,9 @@ func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.Repla
 		return view.ReplayResult{}, err
 	}
 	defer end()
-	r := &replayed{Deliverer: d, namespace: namespace, now: time.Now()}
+	r := &replayed{
+		Deliverer: d, namespace: namespace, now: time.Now(), letters: map[string]map[string]event.Dead{}, allowed: map[string]bool{},
+	}
 	found, err := r.find(ctx, req)
 	if err != nil {
 		return view.ReplayResult{}, fmt.Errorf("find what to replay: %w", err)
@@ -80,17 +82,12 @@ type replayed struct {
 	namespace string
 	now       time.Time
 	result    view.ReplayResult
-	// found has all deliveries that were found, by Provider. begun are the Providers whose replay began.
-	found map[string][]view.Delivery
-	begun map[string]*replayedProvider
-	// limited says that too many requests were made for a Provider.
+	// found has all deliveries that were found, by Provider, and letters the dead letters among them, by their IDs, once they were read.
+	found   map[string][]view.Delivery
+	letters map[string]map[string]event.Dead
+	// allowed has the Providers that were looked at: each request counts once against a Provider's rate of requests.
+	allowed map[string]bool
 	limited bool
-}
-
-// replayedProvider is a Provider of a request. letters are the dead letters among all deliveries that were found for it, by their IDs.
-type replayedProvider struct {
-	allowed bool
-	letters map[string]event.Dead
 }
 
 func (r *replayed) refuse(id, why string) {
@@ -184,43 +181,25 @@ func byProvider(found []view.Delivery) map[string][]view.Delivery {
 // replay replays a part of the found deliveries.
 func (r *replayed) replay(ctx context.Context, found []view.Delivery) error {
 	for name, of := range byProvider(found) {
-		p, err := r.begin(ctx, name)
-		if err != nil {
-			return err
+		allowed, known := r.allowed[name]
+		if !known {
+			allowed = r.requests.rate.Allow(destinationKey{r.namespace, name})
+			r.allowed[name] = allowed
 		}
-		if !p.allowed {
+		if !allowed {
 			r.limited = true
 			r.refuseAll(of, tooOften().Reason)
 			continue
 		}
-		if err := r.provider(ctx, of, p.letters); err != nil {
+		if err := r.provider(ctx, name, of); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// begin returns a Provider of the request, which counts once against the Provider's rate of requests.
-func (r *replayed) begin(ctx context.Context, name string) (p *replayedProvider, err error) {
-	if p := r.begun[name]; p != nil {
-		return p, nil
-	}
-	p = &replayedProvider{allowed: r.requests.rate.Allow(destinationKey{r.namespace, name})}
-	if p.allowed {
-		if p.letters, err = r.letters(ctx, r.found[name]); err != nil {
-			return nil, err
-		}
-	}
-	if r.begun == nil {
-		r.begun = map[string]*replayedProvider{}
-	}
-	r.begun[name] = p
-	return p, nil
-}
-
-// provider replays deliveries of one Provider. letters are the dead letters among them.
-func (r *replayed) provider(ctx context.Context, of []view.Delivery, letters map[string]event.Dead) (err error) {
-	name := of[0].Provider
+// provider replays deliveries of one Provider.
+func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery) error {
 	dest := r.Destinations.Get(r.namespace, name)
 	switch {
 	case dest == nil:
@@ -232,6 +211,10 @@ func (r *replayed) provider(ctx context.Context, of []view.Delivery, letters map
 	case dest.Unsupported:
 		r.refuseAll(of, dest.NotReady)
 		return nil
+	}
+	letters, err := r.readLetters(ctx, name)
+	if err != nil {
+		return err
 	}
 	var ready []event.Dead
 	for i := range of {
@@ -263,10 +246,13 @@ func (r *replayed) provider(ctx context.Context, of []view.Delivery, letters map
 	return err
 }
 
-// letters returns the dead letters among deliveries of one Provider, by their IDs.
-func (r *replayed) letters(ctx context.Context, of []view.Delivery) (map[string]event.Dead, error) {
+// readLetters returns the dead letters among the found deliveries of one Provider, by their IDs. It reads them once.
+func (r *replayed) readLetters(ctx context.Context, name string) (map[string]event.Dead, error) {
+	if letters, known := r.letters[name]; known {
+		return letters, nil
+	}
 	wanted, since := map[string]bool{}, r.now
-	for _, d := range of {
+	for _, d := range r.found[name] {
 		if d.State == view.StateDead {
 			wanted[d.ID] = true
 			if d.Time.Before(since) {
@@ -274,14 +260,15 @@ func (r *replayed) letters(ctx context.Context, of []view.Delivery) (map[string]
 			}
 		}
 	}
+	letters := make(map[string]event.Dead, len(wanted))
+	r.letters[name] = letters
 	if len(wanted) == 0 {
-		return nil, nil
+		return letters, nil
 	}
-	all, err := r.Dead.DeadLetters(ctx, r.namespace, of[0].Provider, since.Add(-letterSlack))
+	all, err := r.Dead.DeadLetters(ctx, r.namespace, name, since.Add(-letterSlack))
 	if err != nil {
 		return nil, err
 	}
-	letters := make(map[string]event.Dead, len(wanted))
 	for _, l := range all {
 		if wanted[l.Delivery.ID] {
 			letters[l.Delivery.ID] = l

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"slices"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +43,9 @@ func trimObject(o metav1.Object) {
 
 func trimConditions(conditions *[]metav1.Condition) {
 	if cap(*conditions) > len(*conditions) { // decoders leave spare capacity
-		*conditions = slices.Clip(append(make([]metav1.Condition, 0, len(*conditions)), *conditions...))
+		exact := make([]metav1.Condition, len(*conditions))
+		copy(exact, *conditions)
+		*conditions = exact
 	}
 	for i := range *conditions {
 		c := &(*conditions)[i]

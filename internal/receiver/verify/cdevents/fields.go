@@ -23,15 +23,15 @@ type form struct {
 	kind     reflect.Kind // String, Slice of texts, or Struct
 	required bool
 	values   []string          // of a text: the permitted values, nil for all
-	holds    func(string) bool // of a text: reports whether the text has its format, nil for no format
+	check    func(string) bool // of a text: reports whether the text has its format, nil for no format
 	members  fields            // of an object
 }
 
 var (
 	text         = form{kind: reflect.String}
 	texts        = form{kind: reflect.Slice}
-	uriReference = form{kind: reflect.String, holds: isURIReference}
-	purl         = form{kind: reflect.String, holds: isPackageURL, required: true}
+	uriReference = form{kind: reflect.String, check: isURIReference}
+	purl         = form{kind: reflect.String, check: isPackageURL, required: true}
 )
 
 func oneOf(values ...string) form    { return form{kind: reflect.String, values: values} }
@@ -63,7 +63,7 @@ func (f form) goType() reflect.Type {
 }
 
 // hold reports whether the fields of a decoded object meet their forms.
-func (f fields) hold(object reflect.Value) bool {
+func (f fields) accepts(object reflect.Value) bool {
 	for i, m := range f {
 		if !m.form.accepts(object.Field(i)) {
 			return false
@@ -77,9 +77,9 @@ func (f form) accepts(v reflect.Value) bool {
 	case v.IsZero():
 		return !f.required
 	case f.kind == reflect.Struct:
-		return f.members.hold(v.Elem())
+		return f.members.accepts(v.Elem())
 	case f.kind == reflect.String:
-		return (f.values == nil || slices.Contains(f.values, v.String())) && (f.holds == nil || f.holds(v.String()))
+		return (f.values == nil || slices.Contains(f.values, v.String())) && (f.check == nil || f.check(v.String()))
 	default:
 		return true
 	}

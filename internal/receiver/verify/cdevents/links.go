@@ -35,16 +35,16 @@ func (l *links) UnmarshalJSON(data []byte) error {
 	}
 	l.invalid = false
 	for _, one := range all {
-		holds, err := readLink(one)
+		valid, err := readLink(one)
 		if err != nil {
 			return err
 		}
-		l.invalid = l.invalid || !holds
+		l.invalid = l.invalid || !valid
 	}
 	return nil
 }
 
-func readLink(data []byte) (holds bool, err error) {
+func readLink(data []byte) (valid bool, err error) {
 	var head struct {
 		LinkType string `json:"linkType"`
 	}

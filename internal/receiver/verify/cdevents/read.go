@@ -58,7 +58,7 @@ func isValid(data []byte, h header) bool {
 	}
 	content := reflect.New(kind.content.goType())
 	subject, ok := readBody(data, spec, content.Interface())
-	return ok && (spec != spec04 || subject == kind.subject()) && kind.content.hold(content.Elem())
+	return ok && (spec != spec04 || subject == kind.subject()) && kind.content.accepts(content.Elem())
 }
 
 // isValidCustom reports whether an event of a type that only its sender knows is valid: its content is any object.

@@ -59,6 +59,11 @@ var (
 	}
 )
 
+// finishedTest has the members that a finished case and a finished suite share. The words of the outcome depend on the specification.
+func finishedTest(outcome form) fields {
+	return fields{{"environment", required(reference)}, {"outcome", required(outcome)}, {"reason", text}, {"severity", severity}}
+}
+
 // events are all types except the custom ones.
 var events = []event{
 	{"artifact.deleted", versions{"0.1.0", "0.2.0"}, byUser},
@@ -121,22 +126,8 @@ var events = []event{
 	{"taskRun.started", versions{spec04: "0.2.0"}, fields{{"pipelineRun", reference}, {"taskName", text}, {"url", text}}},
 	{"taskRun.started", versions{spec05: "0.3.0"}, fields{{"pipelineRun", reference}, {"taskName", text}, {"uri", text}}},
 
-	{"testCaseRun.finished", versions{spec04: "0.2.0"}, fields{
-		{"environment", required(reference)},
-		{"outcome", required(outcome04)},
-		{"reason", text},
-		{"severity", severity},
-		{"testCase", testCase},
-		{"testSuiteRun", reference},
-	}},
-	{"testCaseRun.finished", versions{spec05: "0.3.0"}, fields{
-		{"environment", required(reference)},
-		{"outcome", required(outcome)},
-		{"reason", text},
-		{"severity", severity},
-		{"testCase", testCase},
-		{"testSuiteRun", reference},
-	}},
+	{"testCaseRun.finished", versions{spec04: "0.2.0"}, finishedTest(outcome04).and(fields{{"testCase", testCase}, {"testSuiteRun", reference}})},
+	{"testCaseRun.finished", versions{spec05: "0.3.0"}, finishedTest(outcome).and(fields{{"testCase", testCase}, {"testSuiteRun", reference}})},
 	{"testCaseRun.queued", versions{"0.2.0", "0.3.0"}, queuedCase},
 	{"testCaseRun.skipped", versions{"0.1.0", "0.2.0"}, fields{
 		{"environment", reference}, {"reason", text}, {"testCase", testCase}, {"testSuiteRun", reference},
@@ -150,16 +141,8 @@ var events = []event{
 		{"uri", text},
 	}},
 
-	{"testSuiteRun.finished", versions{spec04: "0.2.0"}, fields{
-		{"environment", required(reference)},
-		{"outcome", required(outcome04)},
-		{"reason", text},
-		{"severity", severity},
-		{"testSuite", testSuite},
-	}},
-	{"testSuiteRun.finished", versions{spec05: "0.3.0"}, fields{
-		{"environment", required(reference)}, {"outcome", required(outcome)}, {"reason", text}, {"severity", severity}, {"testSuite", testSuite},
-	}},
+	{"testSuiteRun.finished", versions{spec04: "0.2.0"}, finishedTest(outcome04).and(fields{{"testSuite", testSuite}})},
+	{"testSuiteRun.finished", versions{spec05: "0.3.0"}, finishedTest(outcome).and(fields{{"testSuite", testSuite}})},
 	{"testSuiteRun.queued", versions{spec04: "0.2.0"}, fields{
 		{"environment", required(reference)}, {"testSuite", testSuite04}, {"trigger", trigger},
 	}},
