@@ -194,7 +194,7 @@ func TestTheDataIsTheEventAndTheKeyItsObject(t *testing.T) {
 
 // Fails when the largest event, of the longest characters, exceeds Pub/Sub's limits, or a long name splits a character.
 func TestTheLargestEventIsTaken(t *testing.T) {
-	s, _ := newSender(t, provider.Config{})
+	s, _ := newSender(t, provider.Config{Timeout: time.Minute}) // with -race its text takes seconds to encode
 	n := providertest.Notifications(t)["error"]
 	n.Event.Message = strings.Repeat("<\x01€", 2<<20)
 	n.Event.InvolvedObject.Kind = strings.Repeat("€", 84)
