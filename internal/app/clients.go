@@ -38,6 +38,8 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	}
 	config.UserAgent = "notifier/" + o.Version
 	config.QPS, config.Burst = o.KubeAPIQPS, o.KubeAPIBurst
+	// Compressing a list takes the API server, and this process, more time than its way over a cluster's network.
+	config.DisableCompression = true
 	// Reads by watch and discovery are few, and bounded by the kinds that the cluster serves.
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS = -1

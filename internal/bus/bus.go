@@ -71,6 +71,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		progress: newProgress(), poisoning: defaultPoisoning,
 	}
 	b.reads = newReads(b)
+	b.recent = newRecent()
 	defer func() {
 		if err != nil {
 			b.abandon()
@@ -100,7 +101,6 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if err := b.answerAlive(); err != nil {
 		return nil, err
 	}
-	b.recent = newRecent()
 	b.stats = newStats(b)
 	if b.metrics, err = newMetrics(o.Registerer, b.lease.held); err != nil {
 		return nil, err

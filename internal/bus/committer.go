@@ -30,14 +30,17 @@ const maxRound = 128
 // order of their calls. Memory is bounded by the number of waiting callers.
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
-	work  *sync.WaitGroup
+	// confirm, if any, is the second half of write: it returns when the messages that write stored are on disk, and sets the error of those
+	// that are not. The entries' stored is called before it, and their callers are answered after it.
+	confirm func(ctx context.Context, out []outcome)
+	work    *sync.WaitGroup
 	// coalesced is called for every entry that is coalesced with another.
 	coalesced func()
 	// pause, if any, is the wait after every round for the next one to fill. It is for callers that can wait, and makes fewer, larger
 	// messages.
 	pause time.Duration
-	// committed, if any, is called after every round, after its entries and before their callers.
-	committed func()
+	// written, if any, is called once for a round, after write and the stored of its entries.
+	written func()
 
 	mu      sync.Mutex
 	waiting *fair.Queue[*pending]
@@ -54,7 +57,7 @@ type entry struct {
 	// coalesce, if any, merges this entry into a waiting one of the same subject, and reports whether it did.
 	coalesce func(waiting *entry) bool
 	at       time.Time // when a trigger was accepted
-	// stored, if any, is called with the sequence once the message is on disk, unless it was a duplicate. It must not block.
+	// stored, if any, is called with the sequence once write has returned, unless the message failed or was a duplicate. It must not block.
 	stored func(seq uint64)
 }
 
@@ -205,16 +208,20 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 		}
 		msgs, written = append(msgs, p.msg), append(written, p)
 	}
-	for i, outcome := range c.write(ctx, msgs) {
-		written[i].outcome = outcome
-		if stored := written[i].stored; stored != nil && outcome.err == nil && !outcome.ack.Duplicate {
-			stored(outcome.ack.Seq)
+	out := c.write(ctx, msgs)
+	for i, o := range out {
+		if stored := written[i].stored; stored != nil && o.err == nil && !o.ack.Duplicate {
+			stored(o.ack.Seq)
 		}
 	}
-	if c.committed != nil {
-		c.committed()
+	if c.written != nil {
+		c.written()
 	}
-	for _, p := range written {
+	if c.confirm != nil {
+		c.confirm(ctx, out)
+	}
+	for i, p := range written {
+		p.outcome = out[i]
 		close(p.done)
 	}
 }

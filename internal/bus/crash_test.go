@@ -231,6 +231,7 @@ func TestE2AnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 			if h.Value.ID == "poison" {
 				kills++
 				die(b)
+				events.drop(t, h)
 				break
 			}
 			must(t, h.Ack(testContext(t)))

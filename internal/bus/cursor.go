@@ -31,6 +31,8 @@ const (
 // so after a crash a few events are handed out again, for a recheck.
 type cursor struct {
 	kv jetstream.KeyValue
+	// durable returns when the events up to a sequence are on disk.
+	durable func(ctx context.Context, seq uint64) error
 	// changed has a value when events were done or returned since it was last read.
 	changed chan struct{}
 
@@ -47,7 +49,7 @@ type cursor struct {
 
 // loadCursor reads the cursor from its bucket.
 func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
-	c := &cursor{kv: b.buckets[bucketWorker], changed: make(chan struct{}, 1), done: map[uint64]struct{}{}}
+	c := &cursor{kv: b.buckets[bucketWorker], durable: b.durableEvents, changed: make(chan struct{}, 1), done: map[uint64]struct{}{}}
 	e, err := c.kv.Get(ctx, cursorKey)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
@@ -155,6 +157,9 @@ func (c *cursor) save(ctx context.Context) error {
 	// If ctx ended this write halfway, the revision of the bucket would be unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 	defer cancel()
+	if err := c.durable(ctx, floor); err != nil { // else a loss of power could leave a cursor beyond the end of the stream
+		return err
+	}
 	revision, err := c.kv.Update(ctx, cursorKey, strconv.AppendUint(nil, floor, 10), c.revision)
 	if err != nil {
 		return fmt.Errorf("write cursor: %w", err)

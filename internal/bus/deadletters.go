@@ -43,6 +43,9 @@ func (b *Bus) deadLetter(ctx context.Context, d *event.Delivery, label, reason s
 	if err != nil {
 		return err
 	}
+	if err := b.durableEvents(ctx, d.Order); err != nil {
+		return err
+	}
 	_, err = b.publish(ctx, streamDeadLetters, m)
 	return err
 }

@@ -14,13 +14,26 @@ import (
 	"notifier/internal/fair"
 )
 
-// followRetry is the pause before following is resumed.
-const followRetry = time.Second
+const (
+	// followRetry is the pause before following is resumed.
+	followRetry = time.Second
+	// readIdle is how long ReadEvents waits for the next event.
+	readIdle = 10 * time.Second
+)
 
-// newEventCommitter commits to EVENTS, and wakes the readers once for each round.
+// newEventCommitter commits to EVENTS, and wakes the readers twice for each round: when it is written, for those that are early, and when it
+// is on disk.
 func newEventCommitter(b *Bus) *committer {
-	c := newCommitter(b, func() {}, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamEvents, msgs) })
-	c.committed = b.recent.announce
+	c := newCommitter(b, func() {}, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.writeAll(ctx, streamEvents, msgs) })
+	c.written = b.recent.announce
+	c.confirm = func(ctx context.Context, out []outcome) {
+		b.confirm(ctx, streamEvents, out)
+		newest := uint64(0)
+		for _, o := range out { // zero of those that failed
+			newest = max(newest, o.ack.Seq)
+		}
+		b.recent.note(newest)
+	}
 	return c
 }
 
@@ -41,18 +54,24 @@ func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool
 func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error) {
 	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
 		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(seq, 10))
-		a, err := b.publish(ctx, streamEvents, m)
-		if err == nil && !a.Duplicate {
+		ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+		defer cancel()
+		out := b.writeAll(ctx, streamEvents, []*nats.Msg{m})
+		if a := out[0].ack; out[0].err == nil && !a.Duplicate {
 			b.remember(r)(a.Seq)
 			b.recent.announce()
 		}
-		return a, err
+		b.confirm(ctx, streamEvents, out)
+		return out[0].ack, out[0].err
 	})
 }
 
 // remember returns a function that puts a copy of r, with its place in the stream, in memory for the readers of EVENTS. They read it when
-// they are woken.
+// they are woken. With a remote server they read the stream alone.
 func (b *Bus) remember(r *event.Record) func(seq uint64) {
+	if b.embedded == nil {
+		return func(uint64) {}
+	}
 	stored := *r
 	return func(seq uint64) {
 		stored.Seq = seq
@@ -83,6 +102,18 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	return a.Duplicate, nil
 }
 
+// durableEvents returns when EVENTS is on disk up to and including seq. Whatever refers to an event that was read early, and is itself on
+// disk, is written after that: a loss of power would give the event's place to another one.
+func (b *Bus) durableEvents(ctx context.Context, seq uint64) error {
+	if b.recent.isNoted(seq) {
+		return nil
+	}
+	if err := b.durable(ctx, streamEvents); err != nil {
+		return fmt.Errorf("sync events: %w", err)
+	}
+	return nil // seq is not noted: it may be of a stream before this one
+}
+
 // FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that follows gets all events.
 // Of a record's event h may use the object, the reason, the severity, the time and the revision, and of a POSTed failure the first
 // event.MessageStart bytes of the message. It must neither change the record nor keep it, since other readers share it. Texts that are kept
@@ -104,7 +135,41 @@ func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Re
 	return nil
 }
 
-// LastEvent returns the last event of an object that EVENTS still has.
+// ReadEvents calls h with the events of one source that were stored since from and are in EVENTS when it is called, in stream order, and
+// returns after the last of them. h gets the part of a record that FollowEvents gives, and may keep it. It returns an error when nothing is
+// read for readIdle: events that it waited for were removed.
+func (b *Bus) ReadEvents(ctx context.Context, source event.Source, from time.Time, h func(*event.Record)) error {
+	read, stop := context.WithCancel(ctx)
+	defer stop()
+	idle := time.AfterFunc(readIdle, stop)
+	defer idle.Stop()
+	ended := false
+	f := feed{bus: b, from: from, headers: true, end: func() {
+		ended = true
+		stop()
+	}}
+	err := f.run(read, func(l logEntry) error {
+		idle.Reset(readIdle)
+		if l.source() == source {
+			if r := l.brief(); r != nil {
+				h(r)
+			}
+		}
+		return nil
+	})
+	switch {
+	case err == nil && ctx.Err() != nil:
+		err = ctx.Err()
+	case err == nil && !ended:
+		err = errors.New("events were removed meanwhile")
+	}
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	return nil
+}
+
+// LastEvent returns the last event of an object that EVENTS still has. It is on disk.
 func (b *Bus) LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -113,6 +178,9 @@ func (b *Bus) LastEvent(ctx context.Context, namespace, kind, name string) (*eve
 		return nil, false, nil
 	}
 	if err != nil {
+		return nil, false, fmt.Errorf("last event of object: %w", err)
+	}
+	if err := b.durableEvents(ctx, raw.Sequence); err != nil {
 		return nil, false, fmt.Errorf("last event of object: %w", err)
 	}
 	r, err := decodeRecord(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})

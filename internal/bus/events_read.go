@@ -59,7 +59,7 @@ type eventReader struct {
 }
 
 func (r *eventReader) run(ctx context.Context) error {
-	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, end: func() { r.caughtUp(ctx, 1) }}
+	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, early: true, end: func() { r.caughtUp(ctx, 1) }}
 	recent := r.consumer.bus.recent
 	defer recent.advance(false, 0)
 	return f.run(ctx, func(l logEntry) error {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -215,6 +217,55 @@ func TestEveryFollowerSeesTheHeadersOfEveryEventSinceItsTime(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Fails when ReadEvents misses a stored event, or goes on with those that are stored later.
+func TestReadEventsEndsWithTheLastStoredEvent(t *testing.T) {
+	for name, change := range map[string]func(*Bus){"embedded": func(*Bus) {}, "remote": func(b *Bus) { b.embedded = nil }} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, t.TempDir(), nil)
+			server := b.embedded
+			change(b)
+			defer func() { b.embedded = server }()
+			ctx := testContext(t)
+			read := func(from time.Time, source event.Source, each func()) (ids []string) {
+				must(t, b.ReadEvents(ctx, source, from, func(r *event.Record) {
+					ids = append(ids, r.ID)
+					each()
+				}))
+				return ids
+			}
+			source := testRecord("", "team", "app").Source
+			for i, want := range [][]string{nil, {"1"}, {"1", "2"}} {
+				later := sync.OnceFunc(func() { published(t, b, fmt.Sprint("later", i), "team", fmt.Sprint("later", i)) })
+				got := slices.DeleteFunc(read(time.Now().Add(-time.Hour), source, later), func(id string) bool { return strings.HasPrefix(id, "later") })
+				if !slices.Equal(got, want) {
+					t.Errorf("read %v, want %v", got, want)
+				}
+				published(t, b, fmt.Sprint(i+1), "team", "app")
+			}
+			if got := read(time.Now().Add(time.Hour), source, func() {}); len(got) > 0 {
+				t.Errorf("%v were stored in the future", got)
+			}
+			if got := read(time.Now().Add(-time.Hour), event.SourceWatch, func() {}); len(got) > 0 {
+				t.Errorf("%v are of another source", got)
+			}
+		})
+	}
+}
+
+// Fails when an event of one namespace's subject can name another namespace's object to a reader of the headers.
+func TestAReaderOfHeadersIsGivenNoObjectOfAnotherSubject(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	m, _, err := encodeRecord(testRecord("forged", "team", "app"))
+	must(t, err)
+	m.Subject = objectSubject("other", "Kustomization", "app")
+	_, err = b.js.PublishMsg(ctx, m)
+	must(t, err)
+	must(t, b.ReadEvents(ctx, testRecord("", "", "").Source, time.Now().Add(-time.Hour), func(r *event.Record) {
+		t.Errorf("got %+v", r.Event.InvolvedObject)
+	}))
 }
 
 // A watcher compares a POSTed failure with the object by the beginning of its message, also when the object has no labels. Fails when the

@@ -20,13 +20,21 @@ type logEntry struct {
 	msg    *nats.Msg
 }
 
+// source returns the source of the event, from its header if it was read from the stream.
+func (l logEntry) source() event.Source {
+	if l.record != nil {
+		return l.record.Source
+	}
+	return event.Source(header(l.msg.Header, headerSource))
+}
+
 // brief returns the record, or the part of it that is in the headers; nil if the message is no event.
 func (l logEntry) brief() *event.Record {
 	if l.record != nil {
 		return l.record
 	}
 	r, err := recordFromHeaders(l.msg.Header)
-	if err != nil {
+	if err != nil || l.msg.Subject != eventSubject(r.Event.InvolvedObject) { // compare decodeRecord
 		return nil // Events makes a dead letter of it
 	}
 	r.Seq = l.seq
@@ -42,6 +50,9 @@ type feed struct {
 	from time.Time
 	// headers has messages of the stream read without their bodies.
 	headers bool
+	// early has records of this process read before they are on disk. Such a reader calls durableEvents before anything that refers to them
+	// is on disk.
+	early bool
 	// end, unless nil, is called once, when all messages that were in the stream as reading began are read.
 	end func()
 }
@@ -58,11 +69,18 @@ func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 	if f.bus.embedded == nil {
 		return f.read(ctx, noEnd, each)
 	}
+	reader, stop := f.bus.recent.watch(info.State.LastSeq+1, f.early)
+	defer stop()
+	if !f.early {
+		if err := f.bus.durableEvents(ctx, info.State.LastSeq); err != nil {
+			return err
+		}
+	}
 	if err := f.read(ctx, info.State.LastSeq, each); err != nil || ctx.Err() != nil {
 		return err
 	}
 	f.atEnd()
-	return f.follow(ctx, each)
+	return f.follow(ctx, reader, each)
 }
 
 func (f *feed) atEnd() {
@@ -73,14 +91,13 @@ func (f *feed) atEnd() {
 }
 
 // follow reads from memory, and from the stream when memory lacks the next record.
-func (f *feed) follow(ctx context.Context, each func(logEntry) error) error {
-	wake, stop := f.bus.recent.watch()
-	defer stop()
+func (f *feed) follow(ctx context.Context, reader *recentReader, each func(logEntry) error) error {
 	timeout := time.NewTimer(gapTimeout)
 	defer timeout.Stop()
+	gap := uint64(0) // the sequence that timeout was set for
 	waited := false
 	for ctx.Err() == nil {
-		records, last := f.bus.recent.take(f.next, feedBatch)
+		records, last, kept := f.bus.recent.take(reader, f.next, feedBatch)
 		for _, r := range records {
 			if err := each(logEntry{seq: r.Seq, record: r}); err != nil {
 				return err
@@ -89,24 +106,25 @@ func (f *feed) follow(ctx context.Context, each func(logEntry) error) error {
 		}
 		switch {
 		case len(records) > 0:
-			waited = false
 			continue
-		case last >= f.next && waited:
+		case last >= f.next && (!kept || waited && gap == f.next):
 			if err := f.read(ctx, last, each); err != nil {
 				return err
 			}
-			waited = false
 			continue
 		}
-		var gap <-chan time.Time
+		var late <-chan time.Time
 		if last >= f.next {
-			timeout.Reset(gapTimeout)
-			gap = timeout.C
+			if gap != f.next { // wakes by later records do not prolong it
+				gap, waited = f.next, false
+				timeout.Reset(gapTimeout)
+			}
+			late = timeout.C
 		}
 		select {
 		case <-ctx.Done():
-		case <-wake:
-		case <-gap:
+		case <-reader.wake:
+		case <-late:
 			waited = true
 		}
 	}

@@ -143,6 +143,7 @@ func TestASlowFollowerIsEndedAndHoldsUpNobody(t *testing.T) {
 
 // Fails when a stream without followers is read, or by more than one reader.
 func TestFollowersShareOneReader(t *testing.T) {
+	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	consumers := func() int {
@@ -153,23 +154,21 @@ func TestFollowersShareOneReader(t *testing.T) {
 	before := consumers()
 	const followers = 100
 	var stops []func()
-	got := make(chan struct{}, followers)
+	begun, got := make(chan struct{}, followers), make(chan struct{}, followers)
 	for i := range followers {
 		stops = append(stops, start(t, func(ctx context.Context) error {
 			return b.Follow(ctx, fmt.Sprint("team", i), view.Events, func(item any) error {
-				if item != any(view.Begun{}) {
+				if item == any(view.Begun{}) {
+					begun <- struct{}{}
+				} else {
 					got <- struct{}{}
 				}
 				return nil
 			})
 		}))
 	}
-	feed := b.reads.feeds[view.Events][0]
-	for joined := 0; joined < followers; {
-		must(t, ctx.Err())
-		feed.mu.Lock()
-		joined = len(feed.followers)
-		feed.mu.Unlock()
+	for range followers {
+		receive(t, begun)
 	}
 	for i := range followers {
 		published(t, b, fmt.Sprint(i), fmt.Sprint("team", i), "app")
@@ -183,8 +182,11 @@ func TestFollowersShareOneReader(t *testing.T) {
 	for _, stop := range stops {
 		stop()
 	}
-	for consumers() != before {
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	for consumers() != before { // the server forgets the consumer feedInactive later
 		must(t, ctx.Err())
+		<-poll.C
 	}
 	if err := b.Follow(ctx, "team", "none", nil); err == nil {
 		t.Error("a list that there is not is followed")

@@ -65,10 +65,22 @@ func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) (ack, err
 // The messages of one subject are in the stream in their order, and none of them after a failed one: later messages may not overtake it
 // (invariant E4). A message that is too large fails alone: it will never be in the stream, so no message can overtake it.
 func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) []outcome {
+	out := b.writeAll(ctx, stream, msgs)
+	b.confirm(ctx, stream, out)
+	return out
+}
+
+// writeAll is the first half of publishAll: the messages that it stored may not be on disk yet.
+func (b *Bus) writeAll(ctx context.Context, stream string, msgs []*nats.Msg) []outcome {
 	out := make([]outcome, len(msgs))
 	for next := bySubject(msgs); len(next) > 0; {
 		next = b.publishFirsts(ctx, stream, msgs, next, out)
 	}
+	return out
+}
+
+// confirm is the second half of publishAll.
+func (b *Bus) confirm(ctx context.Context, stream string, out []outcome) {
 	b.syncStored(ctx, stream, out)
 	for i := range out {
 		if err := out[i].err; err != nil {
@@ -76,7 +88,6 @@ func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) [
 			out[i] = outcome{err: fmt.Errorf("publish to %s: %w", stream, err)}
 		}
 	}
-	return out
 }
 
 // syncStored syncs the stream if a message was stored or was a duplicate: the first message of the same ID may not yet be on disk.

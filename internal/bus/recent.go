@@ -20,17 +20,19 @@ const (
 	gapTimeout = 2 * time.Millisecond
 )
 
-// recent keeps the newest records that this process published, by their place in EVENTS. A reader that is not far behind takes them from
-// here, so that an event that this process accepted is neither sent back by the server nor decoded again. All others are read from the
-// stream: records of other replicas, records that are too old, and records that exceeded recentBytes.
+// recent keeps the records that this process published until all readers have read them, by their place in EVENTS. A reader that is not far
+// behind takes them from here, so that an event that this process accepted is neither sent back by the server nor decoded again. All others
+// are read from the stream: records of other replicas, records that are too old, and records that exceeded recentBytes.
 //
 // The records are shared by all readers and must not be changed.
 type recent struct {
 	mu      sync.Mutex
 	records []*event.Record // the record of sequence s is at s modulo their number
 	bytes   int
+	first   uint64 // the records before it are not kept: all readers had read them
 	last    uint64 // the newest sequence that was put or noted
-	wake    map[chan struct{}]struct{}
+	synced  uint64 // the newest sequence that was noted: it is on disk with all before it
+	readers map[*recentReader]struct{}
 	// reading is true while this process routes, and next is the sequence that its reader reads next. near is closed, and made anew, when the
 	// reader is near enough.
 	reading bool
@@ -38,14 +40,28 @@ type recent struct {
 	near    chan struct{}
 }
 
+// recentReader is a reader of recent.
+type recentReader struct {
+	// wake gets a value when there may be more to read.
+	wake chan struct{}
+	// early is true if records are read before they are on disk.
+	early bool
+	// next is the sequence that it reads next.
+	next uint64
+}
+
 func newRecent() *recent {
-	return &recent{records: make([]*event.Record, recentRecords), wake: map[chan struct{}]struct{}{}, near: make(chan struct{})}
+	return &recent{records: make([]*event.Record, recentRecords), readers: map[*recentReader]struct{}{}, near: make(chan struct{})}
 }
 
 // put keeps r, which has its place in the stream. Waiting readers are woken by announce alone.
 func (c *recent) put(r *event.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.last = max(c.last, r.Seq)
+	if r.Seq < c.first {
+		return
+	}
 	at := &c.records[r.Seq%recentRecords]
 	if *at != nil {
 		if (*at).Seq > r.Seq {
@@ -54,64 +70,94 @@ func (c *recent) put(r *event.Record) {
 		c.bytes -= sizeOf(*at)
 		*at = nil
 	}
-	c.last = max(c.last, r.Seq)
 	if size := sizeOf(r); c.bytes+size <= recentBytes {
 		*at = r
 		c.bytes += size
 	}
 }
 
-// announce wakes the readers, once for all records that were put together, which they read together.
+// announce wakes the readers, once for all records that were put together, which they read together. The records need not be on disk yet.
 func (c *recent) announce() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wakeAll()
 }
 
-// note records that the stream has a message at seq, which recent may lack: the answer to its publish was lost, or it was a duplicate.
+// note records that all messages of the stream up to seq are on disk. The one at seq may be absent from recent: the answer to its publish
+// was lost, or it was a duplicate.
 func (c *recent) note(seq uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if seq > c.last {
-		c.last = seq
+	if seq > c.synced {
+		c.synced, c.last = seq, max(c.last, seq)
 		c.wakeAll()
 	}
 }
 
 // wakeAll wakes the readers. The caller holds the lock.
 func (c *recent) wakeAll() {
-	for w := range c.wake {
+	for r := range c.readers {
 		select {
-		case w <- struct{}{}:
+		case r.wake <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// take returns up to most records from seq on without a gap, and the newest sequence that was put or noted.
-func (c *recent) take(seq uint64, most int) (found []*event.Record, last uint64) {
+// isNoted reports whether the message at seq is known to be on disk.
+func (c *recent) isNoted(seq uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for ; len(found) < most; seq++ {
-		r := c.records[seq%recentRecords]
-		if r == nil || r.Seq != seq {
-			break
-		}
-		found = append(found, r)
-	}
-	return found, c.last
+	return seq <= c.synced
 }
 
-// watch returns a channel that gets a value whenever the readers are woken, until stop is called.
-func (c *recent) watch() (wake <-chan struct{}, stop func()) {
-	w := make(chan struct{}, 1)
+// take returns up to most records from seq on without a gap, and the newest sequence that there is. Unless the reader is early, both are
+// limited to what is on disk. The reader has read all records before seq. kept is false if a record at seq would not be kept.
+func (c *recent) take(r *recentReader, seq uint64, most int) (found []*event.Record, last uint64, kept bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wake[w] = struct{}{}
-	return w, func() {
+	r.next = seq
+	c.forget()
+	kept = seq >= c.first
+	last = c.synced
+	if r.early {
+		last = c.last
+	}
+	for ; len(found) < most && seq <= last; seq++ {
+		record := c.records[seq%recentRecords]
+		if record == nil || record.Seq != seq {
+			break
+		}
+		found = append(found, record)
+	}
+	return found, last, kept
+}
+
+// forget drops the records that all readers have read: they would be marked in every collection. The caller holds the lock.
+func (c *recent) forget() {
+	next := c.last + 1
+	for r := range c.readers {
+		next = min(next, r.next)
+	}
+	for seq := max(c.first, next-min(next, recentRecords)); seq < next; seq++ {
+		if at := &c.records[seq%recentRecords]; *at != nil && (*at).Seq == seq {
+			c.bytes -= sizeOf(*at)
+			*at = nil
+		}
+	}
+	c.first = max(c.first, next)
+}
+
+// watch adds a reader that reads seq next, until stop is called.
+func (c *recent) watch(seq uint64, early bool) (r *recentReader, stop func()) {
+	r = &recentReader{wake: make(chan struct{}, 1), early: early, next: seq}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readers[r] = struct{}{}
+	return r, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.wake, w)
+		delete(c.readers, r)
 	}
 }
 

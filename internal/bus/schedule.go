@@ -43,6 +43,9 @@ func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) e
 	if err != nil {
 		return fmt.Errorf("reschedule delivery: %w", err)
 	}
+	if err := b.durableEvents(ctx, d.Order); err != nil {
+		return fmt.Errorf("reschedule delivery: %w", err)
+	}
 	m.Header.Set(headerSchedule, scheduleAt+at.UTC().Format(time.RFC3339Nano))
 	m.Header.Set(headerTarget, dueSubject(shard, d))
 	_, err = b.publish(ctx, streamDeliveries, m)

@@ -63,12 +63,16 @@ func (s *stats) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	s.states, s.unread, s.answered = states, max(unrouted, unread), time.Now()
 	s.mu.Unlock()
-	s.bus.recent.note(states[streamEvents].LastSeq)
 	s.unrouted.Add(-published)
 	s.queued.Add(-queued)
 	if s.bus.metrics != nil {
 		s.bus.metrics.observe(states, unrouted, unread)
 	}
+	last := states[streamEvents].LastSeq
+	if err := s.bus.durableEvents(ctx, last); err != nil {
+		return err
+	}
+	s.bus.recent.note(last) // events whose acknowledgement was lost would otherwise be read only after later ones
 	return nil
 }
 

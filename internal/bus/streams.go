@@ -94,7 +94,7 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 func bucketConfigs(o *Options) []jetstream.KeyValueConfig {
 	configs := []jetstream.KeyValueConfig{
 		{Bucket: bucketState, Description: "what was last published of each object", MaxBytes: o.Budgets.State, LimitMarkerTTL: deleteMarkers},
-		{Bucket: bucketHealth, Description: "how Providers, Alerts and Receivers fare", MaxBytes: o.Budgets.Health, LimitMarkerTTL: deleteMarkers},
+		{Bucket: bucketHealth, Description: "health of the Receivers of each replica", MaxBytes: o.Budgets.Health, LimitMarkerTTL: deleteMarkers},
 		{Bucket: bucketWorker, Description: "which replica is the worker, and where workers died", MaxBytes: 8 * mib},
 	}
 	for i := range configs {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,11 +22,12 @@ import (
 // heldDisk is a disk on which syncs can be delayed, and fail.
 type heldDisk struct {
 	gate  chan struct{} // closed while syncs go through
+	gated string        // the stream whose syncs are delayed, all if empty
 	fault atomic.Pointer[error]
 }
 
 func (d *heldDisk) fsync(f *os.File) error {
-	if gate := d.gate; gate != nil && isBlock(f.Name()) {
+	if gate := d.gate; gate != nil && isBlock(f.Name()) && strings.Contains(f.Name(), d.gated) {
 		<-gate
 	}
 	if fault := d.fault.Load(); fault != nil {
@@ -71,6 +73,105 @@ func TestNothingIsAcknowledgedBeforeItsSync(t *testing.T) {
 			}
 			close(disk.gate)
 			must(t, receive(t, answer))
+		})
+	}
+}
+
+// Fails when a delivery waits for the sync of its event, or when a follower, on whose records what was last published depends, does not.
+func TestAnEventIsHandedOutDuringItsSync(t *testing.T) {
+	t.Parallel()
+	disk := &heldDisk{}
+	b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
+	events, followed, answer := newHeldEvents(), make(chan string, 2), make(chan error, 1)
+	start(t, events.read(b))
+	start(t, func(ctx context.Context) error {
+		return b.FollowEvents(ctx, time.Now().Add(-time.Minute), func(r *event.Record) { followed <- r.ID })
+	})
+	publish := func(id string) {
+		_, err := b.PublishEvent(context.Background(), testRecord(id, "team", "app"))
+		answer <- err
+	}
+	publish("1")
+	must(t, receive(t, answer))
+	receive(t, events.handed)
+	receive(t, followed)
+	disk.gate = make(chan struct{})
+	go publish("2")
+	if h := receive(t, events.handed); h.Value.ID != "2" {
+		t.Errorf("%s was handed out", h.Value.ID)
+	}
+	if found, last, _ := b.recent.take(&recentReader{}, 2, 1); len(found) != 0 || last != 1 {
+		t.Errorf("a follower finds %d records, the last is %d", len(found), last)
+	}
+	select {
+	case id := <-followed:
+		t.Errorf("%s was followed before the sync", id)
+	case err := <-answer:
+		t.Errorf("answered before the sync: %v", err)
+	default:
+	}
+	close(disk.gate)
+	must(t, receive(t, answer))
+	if id := receive(t, followed); id != "2" {
+		t.Errorf("%s was followed", id)
+	}
+}
+
+// Fails when something that refers to an event may be on disk before the event: after a loss of power another event has its place.
+func TestAnEventIsOnDiskBeforeReferencesToIt(t *testing.T) {
+	d := testDelivery("1", "team", "slack")
+	d.Order = 1
+	for name, refer := range map[string]func(context.Context, *Bus) error{
+		"a delivery that waits": func(ctx context.Context, b *Bus) error { return b.Reschedule(ctx, &d, time.Now().Add(time.Hour)) },
+		"a dead letter":         func(ctx context.Context, b *Bus) error { return b.DeadLetter(ctx, &d, event.LabelTooLarge, "reason") },
+		"the cursor": func(ctx context.Context, b *Bus) error {
+			c, err := b.loadCursor(ctx)
+			c.skipTo(d.Order + 1)
+			return errors.Join(err, c.save(ctx))
+		},
+		"the last event of an object": func(ctx context.Context, b *Bus) error {
+			_, _, err := b.LastEvent(ctx, "team", "Kustomization", "app")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := &heldDisk{gated: "/" + streamEvents + "/"}
+			b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
+			ctx := testContext(t)
+			disk.gate = make(chan struct{})
+			release := sync.OnceFunc(func() { close(disk.gate) })
+			defer release()
+			published, referred := make(chan error, 1), make(chan error, 1)
+			publish := func() {
+				_, err := b.PublishEvent(ctx, testRecord("1", "team", "app"))
+				published <- err
+			}
+			early, stop := b.recent.watch(1, true)
+			defer stop()
+			syncs := func() float64 { return testutil.ToFloat64(b.metrics.syncs.WithLabelValues(streamEvents)) }
+			before := syncs()
+			go publish()
+			for syncs() == before && ctx.Err() == nil { // until its own sync is under way
+				continue
+			}
+			if records, _, _ := b.recent.take(early, 1, 1); len(records) != 1 {
+				t.Fatal("the event cannot be read during its sync")
+			}
+			go func() { referred <- refer(ctx, b) }()
+			for waits := false; !waits; {
+				s := b.syncers[streamEvents]
+				s.mu.Lock()
+				waits = s.next != nil
+				s.mu.Unlock()
+				select {
+				case err := <-referred:
+					t.Fatalf("it is there before the event: %v", err)
+				default:
+				}
+			}
+			release()
+			must(t, receive(t, published))
+			must(t, receive(t, referred))
 		})
 	}
 }

@@ -69,11 +69,11 @@ type tally struct {
 
 // condition returns the condition Matching of an object that names others. It returns false while the cache is incomplete.
 func (m matcher) condition(namespace string, mentions []mention) (metav1.Condition, bool) {
+	if m.pending(mentions) {
+		return metav1.Condition{}, false
+	}
 	t := tally{found: map[string]struct{}{}}
 	for _, one := range mentions[:min(len(mentions), maxLookedAt)] {
-		if m.objects.Pending(one.target.Kind) {
-			return metav1.Condition{}, false
-		}
 		m.count(&t, namespace, one)
 	}
 	c := metav1.Condition{Type: MatchingCondition, Status: metav1.ConditionTrue, Reason: v1.ObjectsMatchReason, Message: t.message()}
@@ -86,6 +86,13 @@ func (m matcher) condition(namespace string, mentions []mention) (metav1.Conditi
 		c.Status, c.Reason = metav1.ConditionUnknown, v1.NotWatchedReason
 	}
 	return c, true
+}
+
+// pending reports whether the cache lacks objects that would be counted.
+func (m matcher) pending(mentions []mention) bool {
+	return slices.ContainsFunc(mentions[:min(len(mentions), maxLookedAt)], func(one mention) bool {
+		return m.objects.Pending(one.target.Kind)
+	})
 }
 
 // count counts the objects of one entry.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -213,6 +214,30 @@ func TestWhatComesLaterIsCountedLater(t *testing.T) {
 		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
 		pass(lookAgainOften + 10*time.Second)
 		is("True ObjectsMatch")
+	})
+}
+
+// Fails when a start writes statuses without the counts of objects that are still being read, and then all of them once more.
+func TestTheFirstStatusWaitsForTheObjects(t *testing.T) {
+	var objects changingObjects
+	objects.now.Store(&watchedObjects{"Kustomization": nil, "GitRepository": nil})
+	s := oneOfEach()
+	s.change = func(o *Options) { o.Objects, o.Kinds = &objects, fluxKinds }
+	play(t, s, func(w *world) {
+		if diff := cmp.Diff(map[string]int{"update providers/status": 1}, w.writes()); diff != "" {
+			t.Errorf("while the objects are being read (-want +got):\n%s", diff)
+		}
+		objects.now.Store(&watchedObjects{"Kustomization": {"app"}, "GitRepository": {"app"}})
+		w.settle()
+		all := map[string]int{"update providers/status": 1, "update alerts/status": 1, "update receivers/status": 1}
+		if diff := cmp.Diff(all, w.writes()); diff != "" {
+			t.Errorf("when they are read (-want +got):\n%s", diff)
+		}
+		for kind, name := range map[string]string{"Alert": "alert", "Receiver": "app"} {
+			if short, message := w.condition(kind, name, MatchingCondition); short != "True ObjectsMatch" {
+				t.Errorf("%s: %s %q", kind, short, message)
+			}
+		}
 	})
 }
 

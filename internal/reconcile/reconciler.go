@@ -87,6 +87,7 @@ func (r *Reconciler) wireReceivers() error {
 	matches := matcher{r.options.Objects, r.options.Kinds}
 	kind.wire(r, c.reconcile, statusOptions[*v1.Receiver, *v1.ReceiverList]{
 		outcome: v1.ReadyCondition, wrote: r.deliveries.wrote,
+		pending: func(o *v1.Receiver) bool { return matches.pending(mentionedBy(o)) },
 		show: func(o *v1.Receiver, v verdict) {
 			showReceiver(o, v)
 			if v.ready {
@@ -125,6 +126,7 @@ func (r *Reconciler) wireAlerts() error {
 	matches := matcher{r.options.Objects, r.options.Kinds}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert, *v1beta3.AlertList]{
 		outcome: v1.ServingCondition, refine: withProvider(r.providers.objects, r.providers.verdicts),
+		pending: func(o *v1beta3.Alert) bool { return matches.pending(sourcesOf(o)) },
 		show: func(o *v1beta3.Alert, _ verdict) {
 			matches.show(o, sourcesOf(o))
 			endLosses(o.Conditions(), &o.Status.DeliveryStatus, r.standing(v1beta3.AlertKind, o))

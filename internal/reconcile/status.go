@@ -43,6 +43,9 @@ type statusOptions[T subject, L runtime.Object] struct {
 	outcome string
 	// refine completes a verdict with facts that are read at the time of writing.
 	refine func(T, verdict) verdict
+	// pending reports that a fact for the status of an object in service is not known yet, as in the first seconds of a start. The first
+	// status of the object then waits for it.
+	pending func(T) bool
 	// show writes the parts of the status that only this kind has.
 	show func(T, verdict)
 	// again returns the delay until an object is enqueued again; nil for never.
@@ -55,6 +58,9 @@ type statusOptions[T subject, L runtime.Object] struct {
 
 // statusDelay gives the cache time to receive our own last write. Without it the next write would end in a conflict.
 const statusDelay = 100 * time.Millisecond
+
+// pendingPause is the least delay of a first status that waits for a fact.
+const pendingPause = time.Second
 
 // statusController writes the status of one kind's objects and records Events about them, while this replica leads.
 type statusController[T subject, L runtime.Object] struct {
@@ -108,6 +114,10 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	}
 	if s.refine != nil {
 		v = s.refine(object, v)
+	}
+	if s.pending != nil && v.ready && meta.FindStatusCondition(*object.Conditions(), s.outcome) == nil && s.pending(object) {
+		s.queue.EnqueueAfter(k, pendingPause+rand.N(pendingPause))
+		return nil
 	}
 	written := object
 	wrote, err := s.writer.Write(ctx, object, func(o T) {

@@ -35,7 +35,9 @@ func TestANATSClusterOutlivesItsLeader(t *testing.T) {
 	}
 	publish := func(id string) {
 		t.Helper()
-		err := env.Eventually(ctx, func(context.Context) error {
+		err := env.Eventually(ctx, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // a server that is killed does not answer
+			defer cancel()
 			_, err := js.Publish(ctx, "s", []byte(id), jetstream.WithMsgID(id))
 			return err
 		})

@@ -1,14 +1,17 @@
 package limits
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"notifier/test/env"
 )
 
 // E6: fails when the first start publishes the states that it finds, when the last published state is kept in memory
-// only, or when a start publishes a recorded state again.
+// only, or when a start publishes a recorded state again. Fails in one run of a hundred or so when a start does not record a transition that
+// was published as the process was killed; the tests of reconcile/watch always do.
 func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 	s := scoped(t)
 	sink := s.NewSink()
@@ -35,6 +38,9 @@ func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 
 	// The first start is silent: only later changes are published.
 	s.startScoped(env.NotifierOptions{})
+	for _, kind := range kinds {
+		s.awaitMetric(1, "notifier_watch_kind_publishing", "kind", kind)
+	}
 	told := each("marker", false, "%s marker: first")
 	s.waitTold(sink, told...)
 	s.toldOnce(sink, told...)
@@ -52,10 +58,37 @@ func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
 	s.waitTold(sink, told...)
 	s.toldOnce(sink, told...)
 
-	// Another restart, this time after a kill, publishes nothing.
+	// Another restart, this time after a kill, publishes no recorded state.
+	s.awaitMetric(6, "notifier_watch_transitions_total", "result", "published")
+	s.awaitMetric(6, "notifier_deliveries_total", "outcome", "sent")
 	s.Must(s.Kill())
 	s.Must(s.Restart(s.Ctx))
 	told = append(told, each("marker", false, "%s marker: third")...)
 	s.waitTold(sink, told...)
 	s.toldOnce(sink, told...)
+
+	// A kill as soon as an event has arrived, maybe before it is recorded: the way back is published all the same.
+	kinds = []string{"GitRepository"} // a success of the other would be held for 20 s
+	s.waitTold(sink, each("marker", true, "%s marker: fourth")...)
+	s.Must(s.Kill())
+	back := each("marker", false, "%s marker: fifth")
+	s.Must(s.Restart(s.Ctx))
+	s.waitTold(sink, back...)
+	last := each("steady", false, "%s steady: last")
+	s.waitTold(sink, last...)
+	if n := s.told(sink)[back[0]]; n != 1 {
+		s.Errorf("%q was told %d times", back[0], n)
+	}
+}
+
+// awaitMetric waits until the sum of a metric's samples with a label has a value.
+func (s *fixture) awaitMetric(want float64, name, label, value string) {
+	s.Helper()
+	s.Must(env.Eventually(s.Within(45*time.Second), func(ctx context.Context) error {
+		n, err := s.Metric(ctx, name, label, value)
+		if err == nil && n != want {
+			err = fmt.Errorf("%s{%s=%q} is %v, want %v", name, label, value, n, want)
+		}
+		return err
+	}))
 }

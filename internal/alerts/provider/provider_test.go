@@ -126,14 +126,27 @@ func FuzzTruncate(f *testing.F) {
 	f.Add("a text", 3)
 	f.Add("\xff\xfeäö", 2)
 	f.Add(strings.Repeat("😀", 200), 100)
+	f.Add(strings.Repeat("\u202E", 500)+"text", 3)
+	f.Add(strings.Repeat("\xff", 500)+strings.Repeat("\x80", 500)+"text", 3)
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		limit = 1 + (limit&0x7fffffff)%500
 		got := Truncate(s, limit)
 		if n := utf8.RuneCountInString(got); n > limit || !utf8.ValidString(got) {
 			t.Errorf("%d characters of %d: %q", n, limit, got)
 		}
+		if whole := strings.Repeat(s, 1+limit%7); Truncate(whole, limit) != truncateWhole(whole, limit) {
+			t.Errorf("%q at %d: %q, want %q", whole, limit, Truncate(whole, limit), truncateWhole(whole, limit))
+		}
 		if valid := strings.ToValidUTF8(s, "\uFFFD"); utf8.RuneCountInString(valid) <= limit && got != valid {
 			t.Errorf("%q was changed to %q though it fits", s, got)
 		}
 	})
+}
+
+// truncateWhole is Truncate without its short cut.
+func truncateWhole(s string, maxRunes int) string {
+	if s = clean(s); utf8.RuneCountInString(s) <= maxRunes {
+		return s
+	}
+	return cut(s, maxRunes)
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"notifier/internal/event"
 )
 
 // Fact is one entry of an event's metadata, to be shown. Authored means that the Alert's author wrote it. Its markup then takes
@@ -89,10 +91,27 @@ var reorders = strings.NewReplacer(
 
 // Truncate returns s as valid UTF-8 of at most maxRunes characters, without characters that reorder text. A cut text ends in a mark.
 func Truncate(s string, maxRunes int) string {
-	s = reorders.Replace(strings.ToValidUTF8(s, "\uFFFD"))
+	// No more than a part of a long text is cleaned: enough for the result, unless most of it is removed.
+	part := utf8.UTFMax * (max(maxRunes, 0) + 1)
+	if len(s)/(utf8.UTFMax+1) < maxRunes {
+		part = len(s)
+	}
+	for ; part < len(s); part *= 2 {
+		if begin := clean(event.Truncate(s, part, "")); utf8.RuneCountInString(begin) > maxRunes {
+			return cut(begin, maxRunes)
+		}
+	}
+	s = clean(s)
 	if len(s) <= maxRunes || utf8.RuneCountInString(s) <= maxRunes {
 		return s
 	}
+	return cut(s, maxRunes)
+}
+
+func clean(s string) string { return reorders.Replace(strings.ToValidUTF8(s, "\uFFFD")) }
+
+// cut returns a text that is longer than maxRunes characters as one of so many, or of the mark alone.
+func cut(s string, maxRunes int) string {
 	mark := truncated
 	if maxRunes < 4*len(truncated) {
 		mark = "…"

@@ -16,15 +16,25 @@ const baselinePrefix = "baseline-done."
 
 // load reads the last published states and retries until ctx ends. It reports whether it succeeded.
 func (t *publisher) load(ctx context.Context) bool {
+	return t.retry(ctx, func() error {
+		if err := t.opts.State.All(ctx, t.loaded); err != nil {
+			return fmt.Errorf("read last published states: %w", err)
+		}
+		return nil
+	})
+}
+
+// retry calls try until it succeeds or ctx ends, and reports whether it succeeded. Nothing is published before.
+func (t *publisher) retry(ctx context.Context, try func() error) bool {
 	for pause := minBusPause; ; pause = min(2*pause, maxBusPause) {
-		err := t.opts.State.All(ctx, t.loaded)
+		err := try()
 		if err == nil {
 			return true
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-		t.log.Warn("cannot read what was last published, it will be tried again", "error", err)
+		t.log.Warn("transitions cannot be published yet, it will be tried again", "error", err)
 		if !kube.Sleep(ctx, pause) {
 			return false
 		}

@@ -23,9 +23,10 @@
 //   - Order: a transition is published after the one before it was recorded. If an event of the object was published since it was
 //     decided, it is decided anew, up to maxOvertaken times. Objects are independent of each other.
 //
-//   - Loss: an event is published before it is recorded, with an ID derived from the recorded state. A crash between the two repeats
-//     it under the same ID. Waiting transitions are lost in a crash. A new worker finds the state they led to, because it differs from
-//     the record, and publishes it unless the object's last event shows that it was published.
+//   - Loss: an event is published before it is recorded, with an ID derived from the recorded state. After a crash between the two the
+//     next worker first records the transition: if the object has returned to the recorded state meanwhile, its return would otherwise
+//     not be published. Waiting transitions are lost in a crash. A new worker finds the state they led to, because it differs from the
+//     record, and publishes it unless the object's last event shows that it was published.
 //
 //   - Back-pressure: when the bus fails, transitions wait in memory and are retried. They point into the cache and copy nothing.
 //

@@ -64,6 +64,8 @@ type fakeBus struct {
 	fail     bool
 	// loseAnswers is how many events of watchers are stored but not confirmed.
 	loseAnswers int
+	// failedReads is how many calls of ReadEvents fail.
+	failedReads int
 	// beforePublish is called before a watcher's event is published, beforeLast before the last event of an object is read.
 	beforePublish, beforeLast func()
 }
@@ -117,6 +119,21 @@ func headersOf(r *event.Record) *event.Record {
 		h.Event.SetRevision(revision)
 	}
 	return &h
+}
+
+func (b *fakeBus) ReadEvents(_ context.Context, source event.Source, from time.Time, h func(*event.Record)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failedReads > 0 {
+		b.failedReads--
+		return errBus
+	}
+	for _, r := range b.events {
+		if r.Source == source && !r.Accepted.Before(from) {
+			h(headersOf(r))
+		}
+	}
+	return nil
 }
 
 func (b *fakeBus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
@@ -189,6 +206,7 @@ type fakeState struct {
 	values   map[string]fakeValue
 	revision uint64
 	fail     bool
+	failKey  string // Put fails for it
 	puts     int
 }
 
@@ -202,7 +220,7 @@ func (s *fakeState) Get(_ context.Context, key string) ([]byte, uint64, bool, er
 func (s *fakeState) Put(ctx context.Context, key string, value []byte, revision uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fail || ctx.Err() != nil {
+	if s.fail || key == s.failKey || ctx.Err() != nil {
 		return errBus
 	}
 	if s.values[key].revision != revision {

@@ -31,6 +31,8 @@ type object struct {
 	// observed is status.observedGeneration, zero when there is none.
 	observed int64
 	revision string
+	// listed reports that the object came in a list, and not in a watch as soon as it changed.
+	listed bool
 	// faults are the beginnings of the messages of the other conditions that are False. After a rollback a HelmRelease's Ready names the
 	// rollback, and another condition its reason.
 	faults []string

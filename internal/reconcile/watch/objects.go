@@ -95,6 +95,7 @@ func decodeList(kind *Kind, shared *words, body io.Reader) (*objectList, error) 
 			return err
 		}
 		o := newObject(kind, &item)
+		o.listed = true
 		o.share(shared)
 		list.Items = append(list.Items, o)
 		return nil

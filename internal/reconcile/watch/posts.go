@@ -44,7 +44,7 @@ const postLead = 10 * time.Second
 // covers reports whether the POST published tr, observed after prior was published. It counts if it has the UID and the outcome of tr,
 // no other revision, and is not older than the observation of prior. A client that reaches the events endpoint and knows the UID can
 // forge that (invariant E9), so there are more conditions. A failure must be in the object's own words, which no client can know
-// before. A success must be accepted at most postLead before the state was observed, or later.
+// before. A success must be accepted at most postLead before the state was reached, or later.
 func (x post) covers(tr *transition, prior lastPublished) bool {
 	switch {
 	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
@@ -54,7 +54,7 @@ func (x post) covers(tr *transition, prior lastPublished) bool {
 	case tr.Outcome == event.OutcomeFailed:
 		return tr.object.says(x.message)
 	default:
-		return !x.accepted.Before(tr.observed.Add(-postLead))
+		return !x.accepted.Before(tr.reached.Add(-postLead))
 	}
 }
 

@@ -88,7 +88,7 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	if !t.load(ctx) {
+	if !t.load(ctx) || !t.loadUnrecorded(ctx) {
 		return nil
 	}
 	var wg sync.WaitGroup
@@ -143,7 +143,7 @@ func (t *publisher) observed(result kube.Result, _ time.Duration) {
 // follow takes the accepted POSTs, from two minutes before this term.
 func (t *publisher) follow(ctx context.Context) {
 	const before = 2 * time.Minute
-	from, pause := time.Now().Add(-before), minBusPause
+	from, pause := t.began.Add(-before), minBusPause
 	var last uint64
 	for {
 		err := t.opts.Events.FollowEvents(ctx, from, func(r *event.Record) {

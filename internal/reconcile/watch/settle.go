@@ -32,6 +32,9 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 		t.settled(it, lastPublished{})
 		return nil
 	}
+	if tr.unrecorded != nil {
+		return t.record(ctx, it, tr.unrecorded)
+	}
 	if !tr.decided && !tr.found && !t.isDue(it, tr) {
 		return nil // nothing is read before
 	}
@@ -209,8 +212,8 @@ func (t *publisher) last(ctx context.Context, it item) (*event.Record, error) {
 	return r, nil
 }
 
-// known reports whether the object's last event on the bus published the state already. Either it was published and the crash preceded
-// the record, or it was POSTed and the transition that it covered was lost while it waited.
+// known reports whether the object's last event on the bus published the state already. Either it was POSTed and the transition that it
+// covered was lost while it waited, or another worker published it and loadUnrecorded did not see that.
 func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) bool {
 	switch {
 	case r == nil, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:

@@ -29,7 +29,11 @@ type transition struct {
 	// observed is when the state was first seen. came is when the object last entered it, perhaps after another reconciliation. first is
 	// when the first of the states was seen that later ones of the same outcome have replaced.
 	observed, came, first time.Time
-	gone                  bool
+	// reached is when the object changed to the outcome, as far as that is known: at observed or before.
+	reached time.Time
+	gone    bool
+	// unrecorded, unless nil, is the event of an earlier worker that published the transition. There is no object then.
+	unrecorded *event.Record
 	// decided reports that the way of publishing the transition is fixed. From then on nothing replaces it.
 	decided bool
 	// found reports that the state existed when the term or the kind began, so that it may have been published before.
@@ -116,7 +120,20 @@ func (t *publisher) consider(o *object, found bool) {
 			tr.came = w.came
 		}
 	}
+	tr.reached = t.reached(s, tr)
 	t.arrive(it, s, tr)
+}
+
+// reached returns when the object changed to the outcome of tr. A list may show a state late, as after an outage of the API server; the
+// condition then has the time of the change. A change within one outcome need not change that time. After a start the state waits from
+// when it was observed, because controllers still try to POST the events of the time before. The caller holds the lock.
+func (t *publisher) reached(s *subject, tr *transition) time.Time {
+	since := tr.object.ready.since
+	unseen := tr.object.listed && !tr.found && tr.observed.Sub(t.began) >= emitterTime
+	if unseen && !since.IsZero() && since.Before(tr.observed) && s.decided().Outcome != tr.Outcome {
+		return since
+	}
+	return tr.observed
 }
 
 // arrive takes in the terminal state that an object has reached. States that it only passes through are not published (invariant E6). A
@@ -172,7 +189,7 @@ func (t *publisher) push(it item, s *subject, tr *transition) {
 
 // due returns the time when the transition may be published: a POST about it would have arrived by then. The caller holds the lock.
 func (t *publisher) due(it item, tr *transition) time.Time {
-	due := tr.observed.Add(t.opts.Settle)
+	due := tr.reached.Add(t.opts.Settle)
 	if tr.Outcome == event.OutcomeSucceeded && it.kind.postsLast && t.posting(it.kind, tr.observed) {
 		due = tr.observed.Add(emitterTime)
 	}

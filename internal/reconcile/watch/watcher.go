@@ -30,6 +30,9 @@ type Events interface {
 	// FollowEvents calls h with every record accepted since from. Of its event it needs only the object, the revision, and the beginning
 	// of a failure's message. It returns when ctx ends or on an error.
 	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error
+	// ReadEvents calls h with the same part of the records of one source that were stored since from, and returns after the last that is
+	// stored when it is called. h may keep them.
+	ReadEvents(ctx context.Context, source event.Source, from time.Time, h func(*event.Record)) error
 	// LastEvent returns the last stored record about an object.
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
 }

@@ -62,7 +62,7 @@ func (f form) goType() reflect.Type {
 	}
 }
 
-// hold reports whether the fields of a decoded object meet their forms.
+// accepts reports whether the fields of a decoded object meet their forms.
 func (f fields) accepts(object reflect.Value) bool {
 	for i, m := range f {
 		if !m.form.accepts(object.Field(i)) {

@@ -1,0 +1,128 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// recordLag is how much older than the newest record the event of an unrecorded transition may be. A worker records a transition as soon as
+// its event is stored. Only if the store refuses the record of one object for longer, while it takes those of others, may a crash lose it.
+const recordLag = 2 * time.Minute
+
+// loadUnrecorded queues the transitions that an earlier worker published and did not record before it died. An object may have returned to
+// its recorded state since. Compared with the old record alone, that return would be no transition. It retries until ctx ends, and reports
+// whether it succeeded.
+func (t *publisher) loadUnrecorded(ctx context.Context) bool {
+	from := t.newestRecord().Add(-recordLag)
+	return t.retry(ctx, func() error {
+		unrecorded, err := t.unrecorded(ctx, from)
+		for it, r := range unrecorded {
+			t.pushUnrecorded(it, r)
+		}
+		return err
+	})
+}
+
+// unrecorded returns the last event of each object whose transition has no record. An event that is stored after the recorded one has
+// none, whatever its time says: workers' clocks differ.
+func (t *publisher) unrecorded(ctx context.Context, from time.Time) (map[item]*event.Record, error) {
+	found, recorded := map[item]*event.Record{}, map[item]bool{}
+	err := t.opts.Events.ReadEvents(ctx, event.SourceWatch, from, func(r *event.Record) {
+		o := r.Event.InvolvedObject
+		kind := kindNamed(o.Kind)
+		if kind == nil || !t.isRecorded(kind) {
+			return
+		}
+		it := item{kind, o.Namespace, o.Name}
+		switch last := t.lastOf(it); {
+		case r.Accepted.Equal(last.Observed):
+			recorded[it] = true
+			delete(found, it)
+		case recorded[it], r.Accepted.After(last.Observed):
+			found[it] = r
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("compare events with the records: %w", err)
+	}
+	return found, nil
+}
+
+// newestRecord returns when the newest recorded state was observed, or the beginning of the term if there is none before it.
+func (t *publisher) newestRecord() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	newest := time.Time{}
+	for _, s := range t.subjects {
+		if s.last.Observed.After(newest) {
+			newest = s.last.Observed
+		}
+	}
+	if newest.IsZero() || newest.After(t.began) {
+		return t.began
+	}
+	return newest
+}
+
+// isRecorded reports whether the kind's first state is recorded.
+func (t *publisher) isRecorded(kind *Kind) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.recorded[kind]
+}
+
+// lastOf returns the recorded state of an object, zero for none.
+func (t *publisher) lastOf(it item) lastPublished {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.subjects[it]; s != nil {
+		return s.last
+	}
+	return lastPublished{}
+}
+
+// pushUnrecorded adds a transition that only lacks its record.
+func (t *publisher) pushUnrecorded(it item, r *event.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.subjects[it]
+	if s == nil {
+		s = &subject{}
+		t.subjects[it] = s
+	}
+	s.pending = append(s.pending, &transition{state: stateOf(r), decided: true, unrecorded: r})
+	t.metrics.waiting.Inc()
+	t.queue.Enqueue(it)
+}
+
+// record records the transition that r published, unless an earlier attempt did.
+func (t *publisher) record(ctx context.Context, it item, r *event.Record) error {
+	prior, revision, err := t.read(ctx, it)
+	if err != nil {
+		return err
+	}
+	if prior.Observed.Equal(r.Accepted) {
+		t.settled(it, prior)
+		return nil
+	}
+	next := lastPublished{state: stateOf(r), Since: r.Event.Timestamp, Observed: r.Accepted, Ordinal: 1}
+	if prior.UID == next.UID {
+		next.Ordinal = prior.Ordinal + 1
+	}
+	if err := t.write(ctx, it, next, revision); err != nil {
+		return err
+	}
+	t.metrics.transitions.WithLabelValues(resultKnown).Inc()
+	t.log.Info("transition of an earlier worker recorded", "kind", it.kind.Kind, "namespace", it.namespace, "name", it.name,
+		"outcome", string(next.Outcome))
+	t.settled(it, next)
+	return nil
+}
+
+// stateOf returns the state that a watcher's event published.
+func stateOf(r *event.Record) state {
+	return state{UID: r.Event.InvolvedObject.UID, Outcome: r.Outcome, Revision: r.Event.Revision()}
+}

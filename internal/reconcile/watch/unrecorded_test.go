@@ -1,0 +1,190 @@
+package watch
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// crash has the worker publish the transition into k, and ends it before that is recorded.
+func (w *world) crash(stop func(), k kustomization) {
+	w.state.setFail(true)
+	w.put(k)
+	pass(emitterTime + time.Second)
+	stop()
+	w.state.setFail(false)
+}
+
+// E6 over a crash between the event and its record, after which the object is back in the recorded state. Readers were told of the state
+// between, so this one is told as well. Fails when the next worker compares the object with the record alone.
+func TestE6AReturnToTheRecordedStateIsToldIfTheStateBetweenWas(t *testing.T) {
+	failed := kustomization{failed: true}
+	for name, back := range map[string]func(w *world) (stop func()){
+		"while no worker is there": func(w *world) func() {
+			w.put(failed)
+			pass(time.Hour)
+			_, stop := w.replica(true)
+			return stop
+		},
+		"after another event of the object": func(w *world) func() {
+			w.accept(postRecord(event.OutcomeNone, "uid-1", "r1"))
+			w.put(failed)
+			_, stop := w.replica(true)
+			return stop
+		},
+		"as the next worker begins": func(w *world) func() {
+			_, stop := w.replica(true)
+			w.put(failed)
+			return stop
+		},
+		"after it was at work as the next worker began": func(w *world) func() {
+			w.put(kustomization{unknown: true, reason: "Progressing"})
+			_, stop := w.replica(true)
+			pass(time.Minute)
+			w.put(failed)
+			return stop
+		},
+		"and the events cannot be read at once": func(w *world) func() {
+			w.put(failed)
+			w.bus.failedReads = 3
+			_, stop := w.replica(true)
+			return stop
+		},
+		"and the state between cannot be recorded at once": func(w *world) func() {
+			w.state.setFail(true)
+			w.put(failed)
+			_, stop := w.replica(true)
+			pass(time.Minute)
+			w.state.setFail(false)
+			return stop
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.define("Kustomization", "v1")
+				w.put(failed)
+				stop := w.silent()
+				pass(emitterTime)
+				w.crash(stop, kustomization{})
+				w.wantTold("succeeded app r1")
+				stop = back(w)
+				pass(2 * time.Minute)
+				stop()
+				w.wantTold("succeeded app r1", "failed app r1")
+				_, stop = w.replica(true)
+				defer stop()
+				pass(time.Minute)
+				w.wantTold("succeeded app r1", "failed app r1")
+			})
+		})
+	}
+}
+
+// E9: fails when a POST about a state between is recorded as a transition. The object may have been in its recorded state all the time.
+func TestE9APostIsNotRecordedAsATransitionByTheNextWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{failed: true})
+		stop := w.silent()
+		pass(time.Minute)
+		w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
+		pass(time.Second)
+		stop()
+		w.put(kustomization{failed: true})
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		w.wantTold()
+	})
+}
+
+// T6: fails when a record that cannot be written, as in a full store, holds up other objects.
+func TestARecordThatCannotBeWrittenHoldsUpNoOtherObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		w.put(kustomization{name: "other", uid: "uid-2"})
+		stop := w.silent()
+		w.state.failKey = stateKey
+		w.put(kustomization{failed: true})
+		pass(emitterTime)
+		stop()
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		w.put(kustomization{name: "other", uid: "uid-2", failed: true})
+		pass(emitterTime)
+		w.wantTold("failed app r1", "failed other r1")
+	})
+}
+
+// Fails when the times of two workers whose clocks differ decide which of two events has no record.
+func TestAnUnrecordedEventIsFoundThoughAClockIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{failed: true})
+		stop := w.silent()
+		pass(emitterTime)
+		w.put(kustomization{})
+		pass(time.Minute) // recorded
+		w.crash(stop, kustomization{failed: true})
+		w.wantTold("succeeded app r1", "failed app r1")
+		events := w.bus.events
+		events[1].Accepted = events[0].Accepted.Add(-time.Second)
+		w.put(kustomization{})
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		w.wantTold("succeeded app r1", "failed app r1", "succeeded app r1")
+		if got := decodeLast(w.state.values[stateKey].value); got.Ordinal != 3 {
+			t.Errorf("recorded %+v, want the third transition", got)
+		}
+	})
+}
+
+// Fails when the events of before count for a store that was made anew: its first start is silent.
+func TestTheFirstStartOfANewStoreIsSilentWhateverTheEventsSay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{failed: true})
+		stop := w.silent()
+		pass(emitterTime)
+		w.put(kustomization{})
+		pass(emitterTime + time.Second)
+		stop()
+		clear(w.state.values)
+		w.put(kustomization{failed: true})
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		w.wantTold("succeeded app r1")
+	})
+}
+
+// Fails when a start writes records that exist.
+func TestAStartRecordsNothingThatIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		stop := w.silent()
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.wantTold("failed app r1")
+		stop()
+		puts := w.state.puts
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		if n := w.state.puts - puts; n > 0 {
+			t.Errorf("%d records were written", n)
+		}
+	})
+}
