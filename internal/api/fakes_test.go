@@ -171,6 +171,8 @@ func (s *store) FindDeliveries(ctx context.Context, _ string, accepted time.Time
 
 func (s *store) ListEvents(ctx context.Context, _ string, q view.Query) (view.Page[view.Event], error) {
 	err := s.enter(ctx, "events")
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.query = q
 	return view.Page[view.Event]{Items: s.events}, err
 }
