@@ -102,8 +102,8 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	return a.Duplicate, nil
 }
 
-// durableEvents returns when EVENTS is on disk up to and including seq. Whatever refers to an event that was read early, and is itself on
-// disk, is written after that: a loss of power would give the event's place to another one.
+// durableEvents returns when EVENTS is on disk up to and including seq. Messages and keys that refer to an event that was read early are
+// written after that: a loss of power would otherwise give the event's place to another one.
 func (b *Bus) durableEvents(ctx context.Context, seq uint64) error {
 	if b.recent.isNoted(seq) {
 		return nil

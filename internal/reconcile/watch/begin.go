@@ -153,11 +153,7 @@ func (t *publisher) recordSilently(ctx context.Context, o *object) error {
 	t.metrics.transitions.WithLabelValues(resultBaseline).Inc()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.subjects[it]
-	if s == nil {
-		s = &subject{}
-		t.subjects[it] = s
-	}
+	s := t.subjectOf(it)
 	s.last, s.seen = prior, o.ResourceVersion
 	return nil
 }

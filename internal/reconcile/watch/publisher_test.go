@@ -25,11 +25,7 @@ const stateKey = "Kustomization/team-a/app"
 
 // Fails when begin skips the baseline.
 func TestTheFirstStartOfAKindIsSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{failed: true})
-		stop := w.silent()
+	restarted(t, kustomization{failed: true}, func(t *testing.T, w *world, stop func()) {
 		defer stop()
 		if !w.state.has("baseline-done.Kustomization") || !w.state.has(stateKey) {
 			t.Error("the baseline is not recorded")
@@ -53,9 +49,7 @@ func TestE6WhatChangedWhileDownIsToldOnce(t *testing.T) {
 		w.put(kustomization{name: "born", uid: "uid-3"})
 		pass(time.Hour)
 		for range 3 {
-			_, stop := w.replica(true)
-			pass(time.Minute)
-			stop()
+			w.next()()
 		}
 		if got := w.bus.told(); len(got) != 2 {
 			t.Errorf("told %v, want the failure and the new object, once each", got)
@@ -71,16 +65,10 @@ func TestE6ACrashBeforeTheRecordDoesNotTellTwice(t *testing.T) {
 		"another event came after it":   func(w *world) { w.accept(postRecord(event.OutcomeNone, "uid-1", "r1")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(kustomization{})
-				stop := w.silent()
+			restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
 				w.crash(stop, kustomization{failed: true})
 				after(w)
-				_, stop = w.replica(true)
-				defer stop()
-				pass(time.Minute)
+				defer w.next()()
 				w.wantTold("failed app r1")
 			})
 		})
@@ -89,18 +77,12 @@ func TestE6ACrashBeforeTheRecordDoesNotTellTwice(t *testing.T) {
 
 // Fails when a transition that a crash removed from the queue is not compared with the object's last event.
 func TestAPostOfATransitionLostInACrashIsNotRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		stop := w.silent()
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
 		w.put(kustomization{failed: true})
 		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
 		stop() // before it settled
 		pass(time.Hour)
-		_, stop = w.replica(true)
-		defer stop()
-		pass(time.Minute)
+		defer w.next()()
 		w.wantTold()
 		if got := decodeLast(w.state.values[stateKey].value); got.Outcome != event.OutcomeFailed {
 			t.Errorf("recorded %+v, want the failure", got)
@@ -203,11 +185,7 @@ func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
 
 // Fails when the key outlives the object, or when a record of another UID counts for the new object.
 func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		stop := w.silent()
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
 		w.remove("app")
 		pass(time.Second)
 		if w.state.has(stateKey) {
@@ -223,9 +201,7 @@ func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
 		pass(time.Minute)
 		stop()
 		w.remove("gone") // while down
-		_, stop = w.replica(true)
-		defer stop()
-		pass(time.Minute)
+		defer w.next()()
 		got := w.bus.told()
 		slices.Sort(got) // the objects are independent of each other
 		if diff := cmp.Diff([]string{"succeeded app r1", "succeeded app r1", "succeeded gone r1"}, got); diff != "" {
@@ -317,9 +293,7 @@ func TestTenThousandObjectsCostNoGoroutinesAndNoWritesAtRest(t *testing.T) {
 		stop := w.silent()
 		stop()
 		puts := w.state.puts
-		_, stop = w.replica(true)
-		defer stop()
-		pass(time.Minute)
+		defer w.next()()
 		if w.state.puts != puts {
 			t.Errorf("%d writes for unchanged objects", w.state.puts-puts)
 		}

@@ -87,6 +87,16 @@ func (t *publisher) observe(in *informer, o *object) {
 	}
 }
 
+// subjectOf returns the subject of an object, and makes it if there is none. The caller holds the lock.
+func (t *publisher) subjectOf(it item) *subject {
+	s := t.subjects[it]
+	if s == nil {
+		s = &subject{}
+		t.subjects[it] = s
+	}
+	return s
+}
+
 // consider queues the object's state if it is terminal and unlike the last published one. The caller holds the lock.
 func (t *publisher) consider(o *object, found bool) {
 	it := item{o.kind, o.Namespace, o.Name}
@@ -95,13 +105,10 @@ func (t *publisher) consider(o *object, found bool) {
 		return
 	}
 	st, terminal := o.terminal()
-	if s == nil && terminal {
-		s = &subject{}
-		t.subjects[it] = s
-	}
-	if s == nil {
+	if s == nil && !terminal {
 		return
 	}
+	s = t.subjectOf(it)
 	s.seen = o.ResourceVersion
 	stood := s.terminal
 	s.terminal = terminal

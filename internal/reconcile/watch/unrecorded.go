@@ -88,11 +88,7 @@ func (t *publisher) lastOf(it item) lastPublished {
 func (t *publisher) pushUnrecorded(it item, r *event.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.subjects[it]
-	if s == nil {
-		s = &subject{}
-		t.subjects[it] = s
-	}
+	s := t.subjectOf(it)
 	s.pending = append(s.pending, &transition{state: stateOf(r), decided: true, unrecorded: r})
 	t.metrics.waiting.Inc()
 	t.queue.Enqueue(it)

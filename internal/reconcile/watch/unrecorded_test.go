@@ -62,11 +62,7 @@ func TestE6AReturnToTheRecordedStateIsToldIfTheStateBetweenWas(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.define("Kustomization", "v1")
-				w.put(failed)
-				stop := w.silent()
+			restarted(t, failed, func(t *testing.T, w *world, stop func()) {
 				pass(emitterTime)
 				w.crash(stop, kustomization{})
 				w.wantTold("succeeded app r1")
@@ -74,9 +70,7 @@ func TestE6AReturnToTheRecordedStateIsToldIfTheStateBetweenWas(t *testing.T) {
 				pass(2 * time.Minute)
 				stop()
 				w.wantTold("succeeded app r1", "failed app r1")
-				_, stop = w.replica(true)
-				defer stop()
-				pass(time.Minute)
+				defer w.next()()
 				w.wantTold("succeeded app r1", "failed app r1")
 			})
 		})
@@ -85,19 +79,13 @@ func TestE6AReturnToTheRecordedStateIsToldIfTheStateBetweenWas(t *testing.T) {
 
 // E9: fails when a POST about a state between is recorded as a transition. The object may have been in its recorded state all the time.
 func TestE9APostIsNotRecordedAsATransitionByTheNextWorker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{failed: true})
-		stop := w.silent()
+	restarted(t, kustomization{failed: true}, func(t *testing.T, w *world, stop func()) {
 		pass(time.Minute)
 		w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
 		pass(time.Second)
 		stop()
 		w.put(kustomization{failed: true})
-		_, stop = w.replica(true)
-		defer stop()
-		pass(time.Minute)
+		defer w.next()()
 		w.wantTold()
 	})
 }
@@ -114,9 +102,7 @@ func TestARecordThatCannotBeWrittenHoldsUpNoOtherObject(t *testing.T) {
 		w.put(kustomization{failed: true})
 		pass(emitterTime)
 		stop()
-		_, stop = w.replica(true)
-		defer stop()
-		pass(time.Minute)
+		defer w.next()()
 		w.put(kustomization{name: "other", uid: "uid-2", failed: true})
 		pass(emitterTime)
 		w.wantTold("failed app r1", "failed other r1")
@@ -125,11 +111,7 @@ func TestARecordThatCannotBeWrittenHoldsUpNoOtherObject(t *testing.T) {
 
 // Fails when the times of two workers whose clocks differ decide which of two events has no record.
 func TestAnUnrecordedEventIsFoundThoughAClockIsBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{failed: true})
-		stop := w.silent()
+	restarted(t, kustomization{failed: true}, func(t *testing.T, w *world, stop func()) {
 		pass(emitterTime)
 		w.put(kustomization{})
 		pass(time.Minute) // recorded
@@ -138,9 +120,7 @@ func TestAnUnrecordedEventIsFoundThoughAClockIsBehind(t *testing.T) {
 		events := w.bus.events
 		events[1].Accepted = events[0].Accepted.Add(-time.Second)
 		w.put(kustomization{})
-		_, stop = w.replica(true)
-		defer stop()
-		pass(time.Minute)
+		defer w.next()()
 		w.wantTold("succeeded app r1", "failed app r1", "succeeded app r1")
 		if got := decodeLast(w.state.values[stateKey].value); got.Ordinal != 3 {
 			t.Errorf("recorded %+v, want the third transition", got)
@@ -150,39 +130,27 @@ func TestAnUnrecordedEventIsFoundThoughAClockIsBehind(t *testing.T) {
 
 // Fails when the events of before count for a store that was made anew: its first start is silent.
 func TestTheFirstStartOfANewStoreIsSilentWhateverTheEventsSay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{failed: true})
-		stop := w.silent()
+	restarted(t, kustomization{failed: true}, func(t *testing.T, w *world, stop func()) {
 		pass(emitterTime)
 		w.put(kustomization{})
 		pass(emitterTime + time.Second)
 		stop()
 		clear(w.state.values)
 		w.put(kustomization{failed: true})
-		_, stop = w.replica(true)
-		defer stop()
-		pass(time.Minute)
+		defer w.next()()
 		w.wantTold("succeeded app r1")
 	})
 }
 
 // Fails when a start writes records that exist.
 func TestAStartRecordsNothingThatIsRecorded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		stop := w.silent()
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
 		w.put(kustomization{failed: true})
 		pass(time.Minute)
 		w.wantTold("failed app r1")
 		stop()
 		puts := w.state.puts
-		_, stop = w.replica(true)
-		defer stop()
-		pass(time.Minute)
+		defer w.next()()
 		if n := w.state.puts - puts; n > 0 {
 			t.Errorf("%d records were written", n)
 		}

@@ -138,23 +138,37 @@ func (w *world) replica(lead bool) (watcher *Watcher, stop func()) {
 // silent runs a leader over the first state of the cluster, so that transitions of all its kinds are published from then on.
 func (w *world) silent() (stop func()) {
 	w.t.Helper()
-	_, stop = w.replica(true)
-	pass(time.Minute)
+	stop = w.next()
 	if got := w.bus.told(); len(got) > 0 {
 		w.t.Fatalf("the first start told %v", got)
 	}
 	return stop
 }
 
+// next runs the next worker, and passes its first minute.
+func (w *world) next() (stop func()) {
+	_, stop = w.replica(true)
+	pass(time.Minute)
+	return stop
+}
+
 // led runs a test in which a leader has recorded the first state of the Kustomization "app", which is Ready at revision r1.
 func led(t *testing.T, play func(t *testing.T, w *world)) {
+	t.Helper()
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		defer stop()
+		play(t, w)
+	})
+}
+
+// restarted runs a test of workers that follow one another. The first has recorded the first state of a Kustomization; stop ends it.
+func restarted(t *testing.T, first kustomization, play func(t *testing.T, w *world, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("Kustomization", "v1")
-		w.put(kustomization{})
-		defer w.silent()()
-		play(t, w)
+		w.put(first)
+		play(t, w, w.silent())
 	})
 }
 
