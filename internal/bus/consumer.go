@@ -143,6 +143,11 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 		return nil, fmt.Errorf("read stream: %w", err)
 	}
 	c.last = info.State.LastSeq
+	if c.cursor != nil {
+		if _, err := c.cursor.loadDone(ctx, info); err != nil {
+			return nil, err
+		}
+	}
 	return c, nil
 }
 

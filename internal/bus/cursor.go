@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -27,8 +28,8 @@ const (
 	closeTimeout = 3 * time.Second
 )
 
-// cursor records how far the events are done: all up to and including the floor are. It is kept in a bucket, up to some cursorInterval old,
-// so after a crash a few events are handed out again, for a recheck.
+// cursor records which events are done: all up to and including the floor are, and some beyond it. It is kept in a bucket, up to some
+// cursorInterval old, so after a crash a few events are handed out again, for a recheck.
 type cursor struct {
 	kv jetstream.KeyValue
 	// durable returns when the events up to a sequence are on disk.
@@ -39,17 +40,27 @@ type cursor struct {
 	mu       sync.Mutex
 	floor    uint64
 	next     uint64              // the sequence after the last that was handed out
-	done     map[uint64]struct{} // beyond the floor
+	done     map[uint64]struct{} // handed out, beyond the floor
+	earlier  map[uint64]struct{} // done in an earlier term, and not yet passed
 	returned int                 // handed out and given back by Nak
+	// concluded counts the sequences that were ever added to done.
+	concluded uint64
 
 	saving   sync.Mutex
 	saved    uint64 // the floor in the bucket
 	revision uint64
+	// savedConcluded is the count of concluded when the bucket got what is done beyond the floor, doneRevision the revision of that entry.
+	savedConcluded, doneRevision uint64
+	// created is when the stream was made.
+	created time.Time
 }
 
 // loadCursor reads the cursor from its bucket.
 func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
-	c := &cursor{kv: b.buckets[bucketWorker], durable: b.durableEvents, changed: make(chan struct{}, 1), done: map[uint64]struct{}{}}
+	c := &cursor{
+		kv: b.buckets[bucketWorker], durable: b.durableEvents, changed: make(chan struct{}, 1),
+		done: map[uint64]struct{}{}, earlier: map[uint64]struct{}{},
+	}
 	e, err := c.kv.Get(ctx, cursorKey)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
@@ -89,13 +100,21 @@ func (c *cursor) migrate(ctx context.Context, s jetstream.Stream) error {
 }
 
 // rewindCursor moves a cursor back to the end of its stream if it is beyond it: the stream was made anew, or lost its end in a loss of
-// power. The next events would otherwise count as done. It is called before this process accepts events.
+// power. The next events would otherwise count as done, and so would those that are recorded beyond its floor. It is called before this
+// process accepts events.
 func (b *Bus) rewindCursor(ctx context.Context) error {
 	info, err := b.streams[streamEvents].Info(ctx)
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
 	}
 	c, err := b.loadCursor(ctx)
+	if err != nil {
+		return err
+	}
+	trusted, err := c.loadDone(ctx, info)
+	if err == nil && !trusted {
+		err = c.writeDone(ctx, doneRecord{Created: info.Created, Floor: c.floor})
+	}
 	if err != nil || c.floor <= info.State.LastSeq {
 		return err
 	}
@@ -104,24 +123,24 @@ func (b *Bus) rewindCursor(ctx context.Context) error {
 	return c.save(ctx)
 }
 
-// skipTo marks the sequences between the last event that was handed out and seq as done: the stream has none of them.
+// skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.
 func (c *cursor) skipTo(seq uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.floor == c.next-1 && c.next < seq {
 		c.floor, c.next = seq-1, seq
+		maps.DeleteFunc(c.earlier, func(done uint64, _ struct{}) bool { return done < seq })
 		return
 	}
 	for ; c.next < seq; c.next++ {
+		delete(c.earlier, c.next)
 		c.conclude(c.next)
 	}
 }
 
 // open returns the Acker of the event of a sequence, which is being handed out. Sequences are opened in order.
 func (c *cursor) open(seq uint64) *openEvent {
-	c.skipTo(seq)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.skipTo(seq) // the stream has no events in between
 	c.next = seq + 1
 	return &openEvent{cursor: c, seq: seq}
 }
@@ -130,6 +149,7 @@ func (c *cursor) open(seq uint64) *openEvent {
 func (c *cursor) conclude(seq uint64) {
 	if seq != c.floor+1 {
 		c.done[seq] = struct{}{}
+		c.concluded++
 		return
 	}
 	for done := true; done; _, done = c.done[c.floor+1] {
@@ -146,17 +166,25 @@ func (c *cursor) counts() (floor uint64, window, open int) {
 	return c.floor, window, window - len(c.done) - c.returned
 }
 
-// save writes the floor if it has moved.
+// save writes what has changed.
 func (c *cursor) save(ctx context.Context) error {
 	c.saving.Lock()
 	defer c.saving.Unlock()
+	// If ctx ended a write halfway, the revision of the bucket would be unknown.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
+	defer cancel()
+	if err := c.saveFloor(ctx); err != nil {
+		return err
+	}
+	return c.saveDone(ctx)
+}
+
+// saveFloor writes the floor if it has moved. The caller holds saving.
+func (c *cursor) saveFloor(ctx context.Context) error {
 	floor, _, _ := c.counts()
 	if floor == c.saved {
 		return nil
 	}
-	// If ctx ended this write halfway, the revision of the bucket would be unknown.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
-	defer cancel()
 	if err := c.durable(ctx, floor); err != nil { // else a loss of power could leave a cursor beyond the end of the stream
 		return err
 	}

@@ -68,9 +68,12 @@ func (r *eventReader) run(ctx context.Context) error {
 	})
 }
 
-// hand waits until one more event may be open, and hands it out.
+// hand waits until one more event may be open, and hands it out unless an earlier term has done it.
 func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 	c := r.consumer
+	if c.cursor.pass(l.seq) {
+		return nil
+	}
 	if err := r.awaitCapacity(ctx); err != nil {
 		return err
 	}
