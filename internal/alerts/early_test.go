@@ -84,3 +84,31 @@ func TestE5AShardWhoseBacklogIsBeingReadHoldsUpNoOther(t *testing.T) {
 		}
 	})
 }
+
+// Fails when a delivery is handled before the tables are complete: its Alert would seem to be deleted.
+func TestWhatWaitsIsHandledOnceTheTablesAreComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, chat := newWorld(t), &sink{}
+		w.destination("chat", chat)
+		w.bus.publish(w.delivery("chat", "app"))
+		gate := make(chan struct{})
+		d := w.deliverer(w.bus.session())
+		d.Gate = gate
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- d.Run(ctx) }()
+		wait(time.Minute)
+		if got := chat.ids(); len(got) != 0 {
+			t.Errorf("sent %v", got)
+		}
+		close(gate)
+		wait(time.Second)
+		if got := chat.ids(); !slices.Equal(got, []string{"d1"}) {
+			t.Errorf("sent %v", got)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
