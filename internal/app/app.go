@@ -106,8 +106,7 @@ func (a *App) Run(ctx context.Context) error {
 	failure := runStages(ctx, a.log, []stage{
 		{"bus", busGrace, []part{{"bus", a.bus.Run}}},
 		{"kubernetes", kubeGrace, []part{
-			{"trim", a.trim},
-			{"garbage", a.boundGarbage},
+			{"collect", a.collect},
 			{"recorder", a.recorder.Run},
 			{"catalogue", a.clients.catalogue.Run},
 			{"controllers", a.reconcile.Run},

@@ -46,44 +46,18 @@ const (
 	trimmed      = 16 << 20
 )
 
-// trims are the pauses after which the memory of a start is trimmed again. In that time statuses are written and Secrets watched, and the
-// goroutines of the watches return their stacks when the collector has seen them idle.
-var trims = []time.Duration{0, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
+// trims are the times after the compilation at which the memory of the start is trimmed. Until the first, all waiting deliveries are listed.
+// Until the others, statuses are written and Secrets watched, and the goroutines of the watches return their stacks when the collector has
+// seen them idle.
+var trims = []time.Duration{time.Second, 15 * time.Second, 45 * time.Second, 105 * time.Second, 225 * time.Second}
 
-// trim returns the memory of the start to the system. The lists of all objects, as they were read, are garbage when they are compiled,
-// and would otherwise count until the collector has a reason to run. From then on trim returns the memory that a burst has left.
-func (a *App) trim(ctx context.Context) error {
-	select {
-	case <-a.reconcile.Complete():
-	case <-ctx.Done():
-		return nil
-	}
-	for _, pause := range trims {
-		select {
-		case <-time.After(pause):
-			debug.FreeOSMemory()
-		case <-ctx.Done():
-			return nil
-		}
-	}
-	tick := time.NewTicker(trimInterval)
-	defer tick.Stop()
-	for before := readHeap(); ; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-		now := readHeap()
-		if now.worthTrimming(before) {
-			debug.FreeOSMemory()
-		}
-		before = now
-	}
-}
-
-// boundGarbage has the collector run when garbage reaches its bound.
-func (a *App) boundGarbage(ctx context.Context) error {
+// collect has the collector run when garbage reaches its bound, and returns memory to the system: that of the start, and later what a burst
+// has left. The lists of all objects, as they were read, are garbage when they are compiled, and would otherwise count until the collector
+// has a reason to run.
+//
+// One goroutine does both. To set the bound stops all goroutines, also the one that returns memory, which cannot be stopped for as long as
+// 200 ms: all others would stand still meanwhile.
+func (a *App) collect(ctx context.Context) error {
 	select {
 	case <-a.reconcile.Complete():
 	case <-ctx.Done():
@@ -91,17 +65,33 @@ func (a *App) boundGarbage(ctx context.Context) error {
 	}
 	tick := time.NewTicker(boundInterval)
 	defer tick.Stop()
+	began, left := time.Now(), trims
+	checked, before := began, heap{}
 	for set := 0; ; {
-		// Setting it stops all goroutines for a moment, so it is left alone where it would hardly change.
-		if percent := percentFor(readHeap().live); percent*10 < set*9 || percent*9 > set*10 {
-			setGCPercent(percent)
-			set = percent
-		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
+		now := readHeap()
+		// It is left alone where it would hardly change.
+		if percent := percentFor(now.live); percent*10 < set*9 || percent*9 > set*10 {
+			setGCPercent(percent)
+			set = percent
+		}
+		trim := false
+		switch {
+		case len(left) > 0 && time.Since(began) >= left[0]:
+			trim, left = true, left[1:]
+		case len(left) == 0 && time.Since(checked) >= trimInterval:
+			trim = now.worthTrimming(before)
+		default:
+			continue
+		}
+		if trim {
+			debug.FreeOSMemory()
+		}
+		checked, before = time.Now(), now
 	}
 }
 
