@@ -10,7 +10,7 @@ import (
 )
 
 // spillAfter is how long a delivery may keep its event open. A longer delivery, at a slow destination or behind a limit, is put on the
-// schedule as well. The events behind it are then not handled again after a crash, however long the wait.
+// schedule as well, so that a crash has few events handled again, and the bound on open events is not reached.
 const spillAfter = 30 * time.Second
 
 // Dispatch implements Dispatcher. While a shard's backlog is being read, its deliveries are kept for it, and those of other shards

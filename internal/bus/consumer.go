@@ -144,9 +144,11 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 	}
 	c.last = info.State.LastSeq
 	if c.cursor != nil {
-		if _, err := c.cursor.loadDone(ctx, info); err != nil {
+		record, err := c.cursor.readDone(ctx)
+		if err != nil {
 			return nil, err
 		}
+		c.cursor.adopt(record, info) // it ignores the rest
 	}
 	return c, nil
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // cursor records which events are done: all up to and including the floor are, and some beyond it. It is kept in a bucket, up to some
-// cursorInterval old, so after a crash a few events are handed out again, for a recheck.
+// cursorInterval old, so after a crash the open events and some others are handed out again, for a recheck.
 type cursor struct {
 	kv jetstream.KeyValue
 	// durable returns when the events up to a sequence are on disk.
@@ -103,20 +103,26 @@ func (c *cursor) migrate(ctx context.Context, s jetstream.Stream) error {
 // power. The next events would otherwise count as done, and so would those that are recorded beyond its floor. It is called before this
 // process accepts events.
 func (b *Bus) rewindCursor(ctx context.Context) error {
-	info, err := b.streams[streamEvents].Info(ctx)
-	if err != nil {
-		return fmt.Errorf("read stream: %w", err)
-	}
 	c, err := b.loadCursor(ctx)
 	if err != nil {
 		return err
 	}
-	trusted, err := c.loadDone(ctx, info)
-	if err == nil && !trusted {
-		err = c.writeDone(ctx, doneRecord{Created: info.Created, Floor: c.floor})
-	}
-	if err != nil || c.floor <= info.State.LastSeq {
+	record, err := c.readDone(ctx)
+	if err != nil {
 		return err
+	}
+	// The end is read last: another replica's worker may be recording events that are stored meanwhile.
+	info, err := b.streams[streamEvents].Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read stream: %w", err)
+	}
+	if !c.adopt(record, info) {
+		if err := c.writeDone(ctx, doneRecord{Created: info.Created, Floor: c.floor}); err != nil {
+			return err
+		}
+	}
+	if c.floor <= info.State.LastSeq {
+		return nil
 	}
 	b.log.Warn("the place of the reader is beyond the end of the events and is moved back", "place", c.floor, "end", info.State.LastSeq)
 	c.floor = info.State.LastSeq
@@ -127,7 +133,7 @@ func (b *Bus) rewindCursor(ctx context.Context) error {
 func (c *cursor) skipTo(seq uint64) {
 	if c.floor == c.next-1 && c.next < seq {
 		c.floor, c.next = seq-1, seq
-		maps.DeleteFunc(c.earlier, func(done uint64, _ struct{}) bool { return done < seq })
+		maps.DeleteFunc(c.earlier, func(done uint64, _ struct{}) bool { return done < seq }) // rare: an event seldom follows a gap
 		return
 	}
 	for ; c.next < seq; c.next++ {

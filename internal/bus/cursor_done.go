@@ -60,21 +60,28 @@ func (r doneRecord) sequences() map[uint64]struct{} {
 	return done
 }
 
-// loadDone reads which events beyond the floor an earlier term has done. It trusts the record of this stream alone, and of no sequence that
-// the stream does not have: an event that is published later may get it.
-func (c *cursor) loadDone(ctx context.Context, info *jetstream.StreamInfo) (trusted bool, err error) {
-	c.created = info.Created
+// readDone reads the record of an earlier term, and remembers its revision. The record is empty if there is none or it is not understood.
+func (c *cursor) readDone(ctx context.Context) (r doneRecord, err error) {
 	e, err := c.kv.Get(ctx, doneKey)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return true, nil
+		return doneRecord{}, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read events that are done: %w", err)
+		return doneRecord{}, fmt.Errorf("read events that are done: %w", err)
 	}
 	c.doneRevision = e.Revision()
-	var r doneRecord
-	if err := json.Unmarshal(e.Value(), &r); err != nil || !r.Created.Equal(info.Created) {
-		return false, nil // these events are handled again
+	if json.Unmarshal(e.Value(), &r) != nil {
+		return doneRecord{}, nil // these events are handled again
+	}
+	return r, nil
+}
+
+// adopt takes over the events that are done by an earlier term's record. It reports whether it trusts all of it: it believes the record of
+// this stream alone, and of no sequence that the stream does not have, since an event that is published later may get that sequence.
+func (c *cursor) adopt(r doneRecord, info *jetstream.StreamInfo) (trusted bool) {
+	c.created = info.Created
+	if !r.Created.Equal(info.Created) {
+		return c.doneRevision == 0
 	}
 	trusted = true
 	for seq := range r.sequences() {
@@ -85,7 +92,7 @@ func (c *cursor) loadDone(ctx context.Context, info *jetstream.StreamInfo) (trus
 			c.earlier[seq] = struct{}{}
 		}
 	}
-	return trusted, nil
+	return trusted
 }
 
 // pass reports whether an earlier term has done the event of a sequence, which is the next to be handed out, and marks it as done.
@@ -95,7 +102,10 @@ func (c *cursor) pass(seq uint64) bool {
 	if _, done := c.earlier[seq]; !done {
 		return false
 	}
-	c.skipTo(seq + 1)
+	c.skipTo(seq)
+	delete(c.earlier, seq)
+	c.next = seq + 1
+	c.conclude(seq)
 	return true
 }
 
@@ -103,12 +113,14 @@ func (c *cursor) pass(seq uint64) bool {
 // saving.
 func (c *cursor) saveDone(ctx context.Context) error {
 	c.mu.Lock()
-	concluded, floor, done := c.concluded, c.floor, maps.Clone(c.done)
-	maps.Copy(done, c.earlier)
-	c.mu.Unlock()
-	if len(done) < leastDone || concluded == c.savedConcluded {
+	concluded, floor, count := c.concluded, c.floor, len(c.done)+len(c.earlier)
+	if concluded == c.savedConcluded || count < leastDone {
+		c.mu.Unlock()
 		return nil
 	}
+	done := maps.Clone(c.done)
+	maps.Copy(done, c.earlier)
+	c.mu.Unlock()
 	record, newest := newDoneRecord(c.created, floor, done)
 	if err := c.durable(ctx, newest); err != nil { // as for the floor
 		return err
@@ -125,8 +137,10 @@ func (c *cursor) writeDone(ctx context.Context, r doneRecord) error {
 	if err != nil {
 		return fmt.Errorf("encode events that are done: %w", err)
 	}
-	if c.doneRevision, err = c.kv.Update(ctx, doneKey, value, c.doneRevision); err != nil {
+	revision, err := c.kv.Update(ctx, doneKey, value, c.doneRevision)
+	if err != nil {
 		return fmt.Errorf("write events that are done: %w", err)
 	}
+	c.doneRevision = revision
 	return nil
 }

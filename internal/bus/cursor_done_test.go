@@ -9,19 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// savedDone waits until the bucket has so many events beyond the floor that are done.
-func savedDone(t *testing.T, b *Bus, want int) {
+// adopted returns a cursor that has read what is recorded.
+func adopted(t *testing.T, b *Bus) *cursor {
 	t.Helper()
 	ctx := testContext(t)
-	for got := 0; got != want; {
-		c, err := b.loadCursor(ctx)
-		must(t, err)
-		info, err := b.streams[streamEvents].Info(ctx)
-		must(t, err)
-		_, err = c.loadDone(ctx, info)
-		must(t, err)
-		got = len(c.earlier)
-	}
+	c, err := b.loadCursor(ctx)
+	must(t, err)
+	record, err := c.readDone(ctx)
+	must(t, err)
+	info, err := b.streams[streamEvents].Info(ctx)
+	must(t, err)
+	c.adopt(record, info)
+	return c
 }
 
 // beyond publishes and reads so many events, and acknowledges all but the first and the tenth. It returns when the bucket knows.
@@ -33,7 +32,11 @@ func beyond(t *testing.T, b *Bus, events *heldEvents, count int) {
 			must(t, h.Ack(testContext(t)))
 		}
 	}
-	savedDone(t, b, count-2)
+	for deadline := time.Now().Add(testTimeout); len(adopted(t, b).earlier) != count-2; {
+		if time.Now().After(deadline) {
+			t.Fatal("not recorded")
+		}
+	}
 }
 
 // E3: one destination that hangs keeps the oldest event open. Fails when a crash has the events behind it, which are done, handed out again;
@@ -88,10 +91,10 @@ func TestTheFloorPassesWhatAnEarlierTermHasDone(t *testing.T) {
 	for range 2 {
 		must(t, receive(t, events.handed).Ack(testContext(t)))
 	}
-	for floor := uint64(0); floor != 100; {
-		c, err := b.loadCursor(testContext(t))
-		must(t, err)
-		floor = c.floor
+	for deadline := time.Now().Add(testTimeout); adopted(t, b).floor != 100; {
+		if time.Now().After(deadline) {
+			t.Fatal("the floor is behind")
+		}
 	}
 }
 
@@ -149,17 +152,8 @@ func TestWhatAnEarlierTermHasDoneIsRecordedUntilItIsPassed(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
-	info, err := b.streams[streamEvents].Info(ctx)
-	must(t, err)
-	info.State.LastSeq = 1000
-	load := func() *cursor {
-		c, err := b.loadCursor(ctx)
-		must(t, err)
-		c.durable = func(context.Context, uint64) error { return nil }
-		_, err = c.loadDone(ctx, info)
-		must(t, err)
-		return c
-	}
+	publishEvents(t, b, ids(200)...)
+	load := func() *cursor { return adopted(t, b) }
 	c := load()
 	c.open(1)
 	for seq := uint64(2); seq <= 200; seq++ {
@@ -172,11 +166,70 @@ func TestWhatAnEarlierTermHasDoneIsRecordedUntilItIsPassed(t *testing.T) {
 		t.Error("passed others than those that are done")
 	}
 	c.mu.Lock()
-	c.conclude(500) // one more is done
+	c.concluded++ // one more is done
 	c.mu.Unlock()
 	must(t, c.save(ctx))
-	if c = load(); len(c.earlier) != 200 {
-		t.Errorf("%d are known as done, want 200", len(c.earlier))
+	if c = load(); len(c.earlier) != 199 {
+		t.Errorf("%d are known as done, want 199", len(c.earlier))
+	}
+}
+
+// E3: fails when the record of a replaced reader overwrites that of its successor.
+func TestE3AReaderThatWasReplacedDoesNotRecordWhatIsDone(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	publishEvents(t, b, ids(200)...)
+	finish := func(c *cursor, last uint64) {
+		c.open(1)
+		for seq := uint64(2); seq <= last; seq++ {
+			must(t, c.open(seq).Ack(ctx))
+		}
+	}
+	old, next := adopted(t, b), adopted(t, b)
+	finish(next, 200)
+	must(t, next.save(ctx))
+	finish(old, 100)
+	if err := old.save(ctx); !wrongRevision(err) {
+		t.Errorf("got %v", err)
+	}
+	if c := adopted(t, b); len(c.earlier) != 199 {
+		t.Errorf("%d are known as done", len(c.earlier))
+	}
+}
+
+// Fails when a worker whose record could not be written once is taken for a replaced one.
+func TestARecordThatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	publishEvents(t, b, ids(2*leastDone)...)
+	c := adopted(t, b)
+	c.open(1)
+	for seq := uint64(2); seq <= 2*leastDone; seq++ {
+		must(t, c.open(seq).Ack(ctx))
+		if seq == leastDone+1 {
+			must(t, c.save(ctx))
+		}
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if c.writeDone(ended, doneRecord{}) == nil {
+		t.Error("written although the context has ended")
+	}
+	must(t, c.save(ctx))
+}
+
+// Fails when the floor stays behind an event that is passed, or counts it twice.
+func TestTheFloorMovesWithEachPassedEvent(t *testing.T) {
+	c := &cursor{next: 1, done: map[uint64]struct{}{}, earlier: map[uint64]struct{}{}}
+	for seq := uint64(1); seq <= maxOpen; seq++ {
+		c.earlier[seq] = struct{}{}
+	}
+	for seq := uint64(1); seq <= maxOpen; seq++ {
+		if c.pass(seq); c.floor != seq || len(c.earlier) != int(maxOpen-seq) || len(c.done) != 0 {
+			t.Fatalf("after %d: floor %d, %d to pass, %d done", seq, c.floor, len(c.earlier), len(c.done))
+		}
 	}
 }
 

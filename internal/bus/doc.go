@@ -72,9 +72,9 @@
 // # Duplicates
 //
 // EVENTS recognizes an ID within the duplicate window, also after kill -9. The cursor of its reader is written every 100 ms, with the events
-// that are done behind an open one. So after a kill -9 only the last handled events are handed out again. DELIVERIES drops a message whose ID
-// it has seen in the last two minutes, and at a restart it forgets acknowledged ones. So a record and a delivery carry Recheck whenever they
-// may have been handled before, and WasSent reports whether a delivery was sent.
+// that are done behind an open one if these are many. So after a kill -9 the open events and some that are done are handed out again.
+// DELIVERIES drops a message whose ID it has seen in the last two minutes, and at a restart it forgets acknowledged ones. So a record and a
+// delivery carry Recheck whenever they may have been handled before, and WasSent reports whether a delivery was sent.
 //
 // # Order
 //

@@ -129,6 +129,14 @@ func TestAnEventIsOnDiskBeforeReferencesToIt(t *testing.T) {
 			c.skipTo(d.Order + 1)
 			return errors.Join(err, c.save(ctx))
 		},
+		"the events that are done": func(ctx context.Context, b *Bus) error {
+			c, err := b.loadCursor(ctx)
+			for seq := range uint64(leastDone) {
+				c.earlier[d.Order+seq] = struct{}{}
+			}
+			c.concluded++
+			return errors.Join(err, c.saveDone(ctx))
+		},
 		"the last event of an object": func(ctx context.Context, b *Bus) error {
 			_, _, err := b.LastEvent(ctx, "team", "Kustomization", "app")
 			return err

@@ -19,7 +19,7 @@ const (
 	// waitingAlerts Alerts.
 	waitingAlerts = 100
 	waitingEvents = 1000
-	// Another tenant's latency is measured for afterRestart right after it.
+	// Another tenant's latency is measured for afterRestart right after it, and once more.
 	afterRestart = 2 * time.Second
 	// leastDrained is the least rate at which a backlog drains, as a share of the steady rate.
 	leastDrained = 0.5
@@ -134,7 +134,7 @@ func (b *bench) drain(ctx context.Context) error {
 }
 
 // restartWaiting kills a process that has very many waiting deliveries of one tenant, measures another tenant's latency
-// right after, and then lets the deliveries be sent.
+// right after and 2 s later, and then lets the deliveries be sent.
 func (b *bench) restartWaiting(ctx context.Context) error {
 	n, stop, err := b.second(ctx)
 	if err != nil {
