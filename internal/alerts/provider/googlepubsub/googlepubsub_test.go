@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -288,4 +289,30 @@ func TestABadConfigIsRefusedWithItsField(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// Fails when each message is signed anew, which costs a processor a millisecond, or when a token is sent that expires within minutes.
+func TestATokenIsUsedForHalfOfItsLife(t *testing.T) {
+	file := []byte(keyFile(t, nil))
+	synctest.Test(t, func(t *testing.T) {
+		k, err := newKey(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := func(after time.Duration) string {
+			<-time.After(after)
+			token, err := k.Token(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return token
+		}
+		first := token(0)
+		if token(keyReuse-time.Second) != first {
+			t.Error("signed anew within the time")
+		}
+		if token(time.Second) == first {
+			t.Error("used for longer")
+		}
+	})
 }
