@@ -46,8 +46,8 @@ const (
 	trimmed      = 16 << 20
 )
 
-// trims are the times after the compilation at which the memory of the start is trimmed. Until the first, all waiting deliveries are listed.
-// Until the others, statuses are written and Secrets watched, and the goroutines of the watches return their stacks when the collector has
+// trims are the times after the compilation at which the memory of the start is trimmed. Before the first, the waiting deliveries are listed.
+// Before the others, statuses are written and Secrets watched, and the goroutines of the watches return their stacks when the collector has
 // seen them idle.
 var trims = []time.Duration{time.Second, 15 * time.Second, 45 * time.Second, 105 * time.Second, 225 * time.Second}
 
@@ -55,8 +55,8 @@ var trims = []time.Duration{time.Second, 15 * time.Second, 45 * time.Second, 105
 // has left. The lists of all objects, as they were read, are garbage when they are compiled, and would otherwise count until the collector
 // has a reason to run.
 //
-// One goroutine does both. Setting the bound stops the world, which would wait, with all goroutines stopped, for memory that is being
-// returned: 240 ms were seen.
+// One goroutine does both. Otherwise the world, stopped to set the bound, would wait for memory that is being returned: for 240 ms, as
+// measured.
 func (a *App) collect(ctx context.Context) error {
 	select {
 	case <-a.reconcile.Complete():
@@ -74,7 +74,7 @@ func (a *App) collect(ctx context.Context) error {
 			return nil
 		}
 		now := readHeap()
-		// It is left alone where it would hardly change.
+		// Setting it stops the world, so it is left alone where it would hardly change.
 		if percent := percentFor(now.live); percent*10 < set*9 || percent*9 > set*10 {
 			setGCPercent(percent)
 			set = percent

@@ -148,7 +148,7 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.cursor.adopt(record, info) // it ignores the rest
+		c.cursor.adopt(record, info) // events that it does not trust to be done are handed out again
 	}
 	return c, nil
 }

@@ -35,7 +35,7 @@ func newDoneRecord(created time.Time, floor uint64, done map[uint64]struct{}) (r
 	r = doneRecord{Created: created, Floor: floor, Done: make([]byte, 0, maxOpen/8)}
 	for seq := range done {
 		at := seq - floor - 1
-		if seq <= floor || at >= maxOpen {
+		if at >= maxOpen { // as it is for a sequence up to the floor, which is below zero
 			continue
 		}
 		if needed := int(at/8) + 1; needed > len(r.Done) {

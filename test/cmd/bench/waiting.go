@@ -181,7 +181,7 @@ func (b *bench) restartWaiting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.addWaiting(ready, resident, [3]time.Duration{idle, after, later})
+	b.addWaiting(ready, resident, idle, after, later)
 	rate, err := flood.empty(ctx, waitingEvents*waitingAlerts, true)
 	if err != nil {
 		return err
@@ -205,20 +205,21 @@ func (c *contender) alone(ctx context.Context, round string) (time.Duration, err
 }
 
 // addWaiting adds the measurements after a restart, with the latencies before it, right after it and after that.
-func (b *bench) addWaiting(ready time.Duration, resident float64, latencies [3]time.Duration) {
-	idle := latencies[0]
+func (b *bench) addWaiting(ready time.Duration, resident float64, idle, after, later time.Duration) {
 	b.add(row{
 		name: "start to ready after kill -9, 100,000 deliveries of one tenant waiting", measured: ready.Round(10 * time.Millisecond).String(),
 		value: ready.Seconds(), bound: 2, atMost: true, unit: "s",
 	})
-	for i, when := range []string{"for 2 s", "2 s after ready"} {
-		took := latencies[1+i]
-		b.add(row{
-			name: "then, " + when + ": p99 of another tenant from POST to sink", measured: took.Round(10 * time.Microsecond).String(),
-			baseline: "idle " + idle.Round(10*time.Microsecond).String(), value: float64(took) / float64(idle), bound: 2, atMost: true,
-		})
-	}
+	b.addLatency("then, for 2 s", idle, after)
+	b.addLatency("then, 2 s after ready", idle, later)
 	b.add(row{
 		name: "then: memory of the process", measured: fmt.Sprintf("%.0f MB resident", resident), value: resident, bound: 200, atMost: true, unit: " MB",
+	})
+}
+
+func (b *bench) addLatency(when string, idle, took time.Duration) {
+	b.add(row{
+		name: when + ": p99 of another tenant from POST to sink", measured: took.Round(10 * time.Microsecond).String(),
+		baseline: "idle " + idle.Round(10*time.Microsecond).String(), value: float64(took) / float64(idle), bound: 2, atMost: true,
 	})
 }
