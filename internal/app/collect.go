@@ -44,9 +44,13 @@ const (
 	// trimmed if its garbage is more than trimmed, in bytes.
 	trimInterval = 30 * time.Second
 	trimmed      = 16 << 20
+	// busy is what a busy process allocates in boundInterval, in bytes. It is not trimmed: that would hold up whatever
+	// allocates, for 20 to 240 ms as measured, and the collector runs every few seconds in any case.
+	busy = garbage / 4
 )
 
-// trims are the times after the compilation at which the memory of the start is trimmed. Before the first, the waiting deliveries are listed.
+// trims are the times after the compilation at which the memory of the start is trimmed, or as soon as the process is no longer busy. Before
+// the first, the waiting deliveries are listed.
 // Before the others, statuses are written and Secrets watched, and the goroutines of the watches return their stacks when the collector has
 // seen them idle.
 var trims = []time.Duration{time.Second, 15 * time.Second, 45 * time.Second, 105 * time.Second, 225 * time.Second}
@@ -65,8 +69,7 @@ func (a *App) collect(ctx context.Context) error {
 	}
 	tick := time.NewTicker(boundInterval)
 	defer tick.Stop()
-	began, left := time.Now(), trims
-	checked, before := began, heap{}
+	t := trimmer{began: time.Now(), left: trims, last: readHeap()}
 	for set := 0; ; {
 		select {
 		case <-tick.C:
@@ -79,20 +82,44 @@ func (a *App) collect(ctx context.Context) error {
 			setGCPercent(percent)
 			set = percent
 		}
-		trim := false
-		switch {
-		case len(left) > 0 && time.Since(began) >= left[0]:
-			trim, left = true, left[1:]
-		case len(left) == 0 && time.Since(checked) >= trimInterval:
-			trim = now.worthTrimming(before)
-		default:
-			continue
-		}
-		if trim {
+		if t.due(time.Now(), now) {
 			debug.FreeOSMemory()
 		}
-		checked, before = time.Now(), now
 	}
+}
+
+// trimmer decides when memory is returned to the system.
+type trimmer struct {
+	began time.Time
+	// left are the trims of the start that are still to come.
+	left []time.Duration
+	// last is the reading before.
+	last heap
+	// compared is the reading, at a time, with which the next is compared once the start is over.
+	compared   heap
+	comparedAt time.Time
+}
+
+// due reports whether memory is to be returned now. It is called every boundInterval.
+func (t *trimmer) due(at time.Time, now heap) bool {
+	working := now.allocated-t.last.allocated >= busy
+	t.last = now
+	due := true
+	switch passed := at.Sub(t.began); {
+	case len(t.left) > 0:
+		if working || passed < t.left[0] {
+			return false
+		}
+		for len(t.left) > 0 && passed >= t.left[0] {
+			t.left = t.left[1:]
+		}
+	case at.Sub(t.comparedAt) < trimInterval:
+		return false
+	default:
+		due = now.worthTrimming(t.compared)
+	}
+	t.compared, t.comparedAt = now, at
+	return due
 }
 
 // percentFor returns the bound on garbage beside so many live bytes, in percent of them.

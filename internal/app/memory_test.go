@@ -4,8 +4,31 @@ import (
 	"bytes"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
+	"time"
 )
+
+// Fails when a start's memory is returned while the process is busy, which holds up its events, when it is not returned once the process
+// is no longer busy, or when the returns that were due meanwhile follow each other.
+func TestABusyProcessIsTrimmedLater(t *testing.T) {
+	began := time.Now()
+	trim := trimmer{began: began, left: trims}
+	var now heap
+	var at []time.Duration
+	for passed := boundInterval; passed <= trims[len(trims)-1]; passed += boundInterval {
+		if now.allocated++; passed >= 10*time.Second && passed <= 50*time.Second {
+			now.allocated += busy
+		}
+		if trim.due(began.Add(passed), now) {
+			at = append(at, passed)
+		}
+	}
+	want := []time.Duration{trims[0], 51 * time.Second, trims[3], trims[4]}
+	if !slices.Equal(at, want) {
+		t.Errorf("trimmed after %v, want %v", at, want)
+	}
+}
 
 // Fails when the garbage is again a share of the live heap, so that a process with a small heap collects all the time.
 func TestTheGarbageIsBoundedInBytes(t *testing.T) {
@@ -44,7 +67,7 @@ func TestATenthOfTheContainersMemoryIsLeft(t *testing.T) {
 }
 
 // Fails when freed memory does not count, so that a process that has been busy keeps it.
-func TestWhatIsFreeCountsUntilItIsGivenBack(t *testing.T) {
+func TestFreeMemoryCountsUntilItIsReturned(t *testing.T) {
 	const size = 64 << 20
 	func() { runtime.KeepAlive(bytes.Repeat([]byte{1}, size)) }()
 	runtime.GC()
