@@ -53,8 +53,8 @@ func TestADeliveryIsTriedForAsLongAsMaxAge(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForAFailingDestinationDiesOnTime fails when putBack leaves an untried delivery on the schedule beyond its lifetime.
-func TestWhatWaitsForAFailingDestinationDiesOnTime(t *testing.T) {
+// TestDeliveriesToAFailingDestinationExpireOnTime fails when putBack leaves an untried delivery on the schedule beyond its lifetime.
+func TestDeliveriesToAFailingDestinationExpireOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.maxAge = 15 * time.Second
@@ -77,8 +77,8 @@ func TestWhatWaitsForAFailingDestinationDiesOnTime(t *testing.T) {
 	})
 }
 
-// TestAnAgeIsToldInItsLargestUnit fails when inWords rounds.
-func TestAnAgeIsToldInItsLargestUnit(t *testing.T) {
+// TestAnAgeIsShownInItsLargestUnit fails when inWords rounds.
+func TestAnAgeIsShownInItsLargestUnit(t *testing.T) {
 	for age, want := range map[time.Duration]string{
 		24 * time.Hour: "24 hours", time.Hour: "1 hour", 90 * time.Minute: "90 minutes", 61 * time.Second: "61 seconds",
 		1500 * time.Millisecond: "1.5s",

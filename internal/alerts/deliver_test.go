@@ -183,8 +183,8 @@ func TestDeliveryIDIsTheSameAtEveryAttempt(t *testing.T) {
 	})
 }
 
-// TestWhatMayHaveBeenSentIsLookedUpFirst is E3. Fails when try skips the history, for any of the three signs.
-func TestWhatMayHaveBeenSentIsLookedUpFirst(t *testing.T) {
+// TestADeliveryThatMayHaveBeenSentIsLookedUpFirst is E3. Fails when try skips the history, for any of the three signs.
+func TestADeliveryThatMayHaveBeenSentIsLookedUpFirst(t *testing.T) {
 	for name, mark := range map[string]func(*event.Delivery){
 		"handed out again":   func(d *event.Delivery) { d.Recheck = true },
 		"tried before":       func(d *event.Delivery) { d.Attempts = 1; d.FirstAttempt = time.Now() },
@@ -302,7 +302,7 @@ func TestAMissingProviderIsWaitedFor(t *testing.T) {
 }
 
 // Fails when putBack and expireIn ignore expiry.
-func TestWhatNeverHadAProviderExpiresAfterADay(t *testing.T) {
+func TestADeliveryWithoutAProviderExpiresAfterADay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

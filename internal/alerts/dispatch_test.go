@@ -76,7 +76,7 @@ func TestE3ACopyThatComesLateIsTakenAway(t *testing.T) {
 }
 
 // E2 and E4: fails when the copy of a delivery that was being sent at a crash is not found again, or is sent after its successor.
-func TestE2WhatWasBeingSentAtACrashIsSentAgainInOrder(t *testing.T) {
+func TestE2SendsUnderWayAtACrashAreRepeatedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		w.destination("chat", slowly(&sink{}, 4*time.Minute, 0))

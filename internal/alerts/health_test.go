@@ -18,7 +18,7 @@ import (
 )
 
 // Fails when a busy or flapping Provider is reported more than once in ten seconds, or when a recovery is not reported.
-func TestHealthIsToldWhenItChanges(t *testing.T) {
+func TestHealthIsReportedWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var down atomic.Bool
@@ -147,7 +147,7 @@ func TestOutcomesAreCountedUnderClosedLabels(t *testing.T) {
 }
 
 // Fails when join keeps the older copy, so that a delivery that was tried starts from the beginning.
-func TestOfTwoCopiesTheOneThatWasTriedMoreCounts(t *testing.T) {
+func TestOfTwoCopiesTheMoreTriedCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		older := w.delivery("chat", "app")

@@ -11,7 +11,7 @@ import (
 
 // T6: the bus learns which events may take long to route, so that no other namespace waits for them. Fails when heavy ignores the Alerts
 // that select an event's object, counts those of other kinds or namespaces, or ignores patterns that take long.
-func TestT6AnEventThatMayTakeLongIsToldApart(t *testing.T) {
+func TestT6AnExpensiveEventIsRecognized(t *testing.T) {
 	r := newRouted(t)
 	any := func(kind string) Source { return Source{Kind: kind, Name: "*"} }
 	for i := range heavyMatch + 1 {

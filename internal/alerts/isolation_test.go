@@ -219,7 +219,7 @@ func TestAPanickingSenderIsAPermanentFailureTheThirdTime(t *testing.T) {
 }
 
 // Fails when keep is not called, so that the bus hands out again messages that are in memory.
-func TestWhatIsHeldLongIsNotHandedOutAgain(t *testing.T) {
+func TestAMessageHeldLongIsNotRedelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		sent := 0

@@ -177,7 +177,7 @@ func TestDeadLettersThatTheBusDropsAreNotCounted(t *testing.T) {
 
 // Fails when an object that always has news is reported more than once in ten seconds, or when its last news is not reported. It also
 // fails when losses do not end after an hour, or when objects that no longer exist are kept.
-func TestNewsIsToldInTime(t *testing.T) {
+func TestNewsIsReportedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNotes()
 		l := n.ledger

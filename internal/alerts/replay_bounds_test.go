@@ -11,9 +11,9 @@ import (
 	"notifier/internal/event/view"
 )
 
-// TestWhatIsRefusedLeavesRoomForWhatIsNot fails when a request ends after older refused deliveries as many as it may replay: then the
+// TestRefusedDeliveriesLeaveRoomForOthers fails when a request ends after older refused deliveries as many as it may replay: then the
 // others are never replayed.
-func TestWhatIsRefusedLeavesRoomForWhatIsNot(t *testing.T) {
+func TestRefusedDeliveriesLeaveRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &refusing{}
 		w.version("chat", "1", dest)

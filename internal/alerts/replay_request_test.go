@@ -128,9 +128,9 @@ func TestE4AReplayOfDeadLettersGoesInOrderAndOnce(t *testing.T) {
 	})
 }
 
-// TestWhatWasSentIsSentOnceMoreUnderItsID fails when the history counts the replay as sent, when a crash has it sent twice or never, or
+// TestASentDeliveryIsReplayedUnderItsID fails when the history counts the replay as sent, when a crash has it sent twice or never, or
 // when it lacks the Alert's current metadata.
-func TestWhatWasSentIsSentOnceMoreUnderItsID(t *testing.T) {
+func TestASentDeliveryIsReplayedUnderItsID(t *testing.T) {
 	for name, crash := range map[string]bool{"undisturbed": false, "over a crash": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -236,8 +236,8 @@ func TestTwoReplaysAtOnceAreOne(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotReplayedSaysWhy fails when a rule about the owner of a delivery, or about which deliveries can be sent again, is left out.
-func TestWhatIsNotReplayedSaysWhy(t *testing.T) {
+// TestADeliveryThatIsNotReplayedSaysWhy fails when a rule about the owner of a delivery, or about which deliveries can be sent again, is left out.
+func TestADeliveryThatIsNotReplayedSaysWhy(t *testing.T) {
 	for why, tc := range map[string]struct {
 		// dies has the delivery given up, else it is sent. After that the case makes its change.
 		dies bool
@@ -313,8 +313,8 @@ func TestWhatIsNotReplayedSaysWhy(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsOrIsNotKnownIsNotReplayed fails when a delivery that waits is sent twice.
-func TestWhatWaitsOrIsNotKnownIsNotReplayed(t *testing.T) {
+// TestWaitingAndUnknownDeliveriesAreNotReplayed fails when a delivery that waits is sent twice.
+func TestWaitingAndUnknownDeliveriesAreNotReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {

@@ -30,9 +30,9 @@ func (w *world) version(name, version string, s Sender) {
 	w.destinations.Put("team-a", name, &Destination{UID: "p-" + name, Type: "generic", Version: version, Sender: s})
 }
 
-// TestMendingAProviderBringsBackWhatDiedOfItInOrderAndOnce fails when replay does not compare versions or ignores the window, or when
+// TestMendingAProviderReplaysItsDeadDeliveriesInOrderAndOnce fails when replay does not compare versions or ignores the window, or when
 // republish does not place the published deliveries before their successors.
-func TestMendingAProviderBringsBackWhatDiedOfItInOrderAndOnce(t *testing.T) {
+func TestMendingAProviderReplaysItsDeadDeliveriesInOrderAndOnce(t *testing.T) {
 	for name, restart := range map[string]bool{"while it runs": false, "while it is away": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore(t *test
 	})
 }
 
-// TestWhatNobodyWantsAnyMoreIsNotReplayed fails when replay ignores final.
-func TestWhatNobodyWantsAnyMoreIsNotReplayed(t *testing.T) {
+// TestUnwantedDeliveriesAreNotReplayed fails when replay ignores final.
+func TestUnwantedDeliveriesAreNotReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		w.version("chat", "1", dest)

@@ -238,7 +238,7 @@ func TestEventsWaitForTheGate(t *testing.T) {
 	})
 }
 
-func TestWhatAProviderDoesNotTakeIsNotRouted(t *testing.T) {
+func TestEventsThatAProviderDoesNotTakeAreNotRouted(t *testing.T) {
 	update := func(r *event.Record) {
 		r.Event.Metadata = map[string]string{"kustomize.toolkit.fluxcd.io/commit_status": "update"}
 	}

@@ -60,9 +60,9 @@ func TestWaitingCostsNoWritesHoweverLong(t *testing.T) {
 	})
 }
 
-// TestWhatIsRecalledInVainGoesBackWithoutAWrite is about a destination that is up for a moment only: a good part of the backlog is in
+// TestADeliveryRecalledInVainGoesBackWithoutAWrite is about a destination that is up for a moment only: a good part of the backlog is in
 // memory when it fails again. Fails when putBack reschedules a delivery that is unchanged on the schedule.
-func TestWhatIsRecalledInVainGoesBackWithoutAWrite(t *testing.T) {
+func TestADeliveryRecalledInVainGoesBackWithoutAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		var up atomic.Bool

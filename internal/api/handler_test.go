@@ -180,7 +180,7 @@ func TestEachTestIsARequestOfItsOwn(t *testing.T) {
 }
 
 // Fails when the text of an error that is not known to be safe is shown, or when a panic ends the process or is not counted.
-func TestWhatGoesWrongBehindIsNotTold(t *testing.T) {
+func TestInternalErrorsAreNotShown(t *testing.T) {
 	w := newWorld(t)
 	var lines bytes.Buffer
 	w.handler.log = slog.New(slog.NewTextHandler(&lines, nil))

@@ -42,7 +42,7 @@ func TestTheFlagsOfTheWebhookEndpointReachTheirLimits(t *testing.T) {
 }
 
 // Fails when settings that Validate accepts are refused as limits: the process would not start and name no flag.
-func TestWhateverIsAValidOptionIsAValidLimit(t *testing.T) {
+func TestEveryValidOptionIsAValidLimit(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"all off": func(o *Options) {
 			o.ClientFailureRate, o.PathFailureRate, o.NamespaceRate, o.ReceiverRate = 0, 0, 0, 0

@@ -109,7 +109,7 @@ func TestALatecomerIsAcknowledgedByTheNextWriteOnly(t *testing.T) {
 	})
 }
 
-func TestEveryCallerOfAFailedWriteIsToldAndTheNextWriteIsItsOwn(t *testing.T) {
+func TestEveryCallerOfAFailedWriteGetsTheErrorAndTheNextWriteIsItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()
 		broken := errors.New("disk")
@@ -153,7 +153,7 @@ func TestACallerWhoGivesUpDoesNotEndTheWriteForTheOthers(t *testing.T) {
 }
 
 // Fails when the first round waits as well, or when no round waits for messages that arrive after the one before it.
-func TestWhatCanWaitGoesTogetherAfterAPause(t *testing.T) {
+func TestMessagesThatCanWaitAreWrittenTogetherAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()
 		f.pause = time.Second
@@ -203,7 +203,7 @@ func TestARoundHasNoMoreEntriesThanItMay(t *testing.T) {
 }
 
 // Fails when an entry without waiting callers is written nevertheless: under load the backlog would grow without end.
-func TestWhatAllCallersGaveUpIsNotWritten(t *testing.T) {
+func TestAMessageThatAllCallersGaveUpIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()
 		first := f.join(t.Context(), "first", 1)

@@ -77,7 +77,7 @@ func acknowledged(t *testing.T, dir string, n int) []string {
 
 // Invariants T3 and E2: an acknowledged message is there after kill -9, and the stream still recognizes its duplicates. Fails when the
 // committer closes a round before it has written it.
-func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
+func TestAcknowledgedMessagesSurviveKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	events, accepted := map[string]bool{}, map[string]int64{}
@@ -127,7 +127,7 @@ func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 
 // Invariant E4 over a crash: messages that the dead process had in hand are handed out at once and before any younger one. Fails when
 // startOver does not reset the consumer: "1" is then handed out after event.AckWait, behind "2" and "3".
-func TestWhatADeadOwnerHeldComesBackFirst(t *testing.T) {
+func TestMessagesOfADeadOwnerComeBackFirst(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
 	ctx := testContext(t)

@@ -41,7 +41,7 @@ func beyond(t *testing.T, b *Bus, events *heldEvents, count int) {
 
 // E3: one destination that hangs keeps the oldest event open. Fails when a crash has the events behind it, which are done, handed out again;
 // also after a second crash, before they are passed.
-func TestE3WhatIsDoneBehindAnOpenEventIsNotHandedOutAgain(t *testing.T) {
+func TestE3EventsDoneBehindAnOpenOneAreNotRedelivered(t *testing.T) {
 	t.Parallel()
 	const count = 200
 	dir := t.TempDir()
@@ -148,7 +148,7 @@ func TestE2EventsThatFollowALossAreNotTakenForDone(t *testing.T) {
 }
 
 // Fails when a term that ends before it has passed what earlier terms have done forgets it.
-func TestWhatAnEarlierTermHasDoneIsRecordedUntilItIsPassed(t *testing.T) {
+func TestEventsDoneInAnEarlierTermAreRecordedUntilTheyArePassed(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)

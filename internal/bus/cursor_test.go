@@ -65,7 +65,7 @@ func describe(h event.Message[*event.Record]) string {
 
 // E2 and E3: fails when the cursor passes an event that is not done, or is lost, or when later events are handed out again without a
 // recheck.
-func TestE2WhatIsNotDoneComesAgainAfterACrash(t *testing.T) {
+func TestE2UnfinishedEventsComeAgainAfterACrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := open(t, dir, nil)
@@ -201,7 +201,7 @@ func TestAGapInWhatThisProcessPublishedIsReadFromTheStream(t *testing.T) {
 }
 
 // A record that is larger than memory takes, and all that were published before the reader began, are read from the stream.
-func TestWhatMemoryHasNoRoomForIsReadFromTheStream(t *testing.T) {
+func TestEventsBeyondMemoryAreReadFromTheStream(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	for i := range 20 {
@@ -296,7 +296,7 @@ func TestPublishersWaitForAReaderThatIsFarBehind(t *testing.T) {
 }
 
 // Fails when a record that this process published is sent back by the server, from an empty stream or from one with events.
-func TestWhatThisProcessPublishedIsNotReadFromTheStream(t *testing.T) {
+func TestEventsOfThisProcessAreNotReadFromTheStream(t *testing.T) {
 	t.Parallel()
 	for _, before := range []int{0, 3} {
 		b := open(t, t.TempDir(), nil)

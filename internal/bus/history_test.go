@@ -12,7 +12,7 @@ import (
 )
 
 // Invariant E3: the next worker recognizes the sent deliveries, in every form of their records. Fails when load reads nothing.
-func TestE3TheNextWorkerKnowsWhatWasSent(t *testing.T) {
+func TestE3TheNextWorkerKnowsSentDeliveries(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)
 	ctx := testContext(t)
@@ -105,7 +105,7 @@ func TestRecordsOfAProviderShareAMessage(t *testing.T) {
 }
 
 // Fails when sentIDs forgets the deliveries sent last, or grows with the number of all sent ones.
-func TestWhatWasSentIsRememberedInAFewMegabytes(t *testing.T) {
+func TestSentDeliveriesAreRememberedInAFewMegabytes(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

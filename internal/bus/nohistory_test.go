@@ -7,7 +7,7 @@ import (
 )
 
 // E3. Fails when an owner is shown a sent delivery although no history is kept, or when a sent delivery is not recognized after a restart.
-func TestE3WithoutAHistoryWhatWasSentIsKnownAndNotShown(t *testing.T) {
+func TestE3WithoutAHistorySentDeliveriesAreKnownAndNotShown(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), testContext(t)
 	without := func(o *Options) { o.NoHistory = true }

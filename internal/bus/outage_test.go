@@ -81,7 +81,7 @@ func (w lossyWriter) Write(b []byte) (int, error) {
 
 // T4: messages that the server had handed out when a connection broke, and that never arrived, are handed out again after a reconnection.
 // Fails when a consumer is not taken over anew after a reconnection: the server keeps such messages until event.AckWait is over.
-func TestT4WhatWasOnItsWayWhenTheConnectionBrokeComesSoon(t *testing.T) {
+func TestT4MessagesOnTheirWayWhenTheConnectionBrokeComeSoon(t *testing.T) {
 	t.Parallel()
 	url := remote(t)
 	network := newLink(t, url)

@@ -306,7 +306,7 @@ func cutNumber(id string) (key string, n int64, err error) {
 //
 // Fails when durable returns before the sync, when sync leaves the directory of the blocks out or looks for one block after the one it
 // knows, and when guard keeps nothing. A block of acknowledged messages is then removed before those that replace them are on disk.
-func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
+func TestAcknowledgedMessagesSurviveALossOfPower(t *testing.T) {
 	for name, ahead := range map[string]bool{"only what was synced": false, "names ahead of contents": true} {
 		t.Run(name, func(t *testing.T) {
 			disk := newPowerDisk(t)

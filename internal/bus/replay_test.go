@@ -42,9 +42,9 @@ func TestADeliveryThatWasSentIsKnownByTheCountOfItsReplays(t *testing.T) {
 	}
 }
 
-// TestWhatIsReplayedFailsLikeAnythingElse is about the stream's own window of duplicates. Fails when a replay is rescheduled, or becomes a
+// TestAReplayedDeliveryFailsLikeAnyOther is about the stream's own window of duplicates. Fails when a replay is rescheduled, or becomes a
 // dead letter, under the ID of the time before.
-func TestWhatIsReplayedFailsLikeAnythingElse(t *testing.T) {
+func TestAReplayedDeliveryFailsLikeAnyOther(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	d := testDelivery("1", "team", "slack")

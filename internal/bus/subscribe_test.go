@@ -150,7 +150,7 @@ func TestTheSubscriberReadsHeadersThatTheSubjectBears(t *testing.T) {
 }
 
 // Fails when Skip does not move the consumer ("skipped" is read), or does not call idle after it has fixed the place ("kept" is lost).
-func TestWhatIsSkippedIsNotReadAndWhatComesAfterItIs(t *testing.T) {
+func TestSkippedMessagesAreNotReadAndLaterOnesAre(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	publishEvents(t, b, "skipped")
 	got := make(chan *event.Record)

@@ -55,7 +55,7 @@ func newFilters(t *testing.T, share *limit.Share, rules ...rule) *cel.Filters {
 
 // Fails when a filter's failure refuses the webhook or keeps its siblings from triggering, and when it is not reported, counted and kept
 // for the Receiver's status.
-func TestAFilterThatFailsIsToldAndStopsNoOther(t *testing.T) {
+func TestAFailingFilterIsReportedAndStopsNoOther(t *testing.T) {
 	bus := &recorder{}
 	filters := newFilters(t, nil, rule{"one", `req.n == 1`}, rule{"*", `res.metadata.name == req.name`}, rule{"last", ""})
 	hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = filters })

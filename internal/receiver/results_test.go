@@ -84,7 +84,7 @@ func TestEachWebhookIsListedWithWhatBecameOfIt(t *testing.T) {
 }
 
 // Fails when a target is listed that no filter selected, and when the reason of a failed filter is missing.
-func TestWhatFiltersChoseIsListed(t *testing.T) {
+func TestTargetsChosenByFiltersAreListed(t *testing.T) {
 	hook := newHook(t, "team-a/hook", withTargets("app", "db"))
 	hook.Filter = &selection{triggers: hook.Targets[1:], failed: errors.New("resources[0].filter:\nno such key")}
 	reporting(t, []*Hook{hook}, func(r *redelivery, b *reportStore) {

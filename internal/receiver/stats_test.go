@@ -27,7 +27,7 @@ func (r *redelivery) deliveries(hook *Hook) Deliveries {
 
 // Fails when an outcome is counted under another word, when a refused webhook counts as the last accepted, and when another Receiver's
 // webhooks are counted.
-func TestWhatComesInIsCounted(t *testing.T) {
+func TestIncomingWebhooksAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := unlimited()
 		limits.Receiver = limit.Budget{Rate: 0.001, Burst: 3}
@@ -88,7 +88,7 @@ func TestWhatComesInIsCounted(t *testing.T) {
 
 // PreviousToken shows during a rotation whether the old token is still in use. Fails when the path of the present token counts, when an
 // unauthentic webhook counts, and when an authentic one counts only if it triggers.
-func TestTheLastUseOfThePreviousTokenIsTold(t *testing.T) {
+func TestTheLastUseOfThePreviousTokenIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook, previous := newHook(t, "team-a/hook", withEvents("push")), newHook(t, "team-a/hook", withEvents("star"))
 		previous.Path, previous.Previous = Path("old", "hook", "team-a"), true

@@ -16,7 +16,7 @@ import (
 
 // The Alerts within the limit, and the Alerts that note returns, are the same as by counting all older ones, after any order of additions
 // and deletions. Fails when note omits an Alert that moves up, or another that moves down.
-func TestWhoIsAmongTheOldestIsKnownAfterAnyChange(t *testing.T) {
+func TestTheOldestAreKnownAfterAnyChange(t *testing.T) {
 	const limit, names = 3, 12
 	random := rand.New(rand.NewPCG(1, 2))
 	s, alive := newAges(limit), map[string]time.Time{}

@@ -192,8 +192,8 @@ func TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotReplayedIsTold fails when the reasons of refusals are omitted, or are unbounded.
-func TestWhatIsNotReplayedIsTold(t *testing.T) {
+// TestARefusedReplayIsReported fails when the reasons of refusals are omitted, or are unbounded.
+func TestARefusedReplayIsReported(t *testing.T) {
 	r := view.ReplayResult{Replayed: 1, More: true, Refused: map[string]string{}}
 	for i := range 9 {
 		r.Refused[fmt.Sprint("d", i)] = "why"

@@ -68,7 +68,7 @@ func (f *fakeDefinitions) change(t *testing.T, name, old, with string) {
 
 // Fails when a field is searched for in the wrong place, when a missing field is not reported, or when a state is logged twice. Fails
 // when a corrected fault is still reported, or when an API server that does not answer counts as a fault of the definitions.
-func TestDefinitionsThatLackFieldsAreTold(t *testing.T) {
+func TestDefinitionsThatLackFieldsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, whole := ours(t), ours(t)
 		var log strings.Builder

@@ -280,7 +280,7 @@ func TestHealthOfObjectsThatAreNoMoreIsRemoved(t *testing.T) {
 }
 
 // Fails when the end of the process that counted removes the last delivery, or the last use of the previous token, from the status.
-func TestTheLastDeliveryOutlivesWhoCountedIt(t *testing.T) {
+func TestTheLastDeliveryOutlivesItsReplica(t *testing.T) {
 	r := &replicas{dead: map[string]bool{}}
 	s := oneReceiver()
 	s.change = func(o *Options) { o.Alive = r.alive }

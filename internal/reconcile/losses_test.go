@@ -22,11 +22,11 @@ type givenUp struct {
 	label, reason string
 }
 
-// TestWhatIsGivenUpIsSaidOnTheAlertAndTheProvider is E5 from the giving up of a delivery on. Its numbers are those of the day in the test
+// TestLossesAreReportedOnTheAlertAndTheProvider is E5 from the giving up of a delivery on. Its numbers are those of the day in the test
 // of E5 in internal/alerts, with a quota of 40. The deliverer, its ledger and the Recorder are real. Fails when a loss is not counted in
 // either status, or when the condition of either omits it or has another number. Fails when no Kubernetes Event has the reason, and when
 // the metric does not count it.
-func TestWhatIsGivenUpIsSaidOnTheAlertAndTheProvider(t *testing.T) {
+func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 	full := givenUp{8621, event.LabelQuota, "the namespace has more deliveries waiting than its quota"}
 	for name, losses := range map[string][]givenUp{
 		"one that hangs":           {full, {19, "expired", "expired: not delivered within 24 hours, last: no answer in time"}},

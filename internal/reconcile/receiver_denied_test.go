@@ -10,7 +10,7 @@ import (
 )
 
 // Fails when the Event is missing, is repeated without a change, or when its reason is not that of the most urgent denial.
-func TestADenialIsToldByAnEventOnceForEachChange(t *testing.T) {
+func TestADenialIsReportedByAnEventOnceForEachChange(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		w.events.take()
 		denied := func(reason, kind, message string) string {

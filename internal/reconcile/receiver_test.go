@@ -20,7 +20,7 @@ import (
 
 func path(token, name string) string { return receiver.Path(token, name, "team-a") }
 
-func TestAReceiverIsServedAndItsOwnerTold(t *testing.T) {
+func TestAReceiverIsServedAndItsOwnerNotified(t *testing.T) {
 	s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}
 	play(t, s, func(w *world) {
 		w.apply("Receiver", newReceiver("app"))
@@ -72,7 +72,7 @@ func selecting(all []metav1.LabelSelectorRequirement) func(*v1.Receiver) {
 	}
 }
 
-func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
+func TestFaultsOfReceivers(t *testing.T) {
 	resource := func(ref v1.CrossNamespaceObjectReference) func(*v1.Receiver) {
 		return func(r *v1.Receiver) {
 			r.Spec.Resources = append(r.Spec.Resources, v1.ReceiverResource{CrossNamespaceObjectReference: ref})
@@ -225,7 +225,7 @@ func TestWhatKeepsAReceiverFromBeingServed(t *testing.T) {
 }
 
 // T2: fails when the name of the spec is not used, or when the default replaces a given name.
-func TestTheLiveReceiverSaysWhoWrites(t *testing.T) {
+func TestTheLiveReceiverNamesItsWriter(t *testing.T) {
 	named := newReceiver("named", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "deployer" })
 	s := settings{objects: []runtime.Object{newReceiver("app"), named}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 	play(t, s, func(w *world) {
@@ -330,7 +330,7 @@ func TestTheSecretIsReadAgainAtTheInterval(t *testing.T) {
 	}
 }
 
-func TestAPathThatIsTakenIsToldAndTakenOverLater(t *testing.T) {
+func TestATakenPathIsReportedAndTakenOverLater(t *testing.T) {
 	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 	s.prepare = func(w *world) { w.hooks.taken["team-a/app"] = true }
 	play(t, s, func(w *world) {

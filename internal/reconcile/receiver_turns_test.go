@@ -37,7 +37,7 @@ func secretsOf(namespaces ...string) []*corev1.Secret {
 
 // T6: fails when the Receivers of a namespace that has used up its time are compiled anyway, or when their former hooks are removed
 // meanwhile. Fails when a Receiver without expressions, or of another namespace, waits with them.
-func TestT6WhoHasMuchCompiledIsServedAsBeforeUntilItsTurn(t *testing.T) {
+func TestT6TheHeavyTenantIsServedAsBeforeUntilItsTurn(t *testing.T) {
 	s := settings{
 		objects: []runtime.Object{filtered("team-a", "app", "req.a == 1"), newReceiver("plain")}, secrets: secretsOf("team-a", "team-b"),
 	}
@@ -78,7 +78,7 @@ func TestT6WhoHasMuchCompiledIsServedAsBeforeUntilItsTurn(t *testing.T) {
 }
 
 // T6: fails when the start waits for a namespace that has used up its time.
-func TestT6TheStartDoesNotWaitForWhoHasMuchCompiled(t *testing.T) {
+func TestT6TheStartDoesNotWaitForTheHeavyTenant(t *testing.T) {
 	s := settings{
 		objects: []runtime.Object{filtered("team-a", "app", "req.a == 1"), filtered("team-b", "app", "req.a == 1")},
 		secrets: secretsOf("team-a", "team-b"), prepare: func(w *world) { w.owe("team-a") },

@@ -184,7 +184,7 @@ func TestAValueOverItsBoundIsRefused(t *testing.T) {
 }
 
 // T6: fails when each object that names a large Secret has a copy of it.
-func TestT6ALargeSecretIsKeptOnceForAllWhoNameIt(t *testing.T) {
+func TestT6ALargeSecretIsKeptOnceForAllItsUsers(t *testing.T) {
 	const n = 300
 	certs, _ := selfSigned(t, maxAuthoritiesValue)
 	value := strings.Repeat("x", maxSecretValue)
@@ -217,7 +217,7 @@ func TestT6ALargeSecretIsKeptOnceForAllWhoNameIt(t *testing.T) {
 }
 
 // Fails when changed is not called for the first user of a missing Secret, after another's read, for other keys, found it.
-func TestAUserOfAMissingSecretIsToldWhenAnothersReadFindsIt(t *testing.T) {
+func TestAUserOfAMissingSecretIsNotifiedWhenAnothersReadFindsIt(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		k.watches = rate.NewLimiter(0, 0) // so that no watch reports the change
 		k.holds(t, chatUser, want{name: "hook", keys: []string{"address"}}, false, nil)

@@ -147,7 +147,7 @@ func TestT6AFloodOfOutcomesDoesNotHoldUpOthersStatuses(t *testing.T) {
 
 // On the definitions of an earlier release, which lack the delivery status. Fails when each reconcile is a write that changes nothing, or
 // when the fields that they have are not written.
-func TestWhatTheDefinitionsLackDoesNotKeepTheRestFromBeingWritten(t *testing.T) {
+func TestFieldsThatDefinitionsLackDoNotKeepTheRestFromBeingWritten(t *testing.T) {
 	s := oneOfEach()
 	s.prepare = func(w *world) {
 		w.cluster.PrependReactor("update", "providers", func(a clienttesting.Action) (bool, runtime.Object, error) {

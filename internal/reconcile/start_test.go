@@ -85,7 +85,7 @@ func TestOneBrokenSecretDoesNotKeepTheProcessFromStarting(t *testing.T) {
 }
 
 // Fails when a failed read removes the served hooks: an outage of the API server is unrelated to the Secret.
-func TestWhatIsServedStaysWhileTheAPIServerIsAway(t *testing.T) {
+func TestServedObjectsStayWhileTheAPIServerIsAway(t *testing.T) {
 	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 	play(t, s, func(w *world) {
 		w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -100,7 +100,7 @@ func TestWhatIsServedStaysWhileTheAPIServerIsAway(t *testing.T) {
 }
 
 // Fails when a start reads a Secret once for each kind, or each object, that names it.
-func TestAStartReadsASecretOnceForAllWhoNameIt(t *testing.T) {
+func TestAStartReadsASecretOnceForAllItsUsers(t *testing.T) {
 	s := settings{
 		objects: []runtime.Object{newReceiver("app"), newReceiver("web"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
 		secrets: []*corev1.Secret{newSecret("hook", "token", "t1")},

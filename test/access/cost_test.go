@@ -61,7 +61,7 @@ func (s *fixture) crowd() {
 // The cost: the reviews for Receivers in an interval are one request if all is well, however many Receivers there are of
 // the account and kind, and a few otherwise. Fails when answers are not shared, or when a Receiver is reviewed at the
 // pace of its status.
-func TestWhatIsAskedOfTheAPIServerIsBounded(t *testing.T) {
+func TestRequestsToTheAPIServerAreBounded(t *testing.T) {
 	s := setUp(t)
 	s.crowd()
 	asked := s.asked()

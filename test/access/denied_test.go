@@ -22,7 +22,7 @@ const (
 
 // Fails when no review precedes the first webhook, when the condition or its Event is missing, and when the condition
 // stays until a webhook although the Role exists.
-func TestAReceiverWhoseAccountMayNotPatchIsToldBeforeItsFirstWebhook(t *testing.T) {
+func TestAReceiverWhoseAccountMayNotPatchIsReportedBeforeItsFirstWebhook(t *testing.T) {
 	s := setUp(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "weak"))
 	for _, labels := range []string{"one", "two"} {
@@ -43,7 +43,7 @@ func TestAReceiverWhoseAccountMayNotPatchIsToldBeforeItsFirstWebhook(t *testing.
 
 // Fails when a missing account is reported as one without rights, or when a missing account with rights is reported at
 // all: the API server lets it write.
-func TestAServiceAccountThatDoesNotExistIsToldAsSuch(t *testing.T) {
+func TestAServiceAccountThatDoesNotExistIsReportedAsSuch(t *testing.T) {
 	s := setUp(t)
 	s.receiver("app", "missing", app+`,{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"app"}`)
 	s.denied("app", "ServiceAccountNotFound", `service account "missing" does not exist in namespace `+s.Tenant.Namespace, "create it")
@@ -52,7 +52,7 @@ func TestAServiceAccountThatDoesNotExistIsToldAsSuch(t *testing.T) {
 }
 
 // Fails when a kind that the cluster does not have is reported as a missing permission, or only with the first webhook.
-func TestAKindThatIsNotInstalledIsToldAsSuch(t *testing.T) {
+func TestAKindThatIsNotInstalledIsReportedAsSuch(t *testing.T) {
 	s := setUp(t)
 	s.receiver("app", "default", `{"apiVersion":"example.com/v1","kind":"Widget","name":"w"},`+app)
 	s.denied("app", "KindNotFound", `Widget "w" cannot be written`, "apiVersion", "definition installed")

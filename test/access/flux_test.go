@@ -55,7 +55,7 @@ func (s *fixture) create(ctx context.Context, name string, o metav1.CreateOption
 // T2: fails when the annotation is not read, so that the account "default" writes with Flux's definition. Fails also
 // when the process does not report, at its start, while it runs, and when it is corrected, that the cluster's
 // definitions are not its own.
-func TestFluxsDefinitionsOverOursAreToldAndTheAnnotationNamesTheAccount(t *testing.T) {
+func TestFluxsDefinitionsOverOursAreReportedAndTheAnnotationNamesTheAccount(t *testing.T) {
 	s := ofItsOwn(t)
 	s.Must(s.Tenant.ServiceAccount(s.Ctx, s.Tenant.Namespace, "deployer"))
 	s.Must(s.Tenant.Grant(s.Ctx, s.Tenant.Namespace, "deployer", []string{"patch"}, env.Patchable...))

@@ -30,7 +30,7 @@ func (s *fixture) legacy() {
 
 // Fails when RBAC's review, which reports the rules as allowing, is believed; when the fault is reported in one place
 // only; when a report needs a webhook; or when it stays after the overlay was installed.
-func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
+func TestAnAPIServerBefore136IsReportedWithTheOverlayThatMendsIt(t *testing.T) {
 	s := ofItsOwn(t, before136)
 	overlay := []string{"1.36", "config/legacy-impersonation"}
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
@@ -63,7 +63,7 @@ func TestAnAPIServerBefore136IsToldWithTheOverlayThatMendsIt(t *testing.T) {
 }
 
 // Fails when a ClusterRole that lacks the rules is reported as an old API server, or not at all.
-func TestAnInstallationWithoutItsRulesIsToldToApplyThem(t *testing.T) {
+func TestAnInstallationWithoutItsRulesIsAskedToApplyThem(t *testing.T) {
 	s := ofItsOwn(t)
 	roles := s.System.Client.RbacV1().ClusterRoles()
 	without := func(lacks func(verb, resource string) bool) {

@@ -263,7 +263,7 @@ func TestE9AForgedUIDSilencesNothing(t *testing.T) {
 
 // A transition is found by a POST and by a watcher, in either order: it is published once. Fails when notes do not end
 // transitions.
-func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
+func TestATransitionThatComesBothWaysIsPublishedOnce(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))
@@ -282,7 +282,7 @@ func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
 
 // A flap at one revision is published each time, even with the same words. Fails when the POST about the second failure
 // is a duplicate of that about the first.
-func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
+func TestAFlapAtOneRevisionIsPublishedEachTime(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Alert(s.Ctx, "all", "generic", sink.URL("/"), env.AnyKustomization))

@@ -45,7 +45,7 @@ var whenTrue = []string{"WriteDenied", "LoopDetected", "DeliveriesLost"}
 // Each mistake of a tenant shows where the tenant looks. Fails when `kubectl get` or `kubectl describe` do not name the
 // fault and the next step, or when no Warning does. Fails also when a Provider or an Alert is not Ready for it, or when
 // a Secret shows.
-func TestAMistakeIsToldWithWhatToDoNext(t *testing.T) {
+func TestAMistakeIsReportedWithItsRemedy(t *testing.T) {
 	s := setUp(t)
 	sink := s.NewSink()
 	sink.AnswerWith(mistakenDestination)

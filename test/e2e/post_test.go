@@ -10,7 +10,7 @@ import (
 )
 
 // Fails when a body that is no event is answered 202, or when its refusal harms the next one.
-func TestWhatIsNoEventIsRefusedAtTheEventsDoor(t *testing.T) {
+func TestAMalformedEventIsRefusedAtTheEventsPort(t *testing.T) {
 	s := setUp(t)
 	sink := s.AlertedSink()
 	event, err := s.Tenant.Event(s.Ctx, "Kustomization", "app", "error", "BuildFailed", "whole", "main@sha1:1")

@@ -212,7 +212,7 @@ func TestW1AnEditorReplaysAndTestsTheirOwn(t *testing.T) {
 
 // W2. Every verb on a namespace in which a user has no right is refused with the same bytes, whether it exists or not.
 // Fails when the answer depends on the content of the namespace, or names it.
-func TestW2AnothersNamespaceIsAsOneThatDoesNotExist(t *testing.T) {
+func TestW2AnothersNamespaceLooksAsIfItDidNotExist(t *testing.T) {
 	s := setUp(t)
 	other, token := s.NewTenant(), s.token(s.Tenant, "editor")
 	s.bind(s.Tenant, "editor", "notifier-view")

@@ -57,7 +57,7 @@ func TestSinkRecordsWholeRequests(t *testing.T) {
 	}
 }
 
-func TestSinkAnswersAsTold(t *testing.T) {
+func TestSinkAnswersAsConfigured(t *testing.T) {
 	s := newSink(t)
 	s.Answer(env.Answer{Status: 429, RetryAfter: 7 * time.Second, Delay: time.Millisecond, Body: "slow down"})
 	resp, err := post(within(t, time.Minute), s.URL("/"), "")

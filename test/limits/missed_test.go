@@ -12,7 +12,7 @@ import (
 // E6: fails when the first start publishes the states that it finds, when the last published state is kept in memory
 // only, or when a start publishes a recorded state again. Fails in one run of a hundred or so when a start does not record a transition that
 // was published as the process was killed; the tests of reconcile/watch always do.
-func TestE6WhatWasMissedIsToldOnceAndTheFirstStartIsSilent(t *testing.T) {
+func TestE6AMissedTransitionIsPublishedOnceAndTheFirstStartIsSilent(t *testing.T) {
 	s := scoped(t)
 	sink := s.NewSink()
 	s.Must(s.Tenant.Provider(s.Ctx, "all", "generic", sink.URL("/")))

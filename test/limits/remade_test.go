@@ -16,7 +16,7 @@ import (
 
 // E1: events that were accepted before a crash are not for the new tenant, if the namespace was deleted and made again
 // meanwhile. Fails when an Alert gets events that were accepted before it was made.
-func TestE1EventsFromBeforeACrashAreNotForWhoHasTheNamespaceNow(t *testing.T) {
+func TestE1EventsFromBeforeACrashAreNotForTheNamespacesNewOwner(t *testing.T) {
 	s := scoped(t)
 	sink, message := s.NewSink(), func(text string) []byte {
 		event, err := json.Marshal(map[string]any{

@@ -87,7 +87,7 @@ func (s *fixture) givenUp(name string, n int) {
 // them, in order, once, also over the death of the process. A test message is sent once for a value. Fails when
 // --delivery-max-age has no effect, when a value is handled again after a restart, and when the replay does not keep the
 // order.
-func TestE4WhatDiedIsSentInOrderAndOnceWhenItsOwnerAsks(t *testing.T) {
+func TestE4DeadDeliveriesAreReplayedInOrderAndOnceOnRequest(t *testing.T) {
 	const deaths = 40
 	s := scoped(t)
 	s.startScoped(env.NotifierOptions{Args: []string{"--delivery-max-age=5s", "--dead-letter-replay=0"}})

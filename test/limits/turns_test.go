@@ -11,7 +11,7 @@ import (
 )
 
 // T6: fails when another namespace's events wait until an event for very many Alerts, all over their quota, is routed.
-func TestT6AnEventForManyAlertsOverTheirQuotaIsWaitedForByNobodyElse(t *testing.T) {
+func TestT6AnEventForManyAlertsOverTheirQuotaDelaysNoOtherTenant(t *testing.T) {
 	const alerts = 200
 	s := setUp(t)
 	s.Start(env.NotifierOptions{Args: []string{"--namespace-quota=16"}})

@@ -201,7 +201,7 @@ func watched(e expectation, severity string) []fact {
 
 // E2, E4, E6: the changes and POSTs of real controllers are published once, in order and with the right revision. Fails
 // when a state is published that an object only passed through, or when a POSTed state is published again.
-func TestE4E6EachFactIsToldOnceWithPosts(t *testing.T) {
+func TestE4E6EachFactIsDeliveredOnceWithPosts(t *testing.T) {
 	p := newPlay(t)
 	n := p.start()
 	p.run(func(int) *env.Notifier { return n })
@@ -210,7 +210,7 @@ func TestE4E6EachFactIsToldOnceWithPosts(t *testing.T) {
 
 // E6: the same without POSTs of controllers. Fails when the first of two requests is taken for the whole status, or the
 // wait for a source for a failure.
-func TestE6EachStateThatLastsIsToldOnceWithoutPosts(t *testing.T) {
+func TestE6EachStateThatLastsIsDeliveredOnceWithoutPosts(t *testing.T) {
 	p := newPlay(t)
 	p.start()
 	p.run(nil)
@@ -219,7 +219,7 @@ func TestE6EachStateThatLastsIsToldOnceWithoutPosts(t *testing.T) {
 
 // E2, E3, E6: the same when notifier is killed again and again meanwhile. Fails when a published or POSTed state is
 // forgotten.
-func TestE2E6EachFactIsToldOnceOverKills(t *testing.T) {
+func TestE2E6EachFactIsDeliveredOnceOverKills(t *testing.T) {
 	p := newPlay(t)
 	n := p.start()
 	var killing sync.WaitGroup
@@ -239,7 +239,7 @@ func TestE2E6EachFactIsToldOnceOverKills(t *testing.T) {
 
 // E2, E4, E6: the same with two replicas, each of which gets half of the POSTs. Fails when the watching replica does not
 // learn of the other's POSTs.
-func TestE4E6EachFactIsToldOnceByTwoReplicas(t *testing.T) {
+func TestE4E6EachFactIsDeliveredOnceByTwoReplicas(t *testing.T) {
 	p := newPlay(t)
 	nats, err := env.StartNATS(p.ctx, env.NATSOptions{})
 	p.must(err)

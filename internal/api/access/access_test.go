@@ -185,7 +185,7 @@ func TestAnswersAreBelievedForSeconds(t *testing.T) {
 }
 
 // Fails when a right, or a token, that is revoked just after a watch was authorized can last for more than ten seconds.
-func TestW5WhatIsRevokedEndsWithinTenSeconds(t *testing.T) {
+func TestW5ARevokedRightEndsWithinTenSeconds(t *testing.T) {
 	for what, believed := range map[string]time.Duration{"right": allowedFor, "token": userFor} {
 		if longest := believed + questionTimeout + 3*time.Second; longest > 10*time.Second { // 3 s is api.recheckEvery
 			t.Errorf("a %s can last %s", what, longest)

@@ -11,7 +11,7 @@ import (
 
 // T6: a namespace whose expressions are compiled again and again is delayed, and others are not. Fails when the time is not charged, or
 // when namespaces do not take turns at the place.
-func TestT6WhoHasMuchCompiledWaitsForItself(t *testing.T) {
+func TestT6CompileShareDefersOnlyTheHeavyTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers, takes = 16, 100 * time.Millisecond
 		share := NewCompileShare()
@@ -86,7 +86,7 @@ func TestT6CompilingLeavesProcessorsFree(t *testing.T) {
 }
 
 // Fails when all delayed work returns at once, which costs more than the work itself.
-func TestWhatIsPutOffComesAgainByTurns(t *testing.T) {
+func TestDeferredTenantsComeAgainInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := NewCompileShare()
 		const takes = 2 * FilterTime

@@ -84,7 +84,7 @@ func TestT6LargeDocumentsWaitForEachOtherAlone(t *testing.T) {
 
 // T6: namespaces whose filters use the whole permitted time, again and again, delay themselves. Fails when the time is not charged, or when
 // others wait for them.
-func TestT6WhoUsesUpTheTimeOfFiltersWaitsForItself(t *testing.T) {
+func TestT6FilterShareDefersOnlyTheHeavyTenant(t *testing.T) {
 	for _, namespaces := range []int{1, 8, 32} {
 		t.Run(fmt.Sprint(namespaces), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

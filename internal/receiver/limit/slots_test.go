@@ -10,7 +10,7 @@ import (
 )
 
 // Fails when the order is another, or when a waiter that gave up is given the place.
-func TestAPlaceIsGivenToWhoWasSlowLongestAgo(t *testing.T) {
+func TestAPlaceIsGivenToTheTenantThatWasSlowLongestAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &slots{free: 1}
 		if !l.take(t.Context(), time.Time{}) {

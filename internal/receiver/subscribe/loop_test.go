@@ -74,7 +74,7 @@ func TestALoopThatGoesOnTriggersOnceInEightMinutes(t *testing.T) {
 
 // Invariant E2: at the end of a busy time its last state triggers, and then all is as before. Fails when due does not trigger, or does not
 // end.
-func TestWhatWasHeldBackTriggersOnceAndTheLoopEnds(t *testing.T) {
+func TestEventsHeldBackTriggerOnceAndTheLoopEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
 		defer s.run()()

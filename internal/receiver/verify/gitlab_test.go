@@ -11,7 +11,7 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-func TestGitLabAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
+func TestGitLabRequiresTheToken(t *testing.T) {
 	try(t, "gitlab", map[string]attempt{
 		"the token":         {header("X-Gitlab-Token", token), nil},
 		"no token":          {header(), refusedNoToken},
@@ -26,7 +26,7 @@ func TestGitLabAcceptsOnlyWhoKnowsTheToken(t *testing.T) {
 }
 
 // Fails when a signature is not required, not checked, or can be replaced by another header.
-func TestGitLabsSigningTokenAcceptsOnlyWhoKnowsTheKey(t *testing.T) {
+func TestGitLabsSigningTokenRequiresTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := verifierOf(t, "gitlab", signingSecret)
 		attempts := standardAttempts()

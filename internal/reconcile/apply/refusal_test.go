@@ -262,7 +262,7 @@ func TestT2TheServiceAccountIsReadAtTheTimeOfTheWrite(t *testing.T) {
 	})
 }
 
-func TestWhatIsShownIsOneShortLine(t *testing.T) {
+func TestARefusalIsShownAsOneShortLine(t *testing.T) {
 	got := safeReason("a\nb\tc\x00" + strings.Repeat("é", 1000))
 	if strings.ContainsAny(got, "\n\t\x00") || len(got) > maxReason || !strings.HasPrefix(got, "a b c é") {
 		t.Errorf("got %d bytes: %q", len(got), got[:20])
@@ -282,7 +282,7 @@ func TestRefusalsOfOneReceiverAreBounded(t *testing.T) {
 }
 
 // Fails when resolved removes too few or too many denials: only those of targets and accounts that the Receiver no longer names.
-func TestWhatAReceiverNoLongerAsksForIsNoLongerShown(t *testing.T) {
+func TestRefusalsOfFormerTargetsAreNoLongerShown(t *testing.T) {
 	denied := func(account, object string) Denied {
 		return Denied{ServiceAccount: account, Kind: "GitRepository", Object: object}
 	}

@@ -125,7 +125,7 @@ func TestT6ReviewsAreBoundedAndFairByNamespace(t *testing.T) {
 
 // Fails when a server that ignores constrained impersonation is believed, when each Receiver causes the question again, or when the
 // repair is noticed only by each Receiver in turn.
-func TestAnOldServerIsToldOnEveryReceiverAndAskedOnce(t *testing.T) {
+func TestAnOldServerIsReportedOnEveryReceiverAndAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
 		f.old, f.may["weak gitrepositories *"] = true, true

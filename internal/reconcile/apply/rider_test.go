@@ -118,7 +118,7 @@ func TestT4AWebhookThatRidesOnATriggerThatCameLateGetsARequestOfItsOwn(t *testin
 }
 
 // Fails when a replaced trigger is not taken: its message ends beside the work, and webhooks are coalesced into it until then.
-func TestT4WhatIsReplacedIsTaken(t *testing.T) {
+func TestT4AReplacedTriggerIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, bus := newWorld(t), &standing{}
 		defer w.stop()

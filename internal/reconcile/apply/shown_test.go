@@ -31,7 +31,7 @@ func TestTheReportEndsWithTheReceiver(t *testing.T) {
 
 // A Receiver whose refusal is shown may get no further webhook. Fails when the finding of a retry about its Receiver is not shown, or
 // when the report of a replaced Receiver stays. Fails when an object is confused with another that is no longer asked for.
-func TestWhatARetryFindsNobodyAsksForIsNoLongerShown(t *testing.T) {
+func TestARetryHidesRefusalsOfFormerTargets(t *testing.T) {
 	targets := func(targets ...event.Target) func(*world, Receiver) {
 		return func(w *world, r Receiver) {
 			r.Targets = targets

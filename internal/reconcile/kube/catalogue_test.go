@@ -141,7 +141,7 @@ func TestDiscoveryIsAskedRarely(t *testing.T) {
 
 // A tenant whose object is missing causes a new question about the answer that all tenants share. Fails when a known kind does not
 // count while the answer is awaited, and when a lack of knowledge is mistaken for an answer.
-func TestWhatIsKnownCountsWhileTheAnswerIsAwaited(t *testing.T) {
+func TestKnownKindsCountWhileTheAnswerIsAwaited(t *testing.T) {
 	catalogued(t, func(t *testing.T, l look) {
 		l.ask("team-a", sourceV1, "GitRepository", nil)
 		pass(10 * time.Second)

@@ -15,7 +15,7 @@ import (
 
 // Fails when a key that was enqueued for later before the controller runs is reconciled at once, or when the earlier of two times does
 // not count.
-func TestWhatIsEnqueuedForLaterBeforeRunWaitsForItsTime(t *testing.T) {
+func TestAKeyEnqueuedForLaterBeforeRunWaitsForItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var after []time.Duration
@@ -38,7 +38,7 @@ func TestWhatIsEnqueuedForLaterBeforeRunWaitsForItsTime(t *testing.T) {
 }
 
 // Fails when a key that is only not ready yet is logged as a failure, or is not retried with a growing pause.
-func TestWhatIsNotYetIsTriedAgainWithoutALine(t *testing.T) {
+func TestAKeyThatIsNotYetReadyIsTriedAgainWithoutALogLine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		line bool

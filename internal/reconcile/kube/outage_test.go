@@ -21,7 +21,7 @@ import (
 )
 
 // Fails when a waiting request continues later than two seconds after the API server's return, or asks it all the time meanwhile.
-func TestWhatWaitsForTheAPIServerGoesOnSoonAfterItsReturn(t *testing.T) {
+func TestWaitingRequestsGoOnSoonAfterTheAPIServersReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		outage := kube.Outage{Log: slog.New(slog.NewTextHandler(&log, nil))}

@@ -67,7 +67,7 @@ func TestAfterAStartTheEmittersTriesAreWaitedFor(t *testing.T) {
 
 // E4: fails when contradicted does not look at the last event, so that a failure is published after a POST about a later state; and
 // when the wait has no end, so that a POST suppresses it (E9).
-func TestE4AStateIsNotToldAfterANewerPost(t *testing.T) {
+func TestE4AStateIsNotPublishedAfterANewerPost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		leaves bool
 		want   []string
@@ -116,7 +116,7 @@ func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
 
 // The first request of a status has the outcome beside the old revision, even after a long reconciliation that began in that very
 // state. Fails when a returning state is due at once.
-func TestAStateThatComesBackIsToldWhenItsStatusIsWhole(t *testing.T) {
+func TestAStateThatComesBackIsPublishedWhenItsStatusIsWhole(t *testing.T) {
 	for name, work := range map[string]time.Duration{"after seconds": 10 * time.Second, "after minutes": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			led(t, func(t *testing.T, w *world) {
@@ -135,7 +135,7 @@ func TestAStateThatComesBackIsToldWhenItsStatusIsWhole(t *testing.T) {
 }
 
 // Fails when each retry of a failure restarts its wait.
-func TestAFailureThatIsTriedAgainEveryTwoSecondsIsTold(t *testing.T) {
+func TestAFailureThatIsTriedAgainEveryTwoSecondsIsPublished(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		for range 4 {
 			w.put(kustomization{failed: true})
@@ -159,7 +159,7 @@ func TestE3APostWhoseNoteIsLateTellsTheTransition(t *testing.T) {
 }
 
 // Fails when a state is published with the message with which it was first seen.
-func TestAStateIsToldInItsNewestWords(t *testing.T) {
+func TestAStateIsPublishedInItsNewestWords(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		for _, message := range []string{"timed out after 1s", "timed out after 2s"} {
 			w.put(kustomization{failed: true, message: message})
@@ -175,7 +175,7 @@ func TestAStateIsToldInItsNewestWords(t *testing.T) {
 
 // E6: the object changes while its state is being decided, or published beside a POST. Fails when claim ignores the transition that
 // waits by then, or when unclaim keeps a state that the object has left.
-func TestE6AStateThatIsLeftAtTheLastMomentIsNotTold(t *testing.T) {
+func TestE6AStateThatIsLeftAtTheLastMomentIsNotPublished(t *testing.T) {
 	for name, moment := range map[string]func(w *world, recover func()){
 		"before it is decided": func(w *world, recover func()) {
 			w.bus.beforeLast = func() {
@@ -221,7 +221,7 @@ func TestE3AnAnswerThatWasLostDoesNotTellTwice(t *testing.T) {
 }
 
 // Fails when no event is published about an object that never settles.
-func TestAnObjectThatNeverRestsIsToldOfEachMinute(t *testing.T) {
+func TestAnObjectThatNeverRestsIsPublishedEachMinute(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		for i := range 130 {
 			w.put(kustomization{revision: fmt.Sprint("r", i+2)})

@@ -102,7 +102,7 @@ func TestAPostThatSaysWhatTheObjectSaysTellsItsFailure(t *testing.T) {
 
 // A POST is compared with the known facts about an object: its outcome unless it is being reconciled, and always its labels. Fails when
 // known returns an outcome during a reconciliation, or nil labels.
-func TestWhatIsKnownOfAnObject(t *testing.T) {
+func TestKnownFactsOfAnObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("Kustomization", "v1")
@@ -141,7 +141,7 @@ func TestE9AForgedPostBeforeTheObjectIsThereDoesNotSuppress(t *testing.T) {
 }
 
 // E9 at a change of worker. Fails when known does not compare the UID, or ignores Known.
-func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
+func TestE9AForgedLastEventDoesNotCountAsPublished(t *testing.T) {
 	for name, forge := range map[string]func(*event.Record){
 		"another UID":                   func(r *event.Record) { r.Event.InvolvedObject.UID = "uid-9" },
 		"the door did not know the UID": func(r *event.Record) { r.Known = false },
@@ -171,7 +171,7 @@ func TestE9AForgedLastEventDoesNotCountAsTold(t *testing.T) {
 }
 
 // One event for two sources. Fails when take ignores posts from before the observation, or drops those before looking for one.
-func TestATransitionThatComesBothWaysIsToldOnce(t *testing.T) {
+func TestATransitionThatComesBothWaysIsPublishedOnce(t *testing.T) {
 	for name, posted := range map[string]time.Duration{
 		"the POST comes a second before the status": -time.Second,
 		"the POST comes with the status":            0,

@@ -38,7 +38,7 @@ func TestTheFirstStartOfAKindIsSilent(t *testing.T) {
 
 // E6: nothing missed while down. Fails when Lead does not consider the objects that exist at its start, and, for the second start, when
 // the state is not recorded after the event.
-func TestE6WhatChangedWhileDownIsToldOnce(t *testing.T) {
+func TestE6AChangeWhileDownIsPublishedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("Kustomization", "v1")
@@ -91,7 +91,7 @@ func TestAPostOfATransitionLostInACrashIsNotRepeated(t *testing.T) {
 }
 
 // Fails when states are compared by revision alone, or when two transitions into one state have one ID.
-func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
+func TestAFlapAtOneRevisionIsPublishedEachTime(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		for _, failed := range []bool{true, false, true} {
 			w.put(kustomization{failed: failed})
@@ -110,7 +110,7 @@ func TestAFlapAtOneRevisionIsToldEachTime(t *testing.T) {
 
 // E6: a state that an object only passes through is no event. Fails when arrive keeps a state that the object has left, or when it does
 // not replace one by a later one of its outcome. Fails when a state's wait counts from an earlier form of it.
-func TestE6WhatAnObjectPassesThroughIsNotTold(t *testing.T) {
+func TestE6IntermediateStatesAreNotPublished(t *testing.T) {
 	for name, tc := range map[string]struct {
 		states []kustomization
 		want   []string
@@ -171,7 +171,7 @@ func TestTransitionsOutlastTheBusInOrder(t *testing.T) {
 }
 
 // Fails when more than one state of an object waits, and when the last is lost.
-func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
+func TestAFlappingObjectIsBoundedAndItsLastStateIsPublished(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.bus.setFail(true)
 		for i := range 501 {
@@ -184,7 +184,7 @@ func TestAFlappingObjectIsBoundedAndItsLastStateIsTold(t *testing.T) {
 }
 
 // Fails when the key outlives the object, or when a record of another UID counts for the new object.
-func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
+func TestAnObjectMadeAgainIsPublishedAnew(t *testing.T) {
 	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
 		w.remove("app")
 		pass(time.Second)
@@ -214,7 +214,7 @@ func TestAnObjectMadeAgainIsToldAnew(t *testing.T) {
 }
 
 // E6: fails when deletion keeps the waiting transition, or the record of the last published state.
-func TestE6AStateThatEndsWithItsObjectBeforeItSettledIsNotTold(t *testing.T) {
+func TestE6AStateThatEndsWithItsObjectBeforeItSettledIsNotPublished(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		w.put(kustomization{failed: true})
 		pass(time.Second)

@@ -150,7 +150,7 @@ func TestTheAnnotationsOfAnObjectAreBounded(t *testing.T) {
 }
 
 // Annotations that are kept for filters are not published: fails when newRecord takes all annotations.
-func TestOnlyEventAnnotationsAreTold(t *testing.T) {
+func TestOnlyEventAnnotationsArePublished(t *testing.T) {
 	annotations := map[string]string{"team": "blue", event.MetadataPrefix + "env": "prod"}
 	o := &object{kind: kindNamed("Kustomization"), ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: annotations}, revision: "r1"}
 	record := newRecord(&transition{object: o}, lastPublished{}, lastPublished{})

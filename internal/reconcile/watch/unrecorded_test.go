@@ -19,7 +19,7 @@ func (w *world) crash(stop func(), k kustomization) {
 
 // E6 over a crash between the event and its record, after which the object is back in the recorded state. Readers were told of the state
 // between, so this one is told as well. Fails when the next worker compares the object with the record alone.
-func TestE6AReturnToTheRecordedStateIsToldIfTheStateBetweenWas(t *testing.T) {
+func TestE6AReturnToTheRecordedStateIsPublishedIfTheStateBetweenWas(t *testing.T) {
 	failed := kustomization{failed: true}
 	for name, back := range map[string]func(w *world) (stop func()){
 		"while no worker is there": func(w *world) func() {

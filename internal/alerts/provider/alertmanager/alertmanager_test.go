@@ -62,7 +62,7 @@ func TestPayloads(t *testing.T) {
 }
 
 // Fails when a recovery posts its own labels instead of those of the firing alerts, or needs a state of the process.
-func TestARecoveryResolvesWhatTheFailureFired(t *testing.T) {
+func TestARecoveryResolvesTheFailuresAlert(t *testing.T) {
 	v := newVendor()
 	sink := providertest.NewSink(t, v.ServeHTTP)
 	providertest.Incidents(t, func() provider.Sender { return newSender(t, config(sink.URL)) }, v.events)

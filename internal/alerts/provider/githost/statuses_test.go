@@ -110,7 +110,7 @@ func TestALateFailureIsNotSetOverANewerSuccess(t *testing.T) {
 }
 
 // Fails when the time at which the host took a replayed failure counts against the success that followed the failure.
-func TestWhatIsReplayedKeepsItsOrder(t *testing.T) {
+func TestReplayedStatusesKeepTheirOrder(t *testing.T) {
 	host := &fakeHost{now: noon.Add(time.Hour)}
 	s := newStatuses(t, host, false)
 	for _, n := range []provider.Notification{replayed(at(bad, 0)), replayed(at(good, time.Minute))} {

@@ -68,7 +68,7 @@ func TestPayloads(t *testing.T) {
 }
 
 // Fails when the key is not the object's, so that a recovery resolves nothing or a further failure is a further alert.
-func TestARecoveryResolvesWhatTheFailureFired(t *testing.T) {
+func TestARecoveryResolvesTheFailuresAlert(t *testing.T) {
 	v := new(vendor)
 	sink := providertest.NewSink(t, v.ServeHTTP)
 	providertest.Incidents(t, func() provider.Sender { return newSender(t, sink.URL) }, v.alerts.Log)

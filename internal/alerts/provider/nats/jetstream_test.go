@@ -141,7 +141,7 @@ func hostile(t *testing.T, greeting, more string) string {
 const greeting = `INFO {"server_id":"x","version":"2.14.0","headers":true,"max_payload":1048576}` + "\r\n"
 
 // Fails when servers that a cluster announces are dialled: only the address names servers.
-func TestServersThatAreToldOfAreNotUsed(t *testing.T) {
+func TestAnnouncedServersAreNotUsed(t *testing.T) {
 	told := strings.Replace(greeting, "{", `{"connect_urls":["192.0.2.1:4222"],`, 1)
 	s := newSender(t, provider.Config{Address: hostile(t, told, "")})
 	if err := s.Send(t.Context(), info(t)); err != nil {

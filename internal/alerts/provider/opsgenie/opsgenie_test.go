@@ -110,7 +110,7 @@ func TestPayloads(t *testing.T) {
 }
 
 // Fails when the aliases of a failure and its recovery differ, or when a recovery without an open alert is a failed send.
-func TestARecoveryClosesWhatTheFailureOpened(t *testing.T) {
+func TestARecoveryClosesTheFailuresAlert(t *testing.T) {
 	for _, missing := range []int{http.StatusAccepted, http.StatusNotFound} {
 		v := newVendor()
 		v.missing = missing

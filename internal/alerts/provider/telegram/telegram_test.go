@@ -135,7 +135,7 @@ func TestFaultyTokensAndChatsAreNamed(t *testing.T) {
 }
 
 // Fails when offsets are counted in bytes or characters: Telegram counts UTF-16 code units.
-func TestWhatIsBoldIsTheNames(t *testing.T) {
+func TestNamesAreBold(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	n.Event.Message = "𝄞 done"
 	n.Event.Metadata = map[string]string{"kéy😀": "v", "other": "w"}
