@@ -77,8 +77,8 @@ func TestDeliveriesToAFailingDestinationExpireOnTime(t *testing.T) {
 	})
 }
 
-// TestAnAgeIsShownInItsLargestUnit fails when inWords rounds.
-func TestAnAgeIsShownInItsLargestUnit(t *testing.T) {
+// TestAnAgeIsShownInItsLargestWholeUnit fails when inWords rounds.
+func TestAnAgeIsShownInItsLargestWholeUnit(t *testing.T) {
 	for age, want := range map[time.Duration]string{
 		24 * time.Hour: "24 hours", time.Hour: "1 hour", 90 * time.Minute: "90 minutes", 61 * time.Second: "61 seconds",
 		1500 * time.Millisecond: "1.5s",

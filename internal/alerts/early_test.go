@@ -86,7 +86,7 @@ func TestE5AShardWhoseBacklogIsBeingReadHoldsUpNoOther(t *testing.T) {
 }
 
 // Fails when a delivery is handled before the tables are complete: its Alert would seem to be deleted.
-func TestWaitingDeliveriesAreHandledOnceTheTablesAreComplete(t *testing.T) {
+func TestDeliveriesWaitUntilTheTablesAreComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, chat := newWorld(t), &sink{}
 		w.destination("chat", chat)

@@ -147,7 +147,7 @@ func TestOutcomesAreCountedUnderClosedLabels(t *testing.T) {
 }
 
 // Fails when join keeps the older copy, so that a delivery that was tried starts from the beginning.
-func TestOfTwoCopiesTheMoreTriedCounts(t *testing.T) {
+func TestTheCopyWithMoreAttemptsCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		older := w.delivery("chat", "app")

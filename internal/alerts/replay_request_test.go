@@ -236,8 +236,8 @@ func TestTwoReplaysAtOnceAreOne(t *testing.T) {
 	})
 }
 
-// TestADeliveryThatIsNotReplayedSaysWhy fails when a rule about the owner of a delivery, or about which deliveries can be sent again, is left out.
-func TestADeliveryThatIsNotReplayedSaysWhy(t *testing.T) {
+// TestARefusedReplayStatesItsReason fails when a rule about the owner of a delivery, or about which deliveries can be sent again, is left out.
+func TestARefusedReplayStatesItsReason(t *testing.T) {
 	for why, tc := range map[string]struct {
 		// dies has the delivery given up, else it is sent. After that the case makes its change.
 		dies bool

@@ -117,8 +117,8 @@ func TestADestinationThatIsMendedWithoutAChangeGetsWhatItRefusedOnceMore(t *test
 	})
 }
 
-// TestUnwantedDeliveriesAreNotReplayed fails when replay ignores final.
-func TestUnwantedDeliveriesAreNotReplayed(t *testing.T) {
+// TestFinalDeadLettersAreNotReplayed fails when replay ignores final.
+func TestFinalDeadLettersAreNotReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		w.version("chat", "1", dest)

@@ -115,7 +115,7 @@ func TestTimesBeyondAllThatIsKeptAreTaken(t *testing.T) {
 }
 
 // Fails when the answer to another method does not name the methods of a path, in any encoding of its segments.
-func TestAnotherMethodIsAnsweredWithTheAllowedOnes(t *testing.T) {
+func TestTheAllowHeaderListsThePathsMethods(t *testing.T) {
 	w := newWorld(t)
 	for path, want := range map[string]string{"/v1/namespaces/a/events": "GET", "/v1/namespaces/a%2Fb/deliveries/replay": "GET, POST"} {
 		if got := w.ask("jane", "DELETE", path, "").Header().Get("Allow"); got != want {

@@ -44,15 +44,14 @@ const (
 	// trimmed if its garbage is more than trimmed, in bytes.
 	trimInterval = 30 * time.Second
 	trimmed      = 16 << 20
-	// busy is what a busy process allocates in boundInterval, in bytes. It is not trimmed: that would hold up whatever
-	// allocates, for 20 to 240 ms as measured, and the collector runs every few seconds in any case.
+	// busy is the bytes that a busy process allocates in boundInterval, or more. It is not trimmed: that would hold up whatever allocates, for
+	// 20 to 240 ms as measured, and the collector runs every few seconds in any case.
 	busy = garbage / 4
 )
 
-// trims are the times after the compilation at which the memory of the start is trimmed, or as soon as the process is no longer busy. Before
-// the first, the waiting deliveries are listed.
-// Before the others, statuses are written and Secrets watched, and the goroutines of the watches return their stacks when the collector has
-// seen them idle.
+// trims are the times after the compilation at which the memory of the start is returned, or later, once the process is not busy. Before the
+// first, the waiting deliveries are listed. Before the others, statuses are written and Secrets watched, and the goroutines of the watches
+// return their stacks when the collector has seen them idle.
 var trims = []time.Duration{time.Second, 15 * time.Second, 45 * time.Second, 105 * time.Second, 225 * time.Second}
 
 // collect has the collector run when garbage reaches its bound, and returns memory to the system: that of the start, and later what a burst
@@ -93,11 +92,9 @@ type trimmer struct {
 	began time.Time
 	// left are the trims of the start that are still to come.
 	left []time.Duration
-	// last is the reading before.
-	last heap
-	// compared is the reading, at a time, with which the next is compared once the start is over.
-	compared   heap
-	comparedAt time.Time
+	// last is the reading of boundInterval ago, and compared that of trimInterval ago or more.
+	last, compared heap
+	comparedAt     time.Time
 }
 
 // due reports whether memory is to be returned now. It is called every boundInterval.

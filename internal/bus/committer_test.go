@@ -109,7 +109,7 @@ func TestALatecomerIsAcknowledgedByTheNextWriteOnly(t *testing.T) {
 	})
 }
 
-func TestEveryCallerOfAFailedWriteGetsTheErrorAndTheNextWriteIsItsOwn(t *testing.T) {
+func TestAFailedWriteFailsItsCallersAndNotTheNextWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStream()
 		broken := errors.New("disk")

@@ -296,7 +296,7 @@ func TestPublishersWaitForAReaderThatIsFarBehind(t *testing.T) {
 }
 
 // Fails when a record that this process published is sent back by the server, from an empty stream or from one with events.
-func TestEventsOfThisProcessAreNotReadFromTheStream(t *testing.T) {
+func TestEventsPublishedHereWhileReadingAreNotReadFromTheStream(t *testing.T) {
 	t.Parallel()
 	for _, before := range []int{0, 3} {
 		b := open(t, t.TempDir(), nil)

@@ -171,7 +171,7 @@ func TestAFailedBatchIsRoutedAgainInOrder(t *testing.T) {
 }
 
 // Fails when decodeRecord does not compare the subject with the event (E1), or when an undecodable message is not acknowledged.
-func TestAMalformedEventBecomesADeadLetterAndBlocksNobody(t *testing.T) {
+func TestAnUndecodableMessageBecomesADeadLetterAndBlocksNobody(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	publishOddities(t, b)
 	publishEvents(t, b, "good")

@@ -47,7 +47,7 @@ func muteReader(b *Bus, kind string) (unmute func()) {
 
 // One slow answer must not make the events endpoint refuse every POST. Fails when refresh takes any error for a consumer that was never
 // made, or forgets the bytes published since the last answer.
-func TestASilentConsumerIsNotTakenForAnIdleConsumer(t *testing.T) {
+func TestAnUnknownReadPositionIsNotTakenForZero(t *testing.T) {
 	for _, r := range []role{routeRole(), subscribeRole()} {
 		t.Run(r.name, func(t *testing.T) {
 			b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = mib })

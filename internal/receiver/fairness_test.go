@@ -59,7 +59,7 @@ func smallLimits() Limits {
 }
 
 // T6: fails without the cap on a path, without the cap on a namespace, without a namespace's reserve, or when capacity is not released.
-func TestT6AFloodOfSlowBodiesIsRefusedToItsSenderOnly(t *testing.T) {
+func TestT6AFloodOfSlowBodiesLeavesOthersTheirCapacity(t *testing.T) {
 	for name, tc := range map[string]struct {
 		floods []string // each by 20 slow requests
 		free   string   // answers 200 without a wait for capacity,

@@ -235,7 +235,7 @@ func TestAReportThatFailedIsRepeated(t *testing.T) {
 }
 
 // Fails when a quiet Receiver keeps its memory of webhooks.
-func TestReportsTooOldToCountAreForgotten(t *testing.T) {
+func TestWebhooksTooOldToCountAsRepeatsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
 		r := newRedelivery(t, unlimited(), hook)

@@ -28,7 +28,7 @@ func (w *world) selected(namespace string) []string {
 	return names
 }
 
-func TestVerdictsOnAlerts(t *testing.T) {
+func TestAnAlertsReadyConditionStatesItsFault(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*v1beta3.Alert)
 		ready  string

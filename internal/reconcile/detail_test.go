@@ -121,7 +121,7 @@ func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 }
 
 // Fails when an unchanged state causes another Event, in this term or the next, or when a new state causes none.
-func TestATroubleIsReportedOnceAChange(t *testing.T) {
+func TestAProblemIsReportedOncePerChange(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		w.events.take()
 		for _, step := range []struct {
@@ -154,7 +154,7 @@ func TestATroubleIsReportedOnceAChange(t *testing.T) {
 }
 
 // On definitions without a status. Fails when a problem at work causes no Event, or when each report causes one.
-func TestATroubleIsReportedWhereThereIsNoStatus(t *testing.T) {
+func TestAProblemIsReportedWhereThereIsNoStatus(t *testing.T) {
 	s := oneOfEach()
 	s.prepare = func(w *world) {
 		w.cluster.PrependReactor("update", "providers", func(clienttesting.Action) (bool, runtime.Object, error) {

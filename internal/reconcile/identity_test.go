@@ -150,7 +150,7 @@ func TestTheTokensThatAreKeptAreBounded(t *testing.T) {
 }
 
 // Fails when a token for the API server itself is requested. Fails when its refusal is a permanent error, or reveals the server's text.
-func TestARefusedTokenIsReportedAndRetried(t *testing.T) {
+func TestARefusedTokenRequestIsReportedAndRetried(t *testing.T) {
 	a := newAccounts(account("team-a", "events", "1"))
 	cfg, _ := identityOf(t, a, 10, "team-a", "events")
 	if got, err := cfg.Identity(t.Context(), ""); err == nil || got != "" || a.issued != 0 {

@@ -185,7 +185,7 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 }
 
 // Fails when the objects are not counted again: an Alert is often made before the objects it names.
-func TestLaterObjectsAreCountedLater(t *testing.T) {
+func TestObjectsCreatedAfterTheAlertAreCounted(t *testing.T) {
 	var objects changingObjects
 	objects.now.Store(&watchedObjects{"Kustomization": {}})
 	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert", func(a *v1beta3.Alert) {
@@ -242,7 +242,7 @@ func TestTheFirstStatusWaitsForTheObjects(t *testing.T) {
 }
 
 // Fails when the report on patterns that take too long is overwritten, or stays when they are in time again.
-func TestSlowPatternsAreReportedBeforeMatches(t *testing.T) {
+func TestSlowPatternsAreReportedInsteadOfMatches(t *testing.T) {
 	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert")}, change: watching(watchedObjects{"Kustomization": {"app"}})}
 	play(t, s, func(w *world) {
 		for _, step := range []struct {

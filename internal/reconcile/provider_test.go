@@ -20,7 +20,7 @@ import (
 
 func ref(name string) *v1.LocalObjectReference { return &v1.LocalObjectReference{Name: name} }
 
-func TestVerdictsOnProviders(t *testing.T) {
+func TestAProvidersReadyConditionStatesItsFault(t *testing.T) {
 	secrets := []*corev1.Secret{
 		newSecret("full", "address", " https://hush.example.com/in \n", "token", "hush"),
 		newSecret("headers", "headers", "X-A: [hush"), newSecret("ours", "headers", "via: hush\nHOST: hush\nX-A: hush"),

@@ -52,7 +52,7 @@ func TestAReceiverOfTokensHasNoSecret(t *testing.T) {
 }
 
 // Fails when a mistake in the spec is reported under another reason than Flux's, or without its place.
-func TestFaultsOfReceiversOfTokens(t *testing.T) {
+func TestAFaultyOIDCReceiverIsNotServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*v1.Receiver)
 		reason string

@@ -66,7 +66,7 @@ func TestAReceiverOfTypeEventSubscribes(t *testing.T) {
 }
 
 // Fails when a check is omitted, or when the earlier sources of a refused Receiver still trigger it.
-func TestFaultsOfReceiversOfEvents(t *testing.T) {
+func TestAFaultyEventReceiverIsNotTriggered(t *testing.T) {
 	source := func(s v1.CrossNamespaceObjectReference) func(*v1.Receiver) {
 		return func(r *v1.Receiver) { r.Spec.EventSources = append(r.Spec.EventSources, s) }
 	}

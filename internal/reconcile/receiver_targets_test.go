@@ -17,7 +17,7 @@ import (
 
 // Fails when an omitted API version is refused, when Flux's defaults are left to discovery, and when expressions are missing in the
 // target.
-func TestMeaningOfResources(t *testing.T) {
+func TestResourcesBecomeTargets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resource v1.ReceiverResource
 		want     event.Target

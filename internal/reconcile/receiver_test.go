@@ -72,7 +72,7 @@ func selecting(all []metav1.LabelSelectorRequirement) func(*v1.Receiver) {
 	}
 }
 
-func TestFaultsOfReceivers(t *testing.T) {
+func TestAFaultyReceiverIsNotServed(t *testing.T) {
 	resource := func(ref v1.CrossNamespaceObjectReference) func(*v1.Receiver) {
 		return func(r *v1.Receiver) {
 			r.Spec.Resources = append(r.Spec.Resources, v1.ReceiverResource{CrossNamespaceObjectReference: ref})
@@ -225,7 +225,7 @@ func TestFaultsOfReceivers(t *testing.T) {
 }
 
 // T2: fails when the name of the spec is not used, or when the default replaces a given name.
-func TestTheLiveReceiverNamesItsWriter(t *testing.T) {
+func TestTheLiveReceiverNamesItsServiceAccount(t *testing.T) {
 	named := newReceiver("named", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "deployer" })
 	s := settings{objects: []runtime.Object{newReceiver("app"), named}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 	play(t, s, func(w *world) {

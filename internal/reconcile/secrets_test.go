@@ -98,7 +98,7 @@ func (k *keeper) holds(t *testing.T, u secretUser, w want, found bool, data map[
 	}
 }
 
-func TestASecretIsReadOnceAndItsChangesAreNotified(t *testing.T) {
+func TestASecretIsReadOnceAndItsUsersAreNotifiedOfChanges(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		k.vault.put(hookKey, map[string]string{"token": "one", "other": "never kept"})
 		k.holds(t, appUser, token, true, map[string]string{"token": "one"})

@@ -85,7 +85,7 @@ func TestOneBrokenSecretDoesNotKeepTheProcessFromStarting(t *testing.T) {
 }
 
 // Fails when a failed read removes the served hooks: an outage of the API server is unrelated to the Secret.
-func TestServedObjectsStayWhileTheAPIServerIsAway(t *testing.T) {
+func TestServedHooksStayWhileTheAPIServerIsAway(t *testing.T) {
 	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 	play(t, s, func(w *world) {
 		w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {

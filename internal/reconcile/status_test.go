@@ -99,7 +99,7 @@ func TestAConflictIsWrittenAgain(t *testing.T) {
 
 // On Flux's own CRDs. Fails when the missing subresource is an error, when faults cause no Event, or when every start records an Event
 // for each good object.
-func TestAKindWithoutStatusIsReportedByEvents(t *testing.T) {
+func TestFaultsOfAKindWithoutStatusAreReportedByEvents(t *testing.T) {
 	s := oneOfEach()
 	s.objects = append(s.objects, newProvider("bad", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
 	s.prepare = func(w *world) {

@@ -63,7 +63,7 @@ func TestAnAPIServerBefore136IsReportedWithTheOverlayThatMendsIt(t *testing.T) {
 }
 
 // Fails when a ClusterRole that lacks the rules is reported as an old API server, or not at all.
-func TestAnInstallationWithoutItsRulesIsAskedToApplyThem(t *testing.T) {
+func TestMissingRBACRulesAreReportedWithTheirRemedy(t *testing.T) {
 	s := ofItsOwn(t)
 	roles := s.System.Client.RbacV1().ClusterRoles()
 	without := func(lacks func(verb, resource string) bool) {

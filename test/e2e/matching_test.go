@@ -24,7 +24,7 @@ func (s *fixture) matching(kind, name string, status metav1.ConditionStatus, tex
 
 // Fails when the Alert or the Receiver that names a misspelt kind or a missing object does not report it, or reports it
 // as a missing permission. Fails also when Ready becomes False for it, and when the object's creation is not noticed.
-func TestMisspeltKindsAndSourcesWithoutMatchesAreReported(t *testing.T) {
+func TestMisspeltKindsAndMissingObjectsAreReported(t *testing.T) {
 	s := setUp(t)
 	s.AlertedSink()
 	s.matching("Alert", "all", metav1.ConditionTrue, "1 object matches")

@@ -54,7 +54,7 @@ func TestARestartOfSourceControllerWithEmptyStorageIsNoNews(t *testing.T) {
 
 // Fails when an intermediate state of a source and its Kustomization is published: the Kustomization has failed until
 // the source has its first artifact, without a POST. Fails also when a state is published twice.
-func TestAFirstCommitIsDeliveredOnce(t *testing.T) {
+func TestAFirstCommitIsReportedOnce(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
 		s.nothingMore(a, b)
@@ -64,7 +64,7 @@ func TestAFirstCommitIsDeliveredOnce(t *testing.T) {
 // The interval is an hour, so that only the webhook makes source-controller fetch. Fails when the reconcile request does
 // not reach it, when a message has another revision than the pushed one, is repeated or missing, or is sent to the other
 // tenant.
-func TestAWebhookBringsACommitThatIsDeliveredOnceAndToItsTenantAlone(t *testing.T) {
+func TestAWebhookBringsACommitThatIsReportedOnceAndToItsTenantAlone(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
 		r1 := a.pushAndCall("steady push", a.configMap("{v: two}"))
@@ -87,7 +87,7 @@ func TestAWebhookBringsACommitThatIsDeliveredOnceAndToItsTenantAlone(t *testing.
 
 // Fails when a failure or its end is published twice, the retries of the failure are published, or the failure is sent
 // to the other tenant.
-func TestABrokenManifestAndItsFixAreDeliveredOnce(t *testing.T) {
+func TestABrokenManifestAndItsFixAreReportedOnce(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
 		r1 := a.pushAndCall("broken", a.configMap("{v: {nested: 1}}"))
@@ -103,7 +103,7 @@ func TestABrokenManifestAndItsFixAreDeliveredOnce(t *testing.T) {
 
 // The controllers are locked down as for several tenants. Fails when the lockdown has no effect, when its refusals are
 // sent to the tenant that they protect, or when they are not sent to the refused tenant.
-func TestARefusalOfTheLockdownIsDeliveredToItsTenantAlone(t *testing.T) {
+func TestALockdownRefusalIsReportedToTheRefusedTenantAlone(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
 		r1 := b.pushAndCall("not mine", a.configMap("{v: stolen}"))

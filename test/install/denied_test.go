@@ -267,7 +267,7 @@ func (s *fixture) policyInForce(self identity, t *env.Tenant, spec string) {
 
 // Fails when the role is granted any of it. The list has the rights that an attacker would want.
 // TestT2TheIdentityHoldsNoWildcardAndNoOtherWrite checks all rights that a role can grant.
-func TestRightsThatHelpAnAttackerAreForbidden(t *testing.T) {
+func TestRequestsThatHelpAnAttackerAreForbidden(t *testing.T) {
 	s := setUp(t)
 	tenant, self := s.NewTenant(), s.self(rest.ImpersonationConfig{})
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}

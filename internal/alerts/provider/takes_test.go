@@ -52,7 +52,7 @@ func authored(n Notification, key string) Notification {
 }
 
 // Fails when an event before an object's recovery closes its incident, or its recovery does not.
-func TestEventsThatOpenAndCloseAnIncident(t *testing.T) {
+func TestErrorsOpenAnIncidentAndRecoveriesCloseIt(t *testing.T) {
 	for _, c := range []struct {
 		severity, reason  string
 		failed, recovered bool

@@ -136,8 +136,8 @@ func TestWithoutATokenThereIsNothingButSignIn(t *testing.T) {
 	}
 }
 
-// TestAnothersNamespaceLooksLikeNone fails when any page reveals to a user without rights whether a namespace exists.
-func TestAnothersNamespaceLooksLikeNone(t *testing.T) {
+// TestAnothersNamespaceLooksAsIfItDidNotExist fails when any page reveals to a user without rights whether a namespace exists.
+func TestAnothersNamespaceLooksAsIfItDidNotExist(t *testing.T) {
 	f := newFixture()
 	for _, path := range []string{
 		"/deliveries", "/deliveries/d1", "/deliveries/d9", "/events", "/events/e1", "/events/e9", "/webhooks", "/health",
@@ -154,8 +154,8 @@ func TestAnothersNamespaceLooksLikeNone(t *testing.T) {
 	}
 }
 
-// TestActionsAreOfferedByRights fails when a user without the right sees a button, or a user with the right does not.
-func TestActionsAreOfferedByRights(t *testing.T) {
+// TestActionsAreOfferedOnlyToUsersWithTheRight fails when a user without the right sees a button, or a user with the right does not.
+func TestActionsAreOfferedOnlyToUsersWithTheRight(t *testing.T) {
 	for target, button := range map[string]string{
 		"/ns/team-a/deliveries/d1":                             `action="/ns/team-a/deliveries/d1/replay"`,
 		"/ns/team-a/deliveries?state=dead&provider=slack-main": `action="/ns/team-a/deliveries/replay"`,
@@ -304,8 +304,8 @@ func TestAWatchSeesWhatLeavesAState(t *testing.T) {
 	contains(t, body, `data-watch="/v1/namespaces/team-a/deliveries?provider=slack-main&amp;watch=1"`)
 }
 
-// TestReceiversAreNotCalledMissingToUsersWithoutRights fails when a user without the right is shown that there are no Receivers.
-func TestReceiversAreNotCalledMissingToUsersWithoutRights(t *testing.T) {
+// TestReceiversAreNotCalledMissingToUsersWithoutTheRight fails when a user without the right is shown that there are no Receivers.
+func TestReceiversAreNotCalledMissingToUsersWithoutTheRight(t *testing.T) {
 	f := newFixture()
 	f.rights["sender"] = []string{"team-a list deliveries"}
 	body := f.get(t, "/ns/team-a/health", "sender", http.StatusOK)

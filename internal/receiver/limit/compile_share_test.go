@@ -86,7 +86,7 @@ func TestT6CompilingLeavesProcessorsFree(t *testing.T) {
 }
 
 // Fails when all delayed work returns at once, which costs more than the work itself.
-func TestDeferredTenantsComeAgainInTurn(t *testing.T) {
+func TestDeferredCompilationsDoNotReturnAllAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := NewCompileShare()
 		const takes = 2 * FilterTime

@@ -150,7 +150,7 @@ func BenchmarkForgedToken(b *testing.B) {
 
 // Invariant T6: the keys of all tenants' issuers are kept together. Fails when other members of a key are kept with it, such as a mebibyte
 // of certificates for each issuer, and when an endless list of unfit entries is read to its end.
-func TestT6TheStateOfAKeyIsSmall(t *testing.T) {
+func TestT6AStoredKeyIsSmall(t *testing.T) {
 	public := oidctest.NewKey(t).Public()
 	good := listing(t, public, nil)
 	for name, test := range map[string]struct {

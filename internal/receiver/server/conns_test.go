@@ -72,7 +72,7 @@ func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 
 // T6: clients with one connection and an address each evict each other. Fails when among equals the newest connection is evicted, or one
 // that serves a request. Also fails when an address with a few more connections counts as the heaviest while all of them serve requests.
-func TestT6AConnectionAtWorkIsNotTakenForAWaitingConnection(t *testing.T) {
+func TestT6AConnectionAtWorkIsNotEvictedBeforeAWaitingConnection(t *testing.T) {
 	for _, at := range []int{1, 3} { // the victim's connections, all of which serve requests
 		cs := newConns(64, func() {})
 		client := func(i int) pipe { return newPipe(fmt.Sprintf("2001:db8:0:%x::1", i)) }

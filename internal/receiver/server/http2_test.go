@@ -169,7 +169,7 @@ func TestContinuationsWithoutEndCloseTheConnection(t *testing.T) {
 }
 
 // Fails when the server does not use http2Limits: a connection could fill more memory before a handler reads.
-func TestAnHTTP2ConnectionGetsItsLimits(t *testing.T) {
+func TestTheHTTP2SettingsAnnounceTheLimits(t *testing.T) {
 	w := newWebhooks(t, receivertest.Stored)
 	_, s := serveTLS(t, w, nil)
 	a := attack(t, s)

@@ -29,7 +29,7 @@ func forged(object string) *event.Record {
 
 // Fails when an outcome is not counted or under another word, when the trigger for delayed events counts as one more event, and when
 // another Receiver's events are counted.
-func TestTriggersOfEventsAreCounted(t *testing.T) {
+func TestEventOutcomesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := subscription("team/quiet")
 		quiet.Sources[0].Name = "other"
@@ -153,7 +153,7 @@ func (r records) RecordWebhooks(_ context.Context, namespace, name string, ws []
 
 // Fails when only webhooks are reported, when a Receiver without events is reported, when events are not listed under their IDs, and when a
 // forged one is.
-func TestTriggersOfEventsAreReported(t *testing.T) {
+func TestEventOutcomesAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, told := newStage(t, subscription("team/r"), subscription("other/r")), reports{}
 		results := records{}

@@ -7,7 +7,7 @@ import (
 )
 
 // Fails when a request other than an unsigned ping passes without a proof, or when a ping with a bad signature passes.
-func TestBitbucketRequiresTheToken(t *testing.T) {
+func TestBitbucketRequiresAValidSignatureExceptForAPing(t *testing.T) {
 	good := sign(token, attemptBody)
 	try(t, "bitbucket", map[string]attempt{
 		"sha256":                    {header("X-Event-Key", "repo:push", "X-Hub-Signature", good), nil},

@@ -10,7 +10,7 @@ import (
 
 // Fails when a header is not read, when a good signature in one header makes up for a bad one in another, or when a
 // weaker algorithm than Gitea's own passes.
-func TestGiteaRequiresTheToken(t *testing.T) {
+func TestGiteaRequiresAValidSignature(t *testing.T) {
 	good := hexMAC(sha256.New, token, attemptBody)
 	bad := hexMAC(sha256.New, "other", attemptBody)
 	try(t, "gitea", map[string]attempt{

@@ -15,7 +15,7 @@ import (
 
 // Fails when the headers change places, when a bad signature falls back to another header, or when the content type is
 // not checked.
-func TestGitHubRequiresTheToken(t *testing.T) {
+func TestGitHubRequiresAValidSignature(t *testing.T) {
 	good, older := sign(token, attemptBody), signWith("sha1", sha1.New, token, attemptBody)
 	gitea := hexMAC(sha256.New, token, attemptBody)
 	try(t, "github", map[string]attempt{

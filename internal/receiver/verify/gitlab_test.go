@@ -26,7 +26,7 @@ func TestGitLabRequiresTheToken(t *testing.T) {
 }
 
 // Fails when a signature is not required, not checked, or can be replaced by another header.
-func TestGitLabsSigningTokenRequiresTheKey(t *testing.T) {
+func TestGitLabsSigningTokenRequiresASignatureOrTheTokenItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := verifierOf(t, "gitlab", signingSecret)
 		attempts := standardAttempts()

@@ -10,7 +10,7 @@ import (
 
 // Fails without the comparison in Finish, with a comparison of a prefix, with an algorithm that is not in the table, or
 // with SHA-256's digest length for all.
-func TestGenericHMACRequiresTheToken(t *testing.T) {
+func TestGenericHMACRequiresAValidSignature(t *testing.T) {
 	good := sign(token, attemptBody)
 	signed := func(signature string, want error) attempt { return attempt{header("X-Signature", signature), want} }
 	try(t, "generic-hmac", map[string]attempt{

@@ -10,7 +10,7 @@ import (
 )
 
 // Fails when the digits' case counts, as in Flux, or when another algorithm or a prefix is accepted.
-func TestNexusRequiresTheToken(t *testing.T) {
+func TestNexusRequiresAValidSignature(t *testing.T) {
 	good := hexMAC(sha1.New, token, attemptBody)
 	signed := func(signature string, want error) attempt {
 		return attempt{http.Header{"X-Nexus-Webhook-Signature": {signature}}, want}

@@ -90,7 +90,7 @@ func standardAttempts() map[string]attempt {
 
 // Fails when the comparison, the window or one of its edges is missing. Fails also without one of the checks that the
 // library omits: the dot in an ID, the spelling of a time, the key's decoding.
-func TestStandardWebhooksRequiresTheKey(t *testing.T) {
+func TestStandardWebhooksRequiresAValidSignature(t *testing.T) {
 	for _, secret := range []string{signingSecret, strings.TrimPrefix(signingSecret, "whsec_"), signingSecret + "\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			v := verifierOf(t, "standard-webhooks", secret)

@@ -198,7 +198,7 @@ func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
 }
 
 // T6: the cost of one more claim under the lock does not grow with their number. Fails when the claim due next is searched for.
-func TestT6EachClaimCostsTheSame(t *testing.T) {
+func TestT6AClaimsCostDoesNotGrowWithTheirNumber(t *testing.T) {
 	each := func(claims int) time.Duration {
 		best := time.Hour
 		for range 5 {

@@ -195,7 +195,7 @@ func TestARefusedWriteIsReviewedAtOnce(t *testing.T) {
 }
 
 // RBAC often arrives a moment after the Receiver. Fails when it is noticed only at the interval.
-func TestASoonMendedFaultIsNoticedSoon(t *testing.T) {
+func TestARightGrantedSoonIsNoticedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
 		w := newWorld(t, reviewing(t, f))

@@ -115,7 +115,7 @@ func TestSyncedNeedsNoObjects(t *testing.T) {
 	})
 }
 
-func TestMeaningOfErrors(t *testing.T) {
+func TestAnErrorsKindDecidesRetryAndStartUp(t *testing.T) {
 	resource := v1.Resource("receivers").GroupResource()
 	for name, tc := range map[string]struct {
 		err    error

@@ -159,7 +159,7 @@ func TestE3APostWhoseNoteIsLateTellsTheTransition(t *testing.T) {
 }
 
 // Fails when a state is published with the message with which it was first seen.
-func TestAStateIsPublishedInItsNewestWords(t *testing.T) {
+func TestAStateIsPublishedWithItsNewestMessage(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		for _, message := range []string{"timed out after 1s", "timed out after 2s"} {
 			w.put(kustomization{failed: true, message: message})
@@ -221,7 +221,7 @@ func TestE3AnAnswerThatWasLostDoesNotTellTwice(t *testing.T) {
 }
 
 // Fails when no event is published about an object that never settles.
-func TestAnObjectThatNeverRestsIsPublishedEachMinute(t *testing.T) {
+func TestAnObjectThatNeverSettlesHasAnEventEachMinute(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {
 		for i := range 130 {
 			w.put(kustomization{revision: fmt.Sprint("r", i+2)})

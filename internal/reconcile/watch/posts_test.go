@@ -102,7 +102,7 @@ func TestAPostThatSaysWhatTheObjectSaysTellsItsFailure(t *testing.T) {
 
 // A POST is compared with the known facts about an object: its outcome unless it is being reconciled, and always its labels. Fails when
 // known returns an outcome during a reconciliation, or nil labels.
-func TestKnownFactsOfAnObject(t *testing.T) {
+func TestLookupReturnsAnObjectsOutcomeAndLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("Kustomization", "v1")

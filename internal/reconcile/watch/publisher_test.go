@@ -184,7 +184,7 @@ func TestAFlappingObjectIsBoundedAndItsLastStateIsPublished(t *testing.T) {
 }
 
 // Fails when the key outlives the object, or when a record of another UID counts for the new object.
-func TestAnObjectMadeAgainIsPublishedAnew(t *testing.T) {
+func TestTheStateOfARecreatedObjectIsPublishedAnew(t *testing.T) {
 	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
 		w.remove("app")
 		pass(time.Second)

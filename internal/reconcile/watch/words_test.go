@@ -11,7 +11,7 @@ import (
 
 // Fails when objects with equal values keep a copy each, when two that differ share, or when tenants' values let the table grow without
 // bound.
-func TestTextsThatObjectsShareAreKeptOnce(t *testing.T) {
+func TestValuesThatObjectsShareAreKeptOnce(t *testing.T) {
 	w := newWords()
 	a, b := w.one(strings.Clone("main@sha1:1")), w.one(strings.Clone("main@sha1:1"))
 	if unsafe.StringData(a) != unsafe.StringData(b) {

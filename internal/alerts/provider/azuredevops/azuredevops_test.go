@@ -277,7 +277,7 @@ func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 }
 
 // Fails when an answer that is not Azure DevOps' counts as one, or the TLS material of the Secret goes unused.
-func TestAServerThatIsNotAzureDevOpsIsRecognized(t *testing.T) {
+func TestAReplyNotFromAzureDevOpsIsARetryableError(t *testing.T) {
 	for _, faulty := range []string{http.MethodGet, http.MethodPost} {
 		sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
 			answer := "{}"

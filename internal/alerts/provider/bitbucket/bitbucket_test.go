@@ -156,7 +156,7 @@ func TestTheAddressIsThatOfARepository(t *testing.T) {
 }
 
 // Fails when a link is longer than Bitbucket takes, or contains a template of Bitbucket's.
-func TestBitbucketTakesTheLink(t *testing.T) {
+func TestTheLinkFitsBitbucketsLimits(t *testing.T) {
 	for _, h := range []host{{owner: strings.Repeat("o", 1000), repo: "r"}, {owner: "{1}", repo: "{repository.full_name}"}} {
 		link := h.build(githost.Status{Commit: commit}).URL
 		if len(link) > 450 || strings.ContainsAny(link, "{}") || !strings.HasPrefix(link, site) {
@@ -200,7 +200,7 @@ func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 }
 
 // Fails when an answer that is not Bitbucket's counts as no status, or the TLS material of the Secret is not used.
-func TestAServerThatIsNotBitbucketIsRecognized(t *testing.T) {
+func TestAReplyNotFromBitbucketIsARetryableError(t *testing.T) {
 	sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
 	s, err := newForTest(provider.Config{Address: sink.URL + "/o/r", Token: "t", Network: providertest.Loopback()})
 	if err != nil {

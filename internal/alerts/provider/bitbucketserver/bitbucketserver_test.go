@@ -134,7 +134,7 @@ func TestTheAddressIsThatForCloning(t *testing.T) {
 }
 
 // Fails when a link is longer than Bitbucket takes, or shows the credentials in the address.
-func TestBitbucketTakesTheLink(t *testing.T) {
+func TestTheLinkFitsBitbucketsLimits(t *testing.T) {
 	for _, path := range []string{"p/r", "p/" + strings.Repeat("r", 1000)} {
 		s, err := New(provider.Config{Address: "https://user:s3cret@bb.test/scm/" + path, Token: "t"})
 		if err != nil {
@@ -160,7 +160,7 @@ func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 }
 
 // Fails when an answer that is not Bitbucket's counts as no status, or the TLS material of the Secret is not used.
-func TestAServerThatIsNotBitbucketIsRecognized(t *testing.T) {
+func TestAReplyNotFromBitbucketIsARetryableError(t *testing.T) {
 	sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
 	s, err := newForTest(provider.Config{Address: sink.URL + "/scm/o/r", Token: "t", Network: providertest.Loopback()})
 	if err != nil {

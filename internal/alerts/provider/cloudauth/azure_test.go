@@ -167,7 +167,7 @@ func TestAnAnswerWithoutATokenIsAFailedLogin(t *testing.T) {
 }
 
 // Fails when a missing or malformed annotation becomes part of the URL.
-func TestTheErrorNamesAnAccountWithoutAnIdentity(t *testing.T) {
+func TestTheErrorNamesTheFaultyAnnotation(t *testing.T) {
 	for annotation, value := range map[string]string{azureClientID: "", azureTenantID: "../common?x="} {
 		annotations := azureAnnotations()
 		annotations[annotation] = value

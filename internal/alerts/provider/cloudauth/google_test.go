@@ -129,7 +129,7 @@ func TestOnGKETheClustersOwnPoolIsUsed(t *testing.T) {
 
 // Fails when the error for an account without a pool does not name the cause, or the answer of another server becomes part of an
 // audience.
-func TestTheErrorNamesAMissingPool(t *testing.T) {
+func TestTheErrorForAnAccountWithoutAPoolNamesItsAnnotation(t *testing.T) {
 	for name, values := range map[string]map[string]string{
 		"no GKE": nil,
 		"another server": {

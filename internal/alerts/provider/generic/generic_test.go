@@ -87,7 +87,7 @@ func TestAReplaySaysSo(t *testing.T) {
 
 // Fails when the check compares names by their spelling, or when X-Signature is not reserved for generic-hmac. Fails also when one of
 // ours is sent, removes the other headers, or is not reported.
-func TestOwnHeadersAreIgnoredAndReported(t *testing.T) {
+func TestReservedHeadersAreIgnoredAndReported(t *testing.T) {
 	sink := providertest.NewSink(t, nil)
 	headers := map[string]string{
 		"hOsT": "secret", "Content-length": "1", "transfer-encoding": "chunked", "connection": "close", "Upgrade": "h2c",

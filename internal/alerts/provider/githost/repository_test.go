@@ -33,7 +33,7 @@ func TestEveryFormOfARepositorysAddressIsRead(t *testing.T) {
 }
 
 // Fails when a path that leads elsewhere in the host's API is accepted, or when an error quotes the address.
-func TestAnAddressOfNoRepositoryIsRefusedWithoutQuotingIt(t *testing.T) {
+func TestAnInvalidRepositoryAddressIsRefusedWithoutQuotingIt(t *testing.T) {
 	for _, address := range []string{
 		"", " ", "https://s3cret.test", "https://s3cret.test/", "https:///s3cret/r", "s3cret/r", "file:///s3cret/r", "ftp://s3cret/o/r",
 		"https://git.test/s3cret/../r", "https://git.test/s3cret/%2e%2e", "https://git.test/s3cret//r", "https://git.test/s3cret/.git",

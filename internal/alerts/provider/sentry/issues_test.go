@@ -14,7 +14,7 @@ import (
 )
 
 // Fails when an event that is no recovery resolves an issue, or when an issue cannot be found without a state of the process.
-func TestARecoveryResolvesTheFailuresAlert(t *testing.T) {
+func TestARecoveryResolvesTheFailuresIssue(t *testing.T) {
 	v := newVendor()
 	sink := providertest.NewSink(t, v.ServeHTTP)
 	cfg := provider.Config{Address: dsnAt(sink.URL), Token: token, UID: uid}
