@@ -50,6 +50,7 @@ type Bus struct {
 	webhookShares    *fair.Limiters[string]
 	pendingTriggers  *pendingTriggers
 	recent           *recent
+	duplicates       *duplicates // nil with a remote server
 	stats            *stats
 	progress         *progress
 	poisoning        poisoning
@@ -109,6 +110,9 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		if err := b.startSyncs(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if err := b.untilReachable(opening, b.loadDuplicates); err != nil {
+		return nil, err
 	}
 	b.events = newEventCommitter(b)
 	b.triggers = newCommitter(b, b.metrics.folded.Inc, func(ctx context.Context, msgs []*nats.Msg) []outcome {

@@ -44,6 +44,10 @@ func newEventCommitter(b *Bus) *committer {
 // them. While this process routes and is far behind, it waits, behindWait at most.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
 	b.recent.await(ctx)
+	if seq, yes := b.isDuplicate(r); yes {
+		r.Seq = seq
+		return true, nil
+	}
 	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
 		return b.events.commit(ctx, entry{msg: m, namespace: r.Event.InvolvedObject.Namespace, stored: b.remember(r)})
 	})
@@ -99,6 +103,9 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	b.recent.note(a.Seq) // of a duplicate, the answer to the first publish may have been lost
 	b.stats.unrouted.Add(int64(m.Size()))
 	r.Seq = a.Seq
+	if !a.Duplicate {
+		b.published(r)
+	}
 	return a.Duplicate, nil
 }
 
@@ -139,6 +146,18 @@ func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Re
 // returns after the last of them. h gets the part of a record that FollowEvents gives, and may keep it. It returns an error when nothing is
 // read for readIdle: events that it waited for were removed.
 func (b *Bus) ReadEvents(ctx context.Context, source event.Source, from time.Time, h func(*event.Record)) error {
+	return b.readStored(ctx, from, func(l logEntry) {
+		if l.source() == source {
+			if r := l.brief(); r != nil {
+				h(r)
+			}
+		}
+	})
+}
+
+// readStored calls each with the events that were stored since from and are in EVENTS when it is called, in stream order, and returns after
+// the last of them, or with an error when nothing is read for readIdle. Messages that are read from the stream have no body.
+func (b *Bus) readStored(ctx context.Context, from time.Time, each func(logEntry)) error {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
 	idle := time.AfterFunc(readIdle, stop)
@@ -150,11 +169,7 @@ func (b *Bus) ReadEvents(ctx context.Context, source event.Source, from time.Tim
 	}}
 	err := f.run(read, func(l logEntry) error {
 		idle.Reset(readIdle)
-		if l.source() == source {
-			if r := l.brief(); r != nil {
-				h(r)
-			}
-		}
+		each(l)
 		return nil
 	})
 	switch {

@@ -15,9 +15,10 @@ import (
 // logEntry is one message of EVENTS, in the order of the stream.
 type logEntry struct {
 	seq uint64
-	// record is a record that this process published, or nil for a message that was read from the stream: that is msg.
+	// record is a record that this process published, or nil for a message that was read from the stream: that is msg, stored at a time.
 	record *event.Record
 	msg    *nats.Msg
+	stored time.Time
 }
 
 // source returns the source of the event, from its header if it was read from the stream.
@@ -168,7 +169,8 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 			f.next = max(f.next, last+1)
 			return nil
 		}
-		if err := each(logEntry{seq: seq, msg: &nats.Msg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data()}}); err != nil {
+		msg := &nats.Msg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data()}
+		if err := each(logEntry{seq: seq, msg: msg, stored: meta.Timestamp}); err != nil {
 			return err
 		}
 		f.next = seq + 1

@@ -3,7 +3,6 @@ package bus
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -21,7 +20,7 @@ const (
 	// the schedule, right after its record. So a delivery that is handed out again after the end of a worker was recorded in the worker's last
 	// moments. The rest of the time is for a worker that could not acknowledge for a while, and for clocks that differ.
 	historyTail = 15 * time.Minute
-	// maxSentIDs is how many of the deliveries sent last are remembered, half of them at least: 40 bytes each at most.
+	// maxSentIDs is how many of the deliveries sent last are kept, four fifths of them at least: 40 bytes each at most.
 	maxSentIDs = 200_000
 	// maxRecords bounds the records of one message, in bytes.
 	maxRecords = 128 << 10
@@ -39,7 +38,7 @@ type history struct {
 	rounds *committer
 
 	mu   sync.Mutex
-	sent sentIDs
+	sent recentIDs[struct{}]
 
 	loading sync.Mutex
 	read    uint64 // of HISTORY this sequence and those before it are in sent, as far as they matter
@@ -47,7 +46,7 @@ type history struct {
 }
 
 func newHistory(b *Bus) *history {
-	h := &history{bus: b}
+	h := &history{bus: b, sent: recentIDs[struct{}]{most: maxSentIDs}}
 	h.rounds = newCommitter(b, func() {}, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamHistory, msgs) })
 	h.rounds.pause = recordPause
 	return h
@@ -99,15 +98,16 @@ func (b *Bus) WasSent(ctx context.Context, d *event.Delivery) (bool, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.sent.has(digest(historySubject(d), id)), nil
+	_, found := h.sent.find(sentID(historySubject(d), id))
+	return found, nil
 }
 
 func (h *history) add(subject, id string, replays int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sent.add(digest(subject, id))
+	h.sent.add(time.Time{}, sentID(subject, id), struct{}{})
 	if replays > 0 {
-		h.sent.add(digest(subject, event.RunOf(id, replays)))
+		h.sent.add(time.Time{}, sentID(subject, event.RunOf(id, replays)), struct{}{})
 	}
 }
 
@@ -195,24 +195,5 @@ func sentIn(body []byte) (runs []sentRun) {
 	return runs
 }
 
-// sentIDs is a set of the IDs that were added last, at least half of maxSentIDs and at most all of that. The zero value is ready for use.
-type sentIDs struct{ young, old map[[16]byte]struct{} }
-
-// digest identifies a delivery by the subject of its Provider in HISTORY and its ID.
-func digest(subject, id string) [16]byte {
-	sum := sha256.Sum256([]byte(subject + " " + id))
-	return [16]byte(sum[:16])
-}
-
-func (s *sentIDs) add(d [16]byte) {
-	if s.young == nil || len(s.young) >= maxSentIDs/2 {
-		s.young, s.old = map[[16]byte]struct{}{}, s.young
-	}
-	s.young[d] = struct{}{}
-}
-
-func (s *sentIDs) has(d [16]byte) bool {
-	_, young := s.young[d]
-	_, old := s.old[d]
-	return young || old
-}
+// sentID identifies a delivery by the subject of its Provider in HISTORY and its ID.
+func sentID(subject, id string) [16]byte { return digest(subject + " " + id) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -92,7 +93,7 @@ func TestRecordsOfAProviderShareAMessage(t *testing.T) {
 	for range sends + 1 {
 		must(t, receive(t, answers))
 	}
-	b.history.sent = sentIDs{}
+	b.history.sent = recentIDs[struct{}]{most: maxSentIDs}
 	b.history.read = 0
 	b.history.at = b.history.at.AddDate(-1, 0, 0)
 	must(t, b.history.load(ctx))
@@ -104,22 +105,22 @@ func TestRecordsOfAProviderShareAMessage(t *testing.T) {
 	}
 }
 
-// Fails when sentIDs forgets the deliveries sent last, or grows with the number of all sent ones.
+// Fails when recentIDs forgets the deliveries sent last, or grows with the number of all sent ones.
 func TestSentDeliveriesAreRememberedInAFewMegabytes(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	s := &sentIDs{}
+	s := &recentIDs[struct{}]{most: maxSentIDs}
 	const all = 5 * maxSentIDs
 	for i := range all {
-		s.add(digest("notifier.history.team.slack", fmt.Sprint(i)))
+		s.add(time.Time{}, sentID("notifier.history.team.slack", fmt.Sprint(i)), struct{}{})
 	}
-	for i := all - maxSentIDs/2; i < all; i++ {
-		if !s.has(digest("notifier.history.team.slack", fmt.Sprint(i))) {
+	for i := all - maxSentIDs/idParts*(idParts-1); i < all; i++ {
+		if _, found := s.find(sentID("notifier.history.team.slack", fmt.Sprint(i))); !found {
 			t.Fatalf("%d of %d is forgotten", i, all)
 		}
 	}
-	if s.has(digest("notifier.history.team.slack", "0")) {
+	if _, found := s.find(sentID("notifier.history.team.slack", "0")); found {
 		t.Error("the first is remembered")
 	}
 	runtime.GC()

@@ -56,10 +56,14 @@ const (
 //   - DEADLETTERS, HISTORY and WEBHOOKS discard the oldest.
 func streamConfigs(o *Options) []jetstream.StreamConfig {
 	shards := map[string]string{shardsKey: strconv.Itoa(o.Shards)}
+	duplicates := o.DuplicateWindow
+	if o.URL == "" {
+		duplicates = min(duplicates, serverDuplicates)
+	}
 	configs := []jetstream.StreamConfig{{
 		Name: streamEvents, Description: "what happened in the cluster",
 		Subjects: []string{prefixEvents + everythingElse}, Retention: jetstream.LimitsPolicy,
-		MaxAge: eventsMaxAge, MaxBytes: o.Budgets.Events, Discard: jetstream.DiscardOld, Duplicates: o.DuplicateWindow,
+		MaxAge: eventsMaxAge, MaxBytes: o.Budgets.Events, Discard: jetstream.DiscardOld, Duplicates: duplicates,
 	}, {
 		Name: streamDeliveries, Description: "one message per event, alert and provider, due or on the schedule",
 		Subjects:  []string{prefixDeliver + everythingElse, prefixRetry + everythingElse},

@@ -1,0 +1,96 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/event"
+)
+
+const (
+	// serverDuplicates is the duplicate window of EVENTS in the embedded server. It covers the cases that duplicates does not: two publishes of
+	// one ID at a time, and a message that is stored after its publish was answered with an error. The sender repeats that one in seconds.
+	serverDuplicates = 10 * time.Second
+	// maxDuplicates bounds the IDs that are kept for the duplicate window: 56 MiB at most.
+	maxDuplicates = 1 << 20
+)
+
+// duplicates has the IDs of the events that EVENTS took within the duplicate window, for the embedded server, where this process alone
+// publishes. The server takes up to 190 bytes and three objects for an ID of its own window. At some thousands of events a second that would
+// soon be most of the heap, and each collection would visit all of it.
+//
+// At more than maxDuplicates in a window an ID is forgotten sooner.
+type duplicates struct {
+	window time.Duration
+
+	mu  sync.Mutex
+	ids recentIDs[place]
+}
+
+// place is where an event is in EVENTS, and when it was stored, in nanoseconds since 1970.
+type place struct {
+	seq uint64
+	at  int64
+}
+
+func newDuplicates(window time.Duration) *duplicates {
+	return &duplicates{window: window, ids: recentIDs[place]{most: maxDuplicates, age: window}}
+}
+
+// add records that EVENTS has the event of an ID.
+func (d *duplicates) add(id string, seq uint64, at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ids.add(at, digest(id), place{seq, at.UnixNano()})
+}
+
+// find returns the sequence of the event with an ID, if EVENTS took it within the window before now.
+func (d *duplicates) find(id string, now time.Time) (seq uint64, found bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, found := d.ids.find(digest(id))
+	return p.seq, found && now.UnixNano()-p.at < int64(d.window)
+}
+
+// loadDuplicates reads the IDs of the last window from the stream.
+func (b *Bus) loadDuplicates(ctx context.Context) error {
+	if b.embedded == nil {
+		return nil
+	}
+	b.duplicates = newDuplicates(b.opts.DuplicateWindow)
+	from := time.Now().Add(-b.duplicates.window)
+	info, err := b.streams[streamEvents].Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read stream: %w", err)
+	}
+	if info.State.LastTime.Before(from) {
+		return nil
+	}
+	err = b.readStored(ctx, from, func(l logEntry) {
+		b.duplicates.add(header(l.msg.Header, nats.MsgIdHdr), l.seq, l.stored)
+	})
+	if err != nil {
+		return fmt.Errorf("load IDs of events: %w", err)
+	}
+	return nil
+}
+
+// isDuplicate reports whether EVENTS took the record's ID within the duplicate window, and at which sequence. With a remote server that
+// server alone knows, and it answers the publish accordingly.
+func (b *Bus) isDuplicate(r *event.Record) (seq uint64, yes bool) {
+	if b.duplicates == nil {
+		return 0, false
+	}
+	return b.duplicates.find(r.ID, time.Now())
+}
+
+// published records that EVENTS has the record.
+func (b *Bus) published(r *event.Record) {
+	if b.duplicates != nil {
+		b.duplicates.add(r.ID, r.Seq, time.Now())
+	}
+}

@@ -1,0 +1,118 @@
+package bus
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Fails when an ID is forgotten before the window is over, or when it is found after that.
+func TestAnIDIsADuplicateForTheWholeWindowAndNotAfterIt(t *testing.T) {
+	const window = 5 * time.Minute
+	d := newDuplicates(window)
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const step = time.Second
+	at := func(i int) time.Time { return start.Add(time.Duration(i) * step) }
+	const all = 2000
+	for i := range all {
+		now := at(i)
+		d.add(fmt.Sprint(i), uint64(i+1), now)
+		for _, age := range []time.Duration{0, window / 2, window - step} {
+			first := i - int(age/step)
+			if first < 0 {
+				continue
+			}
+			if seq, found := d.find(fmt.Sprint(first), now); !found || seq != uint64(first+1) {
+				t.Fatalf("after %s: found %v, at sequence %d, not %d", age, found, seq, first+1)
+			}
+		}
+		if first := i - int(window/step); first >= 0 {
+			if _, found := d.find(fmt.Sprint(first), now); found {
+				t.Fatalf("found after %s", window)
+			}
+		}
+	}
+	kept := 0
+	for _, p := range d.ids.parts {
+		kept += len(p.ids)
+	}
+	if most := int(window/step) * (idParts + 1) / (idParts - 1); kept > most {
+		t.Errorf("%d IDs are kept, more than %d", kept, most)
+	}
+}
+
+// Fails when the IDs of a window are kept without a bound, or in objects that the collector visits one by one.
+func TestAMillionIDsOfEventsTakeABoundedMemory(t *testing.T) {
+	heap := func() (m runtime.MemStats) {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m
+	}
+	before := heap()
+	d := newDuplicates(time.Hour)
+	now := time.Now()
+	for i := range maxDuplicates * 3 / 2 {
+		d.add(fmt.Sprint(i), 1, now)
+	}
+	after := heap()
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 64*mib {
+		t.Errorf("they take %d MiB", grown/mib)
+	}
+	if objects := int64(after.HeapObjects) - int64(before.HeapObjects); objects > maxDuplicates/100 {
+		t.Errorf("they are %d objects", objects)
+	}
+	if _, found := d.find(fmt.Sprint(maxDuplicates*3/2-1), now); !found {
+		t.Error("the last is forgotten")
+	}
+	runtime.KeepAlive(d)
+}
+
+// Fails when the answer relies on the server, whose own window is short, or when a restart does not read the IDs of the window.
+func TestTheServersShortWindowIsNotTheLimitForDuplicates(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	ctx := testContext(t)
+	if got := b.streams[streamEvents].CachedInfo().Config.Duplicates; got != serverDuplicates {
+		t.Fatalf("the server's window is %s", got)
+	}
+	publish := func(id string) bool {
+		duplicate, err := b.PublishEvent(ctx, testRecord(id, "team", "app"))
+		must(t, err)
+		return duplicate
+	}
+	publish("old")
+	forgetAtServer(t, b)
+	if !publish("old") || publish("new") {
+		t.Error("the server's window decides")
+	}
+	must(t, b.Close(ctx))
+	b = open(t, dir, nil)
+	forgetAtServer(t, b)
+	if !publish("old") || !publish("new") {
+		t.Error("the IDs are forgotten at a restart")
+	}
+}
+
+// forgetAtServer returns when the server has forgotten the IDs of all events until now.
+func forgetAtServer(t *testing.T, b *Bus) {
+	t.Helper()
+	ctx := testContext(t)
+	cfg := b.streams[streamEvents].CachedInfo().Config
+	cfg.Duplicates = 100 * time.Millisecond // the least that it takes
+	_, err := b.js.UpdateStream(ctx, cfg)
+	must(t, err)
+	probe := newMsg(prefixEvents+"team.Probe.probe", nil)
+	probe.Header.Set(nats.MsgIdHdr, "probe")
+	_, err = b.js.PublishMsg(ctx, probe)
+	must(t, err)
+	for {
+		a, err := b.js.PublishMsg(ctx, probe)
+		must(t, err)
+		if !a.Duplicate {
+			return
+		}
+	}
+}
