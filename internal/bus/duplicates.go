@@ -17,13 +17,16 @@ const (
 	serverDuplicates = 10 * time.Second
 	// maxDuplicates bounds the IDs that are kept for the duplicate window: 56 MiB at most.
 	maxDuplicates = 1 << 20
+	// maxLoaded bounds the IDs that a start reads from the stream, the newest of the window: reading more would hold up the start. A window of
+	// five minutes has fewer up to 109 events a second, which are more than those of 50,000 objects that reconcile every ten minutes.
+	maxLoaded = 1 << 15
 )
 
 // duplicates has the IDs of the events that EVENTS took within the duplicate window, for the embedded server, where this process alone
 // publishes. The server takes up to 190 bytes and three objects for an ID of its own window. At some thousands of events a second that would
 // soon be most of the heap, and each collection would visit all of it.
 //
-// At more than maxDuplicates in a window an ID is forgotten sooner.
+// Of more than maxDuplicates in a window, and of more than maxLoaded before a restart, the oldest are forgotten sooner.
 type duplicates struct {
 	window time.Duration
 
@@ -70,7 +73,7 @@ func (b *Bus) loadDuplicates(ctx context.Context) error {
 	if info.State.LastTime.Before(from) {
 		return nil
 	}
-	err = b.readStored(ctx, from, func(l logEntry) {
+	err = b.readStored(ctx, feed{from: from, most: maxLoaded}, func(l logEntry) {
 		b.duplicates.add(header(l.msg.Header, nats.MsgIdHdr), l.seq, l.stored)
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package bus
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -114,5 +115,16 @@ func forgetAtServer(t *testing.T, b *Bus) {
 		if !a.Duplicate {
 			return
 		}
+	}
+}
+
+// Fails when a start reads the IDs of a whole backlog, or of other events than the newest.
+func TestOnlyTheNewestEventsAreReadWhenThereAreMore(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	publishEvents(t, b, ids(10)...)
+	var read []uint64
+	must(t, b.readStored(testContext(t), feed{from: time.Now().Add(-time.Hour), most: 3}, func(l logEntry) { read = append(read, l.seq) }))
+	if !slices.Equal(read, []uint64{8, 9, 10}) {
+		t.Errorf("read %d", read)
 	}
 }

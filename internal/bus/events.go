@@ -146,7 +146,7 @@ func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Re
 // returns after the last of them. h gets the part of a record that FollowEvents gives, and may keep it. It returns an error when nothing is
 // read for readIdle: events that it waited for were removed.
 func (b *Bus) ReadEvents(ctx context.Context, source event.Source, from time.Time, h func(*event.Record)) error {
-	return b.readStored(ctx, from, func(l logEntry) {
+	return b.readStored(ctx, feed{from: from}, func(l logEntry) {
 		if l.source() == source {
 			if r := l.brief(); r != nil {
 				h(r)
@@ -155,18 +155,19 @@ func (b *Bus) ReadEvents(ctx context.Context, source event.Source, from time.Tim
 	})
 }
 
-// readStored calls each with the events that were stored since from and are in EVENTS when it is called, in stream order, and returns after
-// the last of them, or with an error when nothing is read for readIdle. Messages that are read from the stream have no body.
-func (b *Bus) readStored(ctx context.Context, from time.Time, each func(logEntry)) error {
+// readStored calls each with the events that f reads and that are in EVENTS when it is called, in stream order, and returns after the last
+// of them, or with an error when nothing is read for readIdle. Messages that are read from the stream have no body.
+func (b *Bus) readStored(ctx context.Context, f feed, each func(logEntry)) error {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
 	idle := time.AfterFunc(readIdle, stop)
 	defer idle.Stop()
 	ended := false
-	f := feed{bus: b, from: from, headers: true, end: func() {
+	f.bus, f.headers = b, true
+	f.end = func() {
 		ended = true
 		stop()
-	}}
+	}
 	err := f.run(read, func(l logEntry) error {
 		idle.Reset(readIdle)
 		each(l)

@@ -49,6 +49,8 @@ type feed struct {
 	// next is the sequence to read next, zero to begin with the events accepted since from.
 	next uint64
 	from time.Time
+	// most, unless zero, bounds what is read before following begins: of more messages only the newest are read.
+	most uint64
 	// headers has messages of the stream read without their bodies.
 	headers bool
 	// early has records of this process read before they are on disk. Such a reader calls durableEvents before anything that refers to them
@@ -141,9 +143,15 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 		return nil
 	}
 	msgs, pending, err := f.open(ctx)
+	if err == nil && f.most > 0 && pending > f.most {
+		msgs.Stop()
+		f.next = last - f.most + 1 // at the first pending message or after it
+		msgs, pending, err = f.open(ctx)
+	}
 	if err != nil {
 		return err
 	}
+	f.most = 0
 	defer msgs.Stop()
 	if last != noEnd && pending == 0 { // the messages up to last have been removed from the stream
 		f.next = last + 1
