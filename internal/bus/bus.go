@@ -91,11 +91,6 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if err := b.setUp(opening); err != nil {
 		return nil, err
 	}
-	if b.embedded != nil {
-		if err := b.embedded.limit(b.embedded.most); err != nil {
-			return nil, err
-		}
-	}
 	b.pendingTriggers = newPendingTriggers(b.embedded != nil)
 	b.lease = newLease(b.buckets[bucketWorker], b.opts.ReplicaID, b.embedded != nil, b.log)
 	b.lease.begin = b.countCrashes
@@ -107,12 +102,9 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return nil, err
 	}
 	if b.embedded != nil {
-		if err := b.startSyncs(ctx); err != nil {
+		if err := b.prepareEmbedded(opening); err != nil {
 			return nil, err
 		}
-	}
-	if err := b.untilReachable(opening, b.loadDuplicates); err != nil {
-		return nil, err
 	}
 	b.events = newEventCommitter(b)
 	b.triggers = newCommitter(b, b.metrics.folded.Inc, func(ctx context.Context, msgs []*nats.Msg) []outcome {
@@ -124,6 +116,17 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// prepareEmbedded does what an embedded server needs between the set-up of its streams and the first publish.
+func (b *Bus) prepareEmbedded(ctx context.Context) error {
+	if err := b.embedded.limit(b.embedded.most); err != nil {
+		return err
+	}
+	if err := b.startSyncs(ctx); err != nil {
+		return err
+	}
+	return b.loadDuplicates(ctx)
 }
 
 func (b *Bus) connect(context.Context) (err error) {

@@ -59,11 +59,8 @@ func (d *duplicates) find(id string, now time.Time) (seq uint64, found bool) {
 	return p.seq, found && now.UnixNano()-p.at < int64(d.window)
 }
 
-// loadDuplicates reads the IDs of the last window from the stream.
+// loadDuplicates reads the IDs of the last window from the embedded server's stream.
 func (b *Bus) loadDuplicates(ctx context.Context) error {
-	if b.embedded == nil {
-		return nil
-	}
 	b.duplicates = newDuplicates(b.opts.DuplicateWindow)
 	from := time.Now().Add(-b.duplicates.window)
 	info, err := b.streams[streamEvents].Info(ctx)
