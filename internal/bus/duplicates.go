@@ -13,7 +13,7 @@ import (
 
 const (
 	// serverDuplicates is the duplicate window of EVENTS in the embedded server. It covers the cases that duplicates does not: two publishes of
-	// one ID at a time, and a message that is stored after its publish was answered with an error. The sender repeats that one in seconds.
+	// one ID at a time, and a message whose place is unknown, since its publish was not answered in time. The sender repeats it in seconds.
 	serverDuplicates = 10 * time.Second
 	// maxDuplicates bounds the IDs that are kept for the duplicate window: 56 MiB at most.
 	maxDuplicates = 1 << 20
@@ -86,11 +86,4 @@ func (b *Bus) isDuplicate(r *event.Record) (seq uint64, yes bool) {
 		return 0, false
 	}
 	return b.duplicates.find(r.ID, time.Now())
-}
-
-// published records that EVENTS has the record.
-func (b *Bus) published(r *event.Record) {
-	if b.duplicates != nil {
-		b.duplicates.add(r.ID, r.Seq, time.Now())
-	}
 }

@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -94,6 +96,50 @@ func TestTheServersShortWindowIsNotTheLimitForDuplicates(t *testing.T) {
 	forgetAtServer(t, b)
 	if !publish("old") || !publish("new") {
 		t.Error("the IDs are forgotten at a restart")
+	}
+}
+
+// Fails when the ID of an event is kept only once its publish is answered: the sender that has given up repeats it, perhaps after the
+// server's window, and a repetition is answered before the first is on disk.
+func TestAnEventWhoseSenderGaveUpIsADuplicate(t *testing.T) {
+	disk := &heldDisk{}
+	b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
+	disk.gate = make(chan struct{})
+	publish := func(ctx context.Context) (bool, error) { return b.PublishEvent(ctx, testRecord("1", "team", "app")) }
+	ctx, cancel := context.WithCancel(testContext(t))
+	answer := make(chan error, 1)
+	go func() {
+		_, err := publish(ctx)
+		answer <- err
+	}()
+	for !syncsWaiting(b) {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := receive(t, answer); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	forgetAtServer(t, b)
+	if duplicate, err := publish(ctx); !duplicate || !errors.Is(err, context.Canceled) {
+		t.Errorf("before the sync: %v, a duplicate: %v", err, duplicate)
+	}
+	close(disk.gate)
+	if duplicate, err := publish(testContext(t)); !duplicate || err != nil {
+		t.Errorf("after the sync: %v, a duplicate: %v", err, duplicate)
+	}
+}
+
+// Fails when an ID that the server alone knew is not kept: only the server's short window would know it.
+func TestADuplicateThatTheServerFoundIsKept(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	publishEvents(t, b, "1")
+	b.duplicates = newDuplicates(b.opts.DuplicateWindow)
+	for range 2 {
+		r := testRecord("1", "team", "app")
+		if duplicate, err := b.PublishEvent(testContext(t), r); !duplicate || err != nil || r.Seq != 1 {
+			t.Fatalf("a duplicate: %v, of sequence %d, %v", duplicate, r.Seq, err)
+		}
+		forgetAtServer(t, b)
 	}
 }
 

@@ -46,7 +46,9 @@ func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool
 	b.recent.await(ctx)
 	if seq, yes := b.isDuplicate(r); yes {
 		r.Seq = seq
-		return true, nil
+		ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+		defer cancel()
+		return true, b.durableEvents(ctx, seq)
 	}
 	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
 		return b.events.commit(ctx, entry{msg: m, namespace: r.Event.InvolvedObject.Namespace, stored: b.remember(r)})
@@ -70,8 +72,9 @@ func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64
 	})
 }
 
-// remember returns a function that puts a copy of r, with its place in the stream, in memory for the readers of EVENTS. They read it when
-// they are woken. With a remote server they read the stream alone.
+// remember returns a function that puts r's ID and a copy of r, with its place in the stream, in memory: the ID for the duplicate window,
+// before r is on disk, since a failed sync does not take r from the stream; and the copy for the readers of EVENTS. They read it when they
+// are woken. With a remote server they read the stream alone.
 func (b *Bus) remember(r *event.Record) func(seq uint64) {
 	if b.embedded == nil {
 		return func(uint64) {}
@@ -79,6 +82,7 @@ func (b *Bus) remember(r *event.Record) func(seq uint64) {
 	stored := *r
 	return func(seq uint64) {
 		stored.Seq = seq
+		b.duplicates.add(stored.ID, seq, time.Now())
 		b.recent.put(&stored)
 	}
 }
@@ -103,8 +107,8 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	b.recent.note(a.Seq) // of a duplicate, the answer to the first publish may have been lost
 	b.stats.unrouted.Add(int64(m.Size()))
 	r.Seq = a.Seq
-	if !a.Duplicate {
-		b.published(r)
+	if a.Duplicate && b.duplicates != nil {
+		b.duplicates.add(r.ID, r.Seq, time.Now())
 	}
 	return a.Duplicate, nil
 }
