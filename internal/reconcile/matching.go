@@ -32,13 +32,13 @@ const (
 	maxKindEdits = 3
 )
 
-// Intervals between two counts. Named objects are made and deleted without a change of the object that names them. The interval is short
-// for a new object, since the named ones may be made soon after it.
+// Intervals between two counts. Named objects are made and deleted without a change of the object that names them. While an object matches
+// nothing, the interval is its age, from lookAgainSoon to lookAgainOften: the named objects are often made soon after it, and the thousands
+// of objects of an installation that name none cost little.
 const (
 	lookAgainSoon  = 5 * time.Second
 	lookAgainOften = time.Minute
 	lookAgainLate  = 10 * time.Minute
-	youngFor       = time.Minute
 )
 
 // mention is one entry of a spec that names objects of the namespace.
@@ -204,14 +204,10 @@ func (m matcher) show(o subject, mentions []mention) {
 
 // again returns the delay until the objects are counted again.
 func (m matcher) again(o subject) time.Duration {
-	c := meta.FindStatusCondition(*o.Conditions(), MatchingCondition)
-	switch {
-	case (c == nil || c.Status != metav1.ConditionTrue) && time.Since(o.GetCreationTimestamp().Time) < youngFor:
-		return lookAgainSoon
-	case c == nil || c.Status != metav1.ConditionTrue:
-		return lookAgainOften
+	if meta.IsStatusConditionTrue(*o.Conditions(), MatchingCondition) {
+		return lookAgainLate
 	}
-	return lookAgainLate
+	return min(max(time.Since(o.GetCreationTimestamp().Time), lookAgainSoon), lookAgainOften)
 }
 
 // sourcesOf returns the objects that an Alert names in its own namespace.

@@ -217,6 +217,20 @@ func TestObjectsCreatedAfterTheAlertAreCounted(t *testing.T) {
 	})
 }
 
+// Fails when an Alert that matches nothing is counted at the shortest interval for its first minute. The minute after an installation of
+// thousands had thousands of counts a second.
+func TestAnAlertThatMatchesNothingIsCountedLessOftenAsItAges(t *testing.T) {
+	matches := matcher{watchedObjects{}, fluxKinds}
+	for age, want := range map[time.Duration]time.Duration{
+		0: lookAgainSoon, 4 * time.Second: lookAgainSoon, 20 * time.Second: 20 * time.Second, time.Hour: lookAgainOften,
+	} {
+		alert := newAlert("alert", func(a *v1beta3.Alert) { a.CreationTimestamp = metav1.NewTime(time.Now().Add(-age)) })
+		if got := matches.again(alert).Truncate(time.Second); got != want {
+			t.Errorf("at the age of %s: counted again after %s, want %s", age, got, want)
+		}
+	}
+}
+
 // Fails when a start writes statuses without the counts of objects that are still being read, and then all of them once more.
 func TestTheFirstStatusWaitsForTheObjects(t *testing.T) {
 	var objects changingObjects
