@@ -32,21 +32,23 @@ const (
 	// startPercent is the garbage in percent of the live heap until everything is compiled. A start makes the most garbage, and its peak
 	// determines the memory that a container needs.
 	startPercent = 50
-	// garbage is the bound on garbage from then on, in bytes, for any live heap. With a share of a small live heap the collector would run
-	// all the time: six times a second under a full load of events, for a fifth of the processor's time.
-	garbage = 64 << 20
+	// From then on the bound on garbage is the bytes that the process allocates in collectEvery, between minGarbage and maxGarbage, for any
+	// live heap. A process at rest thus keeps little garbage, and its collector still runs seldom. With a share of a small live heap the
+	// collector of a process under a full load of events would run all the time: six times a second, for a fifth of the processor's time.
+	collectEvery           = 4 // seconds
+	minGarbage, maxGarbage = 8 << 20, 64 << 20
 	// minPercent and maxPercent bound the percentage. The live heap may grow before it is measured again: a tiny one must not permit any
 	// percentage, nor a large one none.
-	minPercent, maxPercent = 15, 400
-	// boundInterval is how often the percentage is adapted to the live heap.
+	minPercent, maxPercent = 10, 400
+	// boundInterval is how often the percentage is adapted to the live heap and to the allocations.
 	boundInterval = time.Second
-	// trimInterval is how often a process is checked for being quiet. A quiet process allocates less than garbage in that time. It is
+	// trimInterval is how often a process is checked for being quiet. A quiet process allocates less than maxGarbage in that time. It is
 	// trimmed if its garbage is more than trimmed, in bytes.
 	trimInterval = 30 * time.Second
 	trimmed      = 16 << 20
 	// busy is the bytes that a busy process allocates in boundInterval, or more. It is not trimmed: that would hold up whatever allocates, for
 	// 20 to 240 ms as measured, and the collector runs every few seconds in any case.
-	busy = garbage / 4
+	busy = maxGarbage / collectEvery
 )
 
 // trims are the times after the compilation at which the memory of the start is returned, or later, once the process is not busy. Before the
@@ -54,7 +56,7 @@ const (
 // return their stacks when the collector has seen them idle.
 var trims = []time.Duration{time.Second, 15 * time.Second, 45 * time.Second, 105 * time.Second, 225 * time.Second}
 
-// collect has the collector run when garbage reaches its bound, and returns memory to the system: that of the start, and later what a burst
+// collect has the collector run when the garbage reaches its bound, and returns memory to the system: that of the start, and later what a burst
 // has left. The lists of all objects, as they were read, are garbage when they are compiled, and would otherwise count until the collector
 // has a reason to run.
 //
@@ -68,20 +70,22 @@ func (a *App) collect(ctx context.Context) error {
 	}
 	tick := time.NewTicker(boundInterval)
 	defer tick.Stop()
-	t := trimmer{began: time.Now(), left: trims, last: readHeap()}
-	for set := 0; ; {
+	t, g := trimmer{began: time.Now(), left: trims}, garbage{}
+	for set, last := 0, readHeap(); ; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
 		now := readHeap()
+		made := now.allocated - last.allocated
+		last = now
 		// Setting it stops the world, so it is left alone where it would hardly change.
-		if percent := percentFor(now.live); percent*10 < set*9 || percent*9 > set*10 {
+		if percent := g.percent(made, now.live); percent*10 < set*9 || percent*9 > set*10 {
 			setGCPercent(percent)
 			set = percent
 		}
-		if t.due(time.Now(), now) {
+		if t.due(time.Now(), made, now) {
 			debug.FreeOSMemory()
 		}
 	}
@@ -92,15 +96,14 @@ type trimmer struct {
 	began time.Time
 	// left are the trims of the start that are still to come.
 	left []time.Duration
-	// last is the reading of boundInterval ago, and compared that of trimInterval ago or more.
-	last, compared heap
-	comparedAt     time.Time
+	// compared is the reading of trimInterval ago or more.
+	compared   heap
+	comparedAt time.Time
 }
 
-// due reports whether memory is to be returned now. It is called every boundInterval.
-func (t *trimmer) due(at time.Time, now heap) bool {
-	working := now.allocated-t.last.allocated >= busy
-	t.last = now
+// due reports whether memory is to be returned now. It is called every boundInterval, with the bytes that were allocated since.
+func (t *trimmer) due(at time.Time, made uint64, now heap) bool {
+	working := made >= busy
 	due := true
 	switch passed := at.Sub(t.began); {
 	case len(t.left) > 0:
@@ -119,9 +122,18 @@ func (t *trimmer) due(at time.Time, now heap) bool {
 	return due
 }
 
-// percentFor returns the bound on garbage beside so many live bytes, in percent of them.
-func percentFor(live uint64) int {
-	return int(max(minPercent, min(maxPercent, garbage*100/max(live, 1))))
+// garbage decides how much garbage there may be.
+type garbage struct {
+	// rate is the bytes that the process lately allocated in boundInterval: the most, which counts a quarter less each time after that.
+	rate uint64
+}
+
+// percent returns the bound on garbage in percent of the live bytes. It is called every boundInterval, with the bytes that were allocated
+// since.
+func (g *garbage) percent(made, live uint64) int {
+	g.rate = max(made, g.rate-g.rate/4)
+	bound := min(max(g.rate*collectEvery, minGarbage), maxGarbage)
+	return int(max(minPercent, min(maxPercent, bound*100/max(live, 1))))
 }
 
 // heap is a reading of the runtime, in bytes: allocated since the start, live at the last collection, and present now, garbage and
@@ -143,5 +155,5 @@ func readHeap() heap {
 
 // worthTrimming reports whether a process is quiet and has more than a little garbage.
 func (h heap) worthTrimming(before heap) bool {
-	return h.allocated-before.allocated < garbage && h.there > h.live+trimmed
+	return h.allocated-before.allocated < maxGarbage && h.there > h.live+trimmed
 }

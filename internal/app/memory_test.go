@@ -14,13 +14,13 @@ import (
 func TestABusyProcessIsTrimmedLater(t *testing.T) {
 	began := time.Now()
 	trim := trimmer{began: began, left: trims}
-	var now heap
 	var at []time.Duration
 	for passed := boundInterval; passed <= trims[len(trims)-1]; passed += boundInterval {
-		if now.allocated++; passed >= 10*time.Second && passed <= 50*time.Second {
-			now.allocated += busy
+		made := uint64(1)
+		if passed >= 10*time.Second && passed <= 50*time.Second {
+			made = busy
 		}
-		if trim.due(began.Add(passed), now) {
+		if trim.due(began.Add(passed), made, heap{}) {
 			at = append(at, passed)
 		}
 	}
@@ -30,12 +30,34 @@ func TestABusyProcessIsTrimmedLater(t *testing.T) {
 	}
 }
 
-// Fails when the garbage is again a share of the live heap, so that a process with a small heap collects all the time.
+// Fails when the garbage of a busy process is again a share of the live heap, so that one with a small heap collects all the time.
 func TestTheGarbageIsBoundedInBytes(t *testing.T) {
-	for live, want := range map[uint64]int{0: 400, 10 << 20: 400, 32 << 20: 200, 64 << 20: 100, 160 << 20: 40, 1 << 30: 15} {
-		if got := percentFor(live); got != want {
+	for live, want := range map[uint64]int{0: 400, 10 << 20: 400, 32 << 20: 200, 64 << 20: 100, 160 << 20: 40, 1 << 30: 10} {
+		if got := new(garbage).percent(1<<30, live); got != want {
 			t.Errorf("%d MiB: got %d%%, want %d%%", live>>20, got, want)
 		}
+	}
+}
+
+// Fails when a process at rest may have as much garbage as a busy one, or when a busy one that pauses for a second collects all the time.
+func TestAProcessAtRestHasLittleGarbage(t *testing.T) {
+	const live = 80 << 20
+	g := garbage{}
+	if got, want := g.percent(1<<20, live), 10; got != want {
+		t.Errorf("at rest: %d%%, want %d%%", got, want)
+	}
+	if got, want := g.percent(8<<20, live), 40; got != want {
+		t.Errorf("at some work: %d%%, want %d%%", got, want)
+	}
+	busy := g.percent(busy, live)
+	if got := g.percent(0, live); got < busy/2 {
+		t.Errorf("in a pause of a second: %d%% of %d%%", got, busy)
+	}
+	for range 10 {
+		g.percent(1<<20, live)
+	}
+	if got, want := g.percent(1<<20, live), 10; got != want {
+		t.Errorf("at rest again: %d%%, want %d%%", got, want)
 	}
 }
 
@@ -47,7 +69,7 @@ func TestAQuietProcessIsTrimmed(t *testing.T) {
 		want bool
 	}{
 		"quiet after a burst": {heap{1<<30 + 1<<20, 100 << 20, 150 << 20}, true},
-		"at work":             {heap{1<<30 + garbage, 100 << 20, 150 << 20}, false},
+		"at work":             {heap{1<<30 + maxGarbage, 100 << 20, 150 << 20}, false},
 		"little garbage":      {heap{1<<30 + 1<<20, 100 << 20, 116 << 20}, false},
 	} {
 		if got := tc.now.worthTrimming(before); got != tc.want {
