@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event"
@@ -161,10 +160,9 @@ func New(opts Options) (*Watcher, error) {
 		Parts: func(k *Kind) (namespace, name string) { return "", k.Kind },
 	})
 	w.fill = sync.OnceFunc(func() { close(w.filled) })
-	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	w.crds = metadatainformer.NewFilteredMetadataInformer(opts.Metadata, resource, "", 0, cache.Indexers{}, nil).Informer()
-	if err := w.crds.SetTransform(trimDefinition); err != nil {
-		return nil, fmt.Errorf("watch definitions: %w", err)
+	var err error
+	if w.crds, err = newDefinitions(opts.Metadata); err != nil {
+		return nil, err
 	}
 	registration, err := w.crds.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
@@ -180,16 +178,6 @@ func New(opts Options) (*Watcher, error) {
 	}
 	w.crdsSynced = registration.HasSyncedChecker()
 	return w, nil
-}
-
-// trimDefinition keeps only the identity of a definition.
-func trimDefinition(in any) (any, error) {
-	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
-		}}, nil
-	}
-	return in, nil
 }
 
 // Run keeps the cache until ctx ends, and joins all goroutines that it started. It is called once. The objects are read when begin
