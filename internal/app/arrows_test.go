@@ -26,6 +26,9 @@ func TestImportArrows(t *testing.T) {
 		"the bounds on patterns know nobody": {
 			pkg: "internal/patterns", forbidden: []string{"k8s.io/", "github.com/"},
 		},
+		"clients of Kubernetes' own kinds know nobody": {
+			pkg: "internal/builtin", forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
+		},
 		"the bus knows only the vocabulary and is alone with NATS": {
 			pkg: "internal/bus", internal: []string{"internal/event", "internal/fair", "internal/bus/"}, forbidden: []string{"k8s.io/", "github.com/go-chi/"},
 		},
@@ -98,13 +101,15 @@ func TestImportArrows(t *testing.T) {
 			pkg: "internal/api/client", internal: []string{"internal/event"}, forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the command knows the API's client and nothing of the process": {
-			pkg: "internal/command", internal: []string{"internal/event", "internal/api/client"},
+			pkg: "internal/command", internal: []string{"internal/event", "internal/builtin", "internal/api/client"},
 			forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the Kubernetes side fills the tables and knows no bus": {
 			// It builds destinations, one of which uses NATS; TestOnlyTheBusAndADestinationSpeakNATS allows no other use.
-			pkg:      "internal/reconcile",
-			internal: []string{"api/", "internal/event", "internal/fair", "internal/patterns", "internal/alerts", "internal/receiver", "internal/reconcile/"},
+			pkg: "internal/reconcile",
+			internal: []string{
+				"api/", "internal/event", "internal/builtin", "internal/fair", "internal/patterns", "internal/alerts", "internal/receiver", "internal/reconcile/",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

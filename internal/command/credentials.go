@@ -8,9 +8,10 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+
+	"notifier/internal/builtin"
 )
 
 // tokenSeconds is the lifetime of a requested token, in seconds.
@@ -83,18 +84,17 @@ func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (strin
 	if err != nil {
 		return "", err
 	}
-	core, err := corev1client.NewForConfig(kube)
+	core, err := builtin.NewClient(kube, corev1.SchemeGroupVersion)
 	if err != nil {
 		return "", fmt.Errorf("kubeconfig: %w", err)
 	}
 	seconds := tokenSeconds
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	answer, err := core.ServiceAccounts(namespace).CreateToken(ctx, c.serviceAccount, request, metav1.CreateOptions{})
+	issued, err := builtin.Token(ctx, core, namespace, c.serviceAccount, authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds})
 	if err != nil {
 		return "", fmt.Errorf("your kubeconfig has no token, and none was given for service account %s/%s (name another with --service-account): %w",
 			namespace, c.serviceAccount, err)
 	}
-	return answer.Status.Token, nil
+	return issued.Token, nil
 }
 
 // bearer adds one token to each request.

@@ -8,11 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+
+	"notifier/internal/builtin"
 )
 
 // installs are the namespaces in which notifier is searched: that of its own installation, and that of the one in Flux's place.
@@ -27,7 +27,7 @@ const (
 // forward opens a port of this machine that leads to notifier's API through the API server. It returns the address, and a function
 // that closes the port.
 func forward(ctx context.Context, kube *rest.Config, namespace string) (address string, done func(), err error) {
-	core, err := corev1client.NewForConfig(kube)
+	core, err := builtin.NewClient(kube, corev1.SchemeGroupVersion)
 	if err != nil {
 		return "", nil, fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -39,7 +39,7 @@ func forward(ctx context.Context, kube *rest.Config, namespace string) (address 
 	if err != nil {
 		return "", nil, err
 	}
-	target := core.RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	target := core.Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(kube)
 	if err != nil {
 		return "", nil, fmt.Errorf("port-forward: %w", err)
@@ -68,9 +68,10 @@ func forward(ctx context.Context, kube *rest.Config, namespace string) (address 
 }
 
 // findPod returns a ready Pod of notifier that serves the API, and the API's port.
-func findPod(ctx context.Context, core corev1client.PodsGetter, namespaces []string) (*corev1.Pod, int32, error) {
+func findPod(ctx context.Context, core rest.Interface, namespaces []string) (*corev1.Pod, int32, error) {
 	for _, namespace := range namespaces {
-		pods, err := core.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: installed})
+		pods := &corev1.PodList{}
+		err := core.Get().Namespace(namespace).Resource("pods").Param("labelSelector", installed).Do(ctx).Into(pods)
 		if apierrors.IsForbidden(err) {
 			return nil, 0, fmt.Errorf("you may not list Pods in namespace %s, so there is no port-forward to notifier", namespace)
 		}
