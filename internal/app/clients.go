@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 
-	"k8s.io/client-go/kubernetes"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"notifier/internal/api/access"
+	"notifier/internal/builtin"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
@@ -18,11 +22,12 @@ import (
 
 // clients are the clients of the API server. Each has the budget that its work needs, so that none waits for another's.
 type clients struct {
-	kinds    reconcile.Clients     // --kube-api-qps, Secrets by --secret-read-qps
-	core     *kubernetes.Clientset // Events, within --kube-api-qps
-	accounts *kubernetes.Clientset // service accounts of Providers and their tokens, a budget as large as --kube-api-qps
-	// reviews reviews the users of the API, within the budgets of internal/api/access. It is nil if the API is off.
-	reviews  *kubernetes.Clientset
+	kinds    reconcile.Clients // --kube-api-qps, Secrets by --secret-read-qps
+	events   rest.Interface    // Kubernetes Events, within --kube-api-qps
+	accounts rest.Interface    // service accounts of Providers and their tokens, a budget as large as --kube-api-qps
+	// tokens and rights review the users of the API, within the budgets of internal/api/access. They are nil if the API is off.
+	tokens   access.Reviewer[*authenticationv1.TokenReview]
+	rights   access.Reviewer[*authorizationv1.SubjectAccessReview]
 	metadata metadata.Interface
 	server   *watch.Server
 	apply    *apply.Client // --trigger-qps
@@ -47,20 +52,35 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	var c clients
 	var errs [8]error
 	c.kinds, errs[0] = reconcile.NewClients(config, log)
-	c.core, errs[1] = kubernetes.NewForConfig(config)
+	c.events, errs[1] = builtin.NewClient(config, corev1.SchemeGroupVersion)
 	c.metadata, errs[2] = metadata.NewForConfig(unlimited)
 	c.server, errs[3] = watch.NewServer(unlimited, log)
 	c.apply, errs[4] = apply.NewClient(unlimited)
 	c.access, errs[5] = apply.NewAccess(unlimited)
-	c.accounts, errs[6] = kubernetes.NewForConfig(config)
+	c.accounts, errs[6] = builtin.NewClient(config, corev1.SchemeGroupVersion)
 	if o.APIAddr != "" {
-		c.reviews, errs[7] = kubernetes.NewForConfig(unlimited)
+		errs[7] = c.newReviews(unlimited)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return clients{}, fmt.Errorf("kubernetes clients: %w", err)
 	}
 	c.catalogue = kube.NewCatalogue(c.server)
 	return c, nil
+}
+
+// newReviews makes the clients of reviews.
+func (c *clients) newReviews(config *rest.Config) error {
+	authentication, err := builtin.NewClient(config, authenticationv1.SchemeGroupVersion)
+	if err != nil {
+		return err
+	}
+	authorization, err := builtin.NewClient(config, authorizationv1.SchemeGroupVersion)
+	if err != nil {
+		return err
+	}
+	c.tokens = builtin.In[authenticationv1.TokenReview](authentication, "tokenreviews", "")
+	c.rights = builtin.In[authorizationv1.SubjectAccessReview](authorization, "subjectaccessreviews", "")
+	return nil
 }
 
 // kubeConfig returns the configuration of the API server: from file, else from the cluster of this process, else from KUBECONFIG.

@@ -29,7 +29,7 @@ func (a *App) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.recorder = reconcile.NewRecorder(a.clients.core.CoreV1(), a.log)
+	a.recorder = reconcile.NewRecorder(reconcile.NewEvents(a.clients.events), a.log)
 	subscriptions := subscribe.NewSubscriptions()
 	plane := alertPlane{alerts.NewTable(), alerts.NewDestinations(), alerts.NewLedger()}
 	for _, step := range []func() error{

@@ -8,9 +8,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+
+	"notifier/internal/builtin"
+	"notifier/internal/reconcile/kube"
 )
 
 // Fails when the requests of a client are not counted by their status, or when an undefined status makes a series.
@@ -20,12 +22,12 @@ func TestRequestsToTheAPIServerAreCounted(t *testing.T) {
 	defer server.Close()
 	reg := prometheus.NewRegistry()
 	CountClientRequests(reg)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	client, err := builtin.NewClient(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, status = range []int{http.StatusTeapot, http.StatusTeapot, 666} {
-		if _, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{}); err == nil {
+		if _, err := NewAccounts(client).Account(t.Context(), kube.Key{Namespace: "team-a", Name: "a"}); err == nil {
 			t.Fatal("the answer is none of an API server")
 		}
 	}

@@ -2,17 +2,25 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 
+	"notifier/internal/builtin"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/subscribe"
@@ -180,6 +188,11 @@ func (l *eventLog) take() []string {
 	return events
 }
 
+// fakeEvents returns the Events of client-go's fake.
+func fakeEvents(core *fake.Clientset) record.EventSink {
+	return &typedcorev1.EventSinkImpl{Interface: core.CoreV1().Events("")}
+}
+
 // fakeSecrets is a SecretSource over client-go's fake.
 type fakeSecrets struct{ core *fake.Clientset }
 
@@ -195,4 +208,23 @@ func (f fakeSecrets) Watch(ctx context.Context, k kube.Key, version string, _ ti
 		return nil, err
 	}
 	return newToldBy(ctx, w), nil
+}
+
+// coreClient returns a client of the core API of an API server that sends the answers of a function. The test fails on an error of it.
+func coreClient(t *testing.T, answer func(*http.Request) (any, error)) rest.Interface {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		object, err := answer(r)
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(object)
+	}))
+	t.Cleanup(server.Close)
+	core, err := builtin.NewClient(&rest.Config{Host: server.URL, QPS: -1}, corev1.SchemeGroupVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return core
 }

@@ -12,10 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts/provider"
+	"notifier/internal/builtin"
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
 )
@@ -30,24 +31,24 @@ type AccountSource interface {
 	Token(ctx context.Context, key kube.Key, audience string) (token string, ends time.Time, err error)
 }
 
-// NewAccounts returns the service accounts that a client reaches.
-func NewAccounts(client kubernetes.Interface) AccountSource { return accountClient{client} }
+// NewAccounts returns the service accounts that a client of the core API reaches.
+func NewAccounts(core rest.Interface) AccountSource { return accountClient{core} }
 
-type accountClient struct{ client kubernetes.Interface }
+type accountClient struct{ core rest.Interface }
 
 func (c accountClient) Account(ctx context.Context, key kube.Key) (*corev1.ServiceAccount, error) {
-	return c.client.CoreV1().ServiceAccounts(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	return builtin.In[corev1.ServiceAccount](c.core, "serviceaccounts", key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 }
 
 func (c accountClient) Token(ctx context.Context, key kube.Key, audience string) (string, time.Time, error) {
 	seconds := int64(tokenLife / time.Second)
-	r, err := c.client.CoreV1().ServiceAccounts(key.Namespace).CreateToken(ctx, key.Name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds},
-	}, metav1.CreateOptions{})
+	issued, err := builtin.Token(ctx, c.core, key.Namespace, key.Name, authenticationv1.TokenRequestSpec{
+		Audiences: []string{audience}, ExpirationSeconds: &seconds,
+	})
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	return r.Status.Token, r.Status.ExpirationTimestamp.Time, nil
+	return issued.Token, issued.ExpirationTimestamp.Time, nil
 }
 
 // Identities returns tokens of the service accounts that Providers name, each of its Provider's own namespace.

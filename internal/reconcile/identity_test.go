@@ -2,8 +2,10 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -14,11 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
-	k8stesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -171,19 +170,23 @@ func TestARefusedTokenRequestIsReportedAndRetried(t *testing.T) {
 
 // Fails when a request for a token has other content than one audience and its life.
 func TestATokenIsAskedForWithOneAudienceAndAnHour(t *testing.T) {
-	client := fake.NewClientset(account("team-a", "events", "1"))
-	var asked *authenticationv1.TokenRequest
-	client.PrependReactor("create", "serviceaccounts", func(action k8stesting.Action) (bool, runtime.Object, error) {
-		create := action.(k8stesting.CreateActionImpl)
-		asked = create.Object.(*authenticationv1.TokenRequest)
-		if create.Subresource != "token" || create.Namespace != "team-a" || create.Name != "events" {
-			t.Errorf("asked for %s of %s/%s", create.Subresource, create.Namespace, create.Name)
+	var asked authenticationv1.TokenRequest
+	ends := time.Unix(1_900_000_000, 0)
+	core := coreClient(t, func(r *http.Request) (any, error) {
+		switch r.Method + " " + r.URL.Path {
+		case "GET /api/v1/namespaces/team-a/serviceaccounts/events":
+			return account("team-a", "events", "1"), nil
+		case "POST /api/v1/namespaces/team-a/serviceaccounts/events/token":
+			return authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{
+				Token: "t", ExpirationTimestamp: metav1.NewTime(ends),
+			}}, json.NewDecoder(r.Body).Decode(&asked)
+		default:
+			return nil, fmt.Errorf("asked for %s %s", r.Method, r.URL.Path)
 		}
-		return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "t"}}, nil
 	})
-	source, key := NewAccounts(client), kube.Key{Namespace: "team-a", Name: "events"}
-	if got, _, err := source.Token(t.Context(), key, "x"); err != nil || got != "t" {
-		t.Fatalf("got %q, %v", got, err)
+	source, key := NewAccounts(core), kube.Key{Namespace: "team-a", Name: "events"}
+	if got, until, err := source.Token(t.Context(), key, "x"); err != nil || got != "t" || !until.Equal(ends) {
+		t.Fatalf("got %q until %v, %v", got, until, err)
 	}
 	if s := asked.Spec; len(s.Audiences) != 1 || s.Audiences[0] != "x" || *s.ExpirationSeconds != 3600 || s.BoundObjectRef != nil {
 		t.Errorf("asked for %+v", s)

@@ -44,7 +44,7 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 				deliverer, recorder = losingDeliverer(t, o, ledger, registry)
 			}
 			play(t, s, func(w *world) {
-				recorder.events = w.core.CoreV1()
+				recorder.events = fakeEvents(w.core)
 				ctx, stop := context.WithCancel(w.t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- recorder.Run(ctx) }()

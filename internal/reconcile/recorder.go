@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	v1 "notifier/api/v1"
@@ -42,13 +41,13 @@ var apiVersions = map[string]string{
 // Events and limits each object to 25, then one every five minutes. All readers of Events in the namespace see the messages, so callers
 // pass no secrets.
 type Recorder struct {
-	events  typedcorev1.EventsGetter
+	events  record.EventSink
 	log     *slog.Logger
 	current atomic.Pointer[record.EventRecorderLogger]
 }
 
-// NewRecorder returns a recorder over the client of Events.
-func NewRecorder(events typedcorev1.EventsGetter, log *slog.Logger) *Recorder {
+// NewRecorder returns a recorder that writes to events.
+func NewRecorder(events record.EventSink, log *slog.Logger) *Recorder {
 	return &Recorder{events: events, log: log}
 }
 
@@ -56,7 +55,7 @@ func NewRecorder(events typedcorev1.EventsGetter, log *slog.Logger) *Recorder {
 func (r *Recorder) Run(ctx context.Context) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: recalled}))
 	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: r.events.Events("")})
+	broadcaster.StartRecordingToSink(r.events)
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: component})
 	r.current.Store(&recorder)
 	defer r.current.Store(nil)

@@ -16,7 +16,7 @@ import (
 func TestAnEventStandsOnTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core := fake.NewClientset()
-		r := NewRecorder(core.CoreV1(), discard())
+		r := NewRecorder(fakeEvents(core), discard())
 		r.Event("Alert", "team-a", "early", "u", "Normal", "Succeeded", "before Run, dropped")
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

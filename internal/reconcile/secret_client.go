@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -14,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"notifier/internal/builtin"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -40,7 +38,7 @@ type SecretWatch interface {
 
 // secretClient is the SecretSource over an API server.
 type secretClient struct {
-	secrets rest.Interface
+	core rest.Interface
 }
 
 // errNoSecret replaces the error of a decoder, which may quote its input.
@@ -50,18 +48,16 @@ var errNoSecret = errors.New("the API server's answer is no secret")
 func newSecretClient(config *rest.Config) (secretClient, error) {
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS, unlimited.RateLimiter = -1, nil
-	// The decoder of JSON needs no memory between two events.
-	unlimited.ContentType, unlimited.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	core, err := kubernetes.NewForConfig(unlimited)
+	core, err := builtin.NewClient(unlimited, corev1.SchemeGroupVersion)
 	if err != nil {
-		return secretClient{}, fmt.Errorf("client for secrets: %w", err)
+		return secretClient{}, err
 	}
-	return secretClient{core.CoreV1().RESTClient()}, nil
+	return secretClient{core}, nil
 }
 
 func (c secretClient) Get(ctx context.Context, key kube.Key, resourceVersion string) (*corev1.Secret, error) {
-	body, err := c.secrets.Get().Namespace(key.Namespace).Resource("secrets").Name(key.Name).
-		VersionedParams(&metav1.GetOptions{ResourceVersion: resourceVersion}, scheme.ParameterCodec).Do(ctx).Raw()
+	body, err := c.core.Get().Namespace(key.Namespace).Resource("secrets").Name(key.Name).
+		VersionedParams(&metav1.GetOptions{ResourceVersion: resourceVersion}, builtin.Options).Do(ctx).Raw()
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +71,13 @@ func (c secretClient) Get(ctx context.Context, key kube.Key, resourceVersion str
 // Watch needs only the verb watch: the selector by name makes it a request about one object.
 func (c secretClient) Watch(ctx context.Context, key kube.Key, resourceVersion string, lasting time.Duration) (SecretWatch, error) {
 	life := int64(lasting / time.Second)
-	body, err := c.secrets.Get().Namespace(key.Namespace).Resource("secrets").VersionedParams(&metav1.ListOptions{
+	body, err := c.core.Get().Namespace(key.Namespace).Resource("secrets").VersionedParams(&metav1.ListOptions{
 		FieldSelector:       fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),
 		ResourceVersion:     resourceVersion,
 		AllowWatchBookmarks: true,
 		TimeoutSeconds:      &life,
 		Watch:               true,
-	}, scheme.ParameterCodec).MaxRetries(0).Stream(ctx) // secrets.away retries
+	}, builtin.Options).MaxRetries(0).Stream(ctx) // secrets.away retries
 	if err != nil {
 		return nil, err
 	}

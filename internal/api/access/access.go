@@ -11,8 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
-	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/internal/api"
 	"notifier/internal/api/brief"
@@ -48,10 +49,15 @@ const (
 	maxAddresses              = 8192
 )
 
+// Reviewer sends reviews of one kind to the Kubernetes API. Create returns a review with its answer.
+type Reviewer[R any] interface {
+	Create(ctx context.Context, review R, options metav1.CreateOptions) (R, error)
+}
+
 // Options are the parts of an Authority. All but Audiences are required.
 type Options struct {
-	Tokens authentication.TokenReviewInterface
-	Rights authorization.SubjectAccessReviewInterface
+	Tokens Reviewer[*authenticationv1.TokenReview]
+	Rights Reviewer[*authorizationv1.SubjectAccessReview]
 	// Audiences are the accepted audiences of tokens; a token must be for one of them. Empty means those of the API server.
 	Audiences  []string
 	Log        *slog.Logger

@@ -1,0 +1,36 @@
+package reconcile
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"notifier/internal/builtin"
+)
+
+// NewEvents returns the Kubernetes Events of all namespaces, over a client of the core API.
+func NewEvents(core rest.Interface) record.EventSink { return eventClient{core} }
+
+// eventClient writes each Event to the namespace that the Event names.
+type eventClient struct{ core rest.Interface }
+
+func (c eventClient) of(e *corev1.Event) *gentype.Client[*corev1.Event] {
+	return builtin.In[corev1.Event](c.core, "events", e.Namespace)
+}
+
+func (c eventClient) Create(e *corev1.Event) (*corev1.Event, error) {
+	return c.of(e).Create(context.Background(), e, metav1.CreateOptions{})
+}
+
+func (c eventClient) Update(e *corev1.Event) (*corev1.Event, error) {
+	return c.of(e).Update(context.Background(), e, metav1.UpdateOptions{})
+}
+
+func (c eventClient) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
+	return c.of(e).Patch(context.Background(), e.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{})
+}
