@@ -148,6 +148,32 @@ func TestOnlyTheBusAndADestinationSpeakNATS(t *testing.T) {
 	}
 }
 
+// TestOnlyTheKindsInUseAreLinked checks that the program links no group of Kubernetes' API but those that it uses, nor client-go's typed
+// clientset and informers, which link all. Each group is registered when a process starts and stays in its memory. Fails when, for
+// instance, internal/reconcile imports k8s.io/client-go/kubernetes.
+func TestOnlyTheKindsInUseAreLinked(t *testing.T) {
+	used := map[string]bool{"core/v1": false, "authentication/v1": false, "authorization/v1": false, "apidiscovery/v2": false}
+	all := []string{
+		"k8s.io/client-go/applyconfigurations", "k8s.io/client-go/discovery", "k8s.io/client-go/informers", "k8s.io/client-go/kubernetes",
+		"k8s.io/client-go/listers",
+	}
+	for _, dep := range deps(t, "cmd/notifier") {
+		group, isGroup := strings.CutPrefix(dep, "k8s.io/api/")
+		_, isUsed := used[group]
+		switch {
+		case isGroup && isUsed:
+			used[group] = true
+		case isGroup || hasPrefix(all, dep):
+			t.Errorf("cmd/notifier reaches %s", dep)
+		}
+	}
+	for group, linked := range used {
+		if !linked {
+			t.Errorf("cmd/notifier no longer reaches k8s.io/api/%s", group)
+		}
+	}
+}
+
 func hasPrefix(prefixes []string, s string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
