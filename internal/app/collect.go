@@ -40,13 +40,15 @@ const (
 	// minPercent and maxPercent bound the percentage. The live heap may grow before it is measured again: a tiny one must not permit any
 	// percentage, nor a large one none.
 	minPercent, maxPercent = 10, 400
-	// boundInterval is how often the percentage is adapted to the live heap and to the allocations.
-	boundInterval = time.Second
+	// boundInterval is how often the percentage is adapted to the live heap, and to the allocations of the last second. Until then a burst
+	// after a rest is collected each time that minGarbage is allocated: some 30 times a second under a full load of events.
+	boundInterval   = 250 * time.Millisecond
+	boundsPerSecond = int(time.Second / boundInterval)
 	// trimInterval is how often a process is checked for being quiet. A quiet process allocates less than maxGarbage in that time. It is
 	// trimmed if its garbage is more than trimmed, in bytes.
 	trimInterval = 30 * time.Second
 	trimmed      = 16 << 20
-	// busy is the bytes that a busy process allocates in boundInterval, or more. It is not trimmed: that would hold up whatever allocates, for
+	// busy is the bytes that a busy process allocates in a second, or more. It is not trimmed: that would hold up whatever allocates, for
 	// 20 to 240 ms as measured, and the collector runs every few seconds in any case.
 	busy = maxGarbage / collectEvery
 )
@@ -71,15 +73,19 @@ func (a *App) collect(ctx context.Context) error {
 	tick := time.NewTicker(boundInterval)
 	defer tick.Stop()
 	t, g := trimmer{began: time.Now(), left: trims}, garbage{}
-	for set, last := 0, readHeap(); ; {
+	var before [boundsPerSecond]heap // the readings of the last second
+	for i := range before {
+		before[i] = readHeap()
+	}
+	for set, i := 0, 0; ; i = (i + 1) % boundsPerSecond {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
 		now := readHeap()
-		made := now.allocated - last.allocated
-		last = now
+		made := now.allocated - before[i].allocated
+		before[i] = now
 		// Setting it stops the world, so it is left alone where it would hardly change.
 		if percent := g.percent(made, now.live); percent*10 < set*9 || percent*9 > set*10 {
 			setGCPercent(percent)
@@ -101,7 +107,7 @@ type trimmer struct {
 	comparedAt time.Time
 }
 
-// due reports whether memory is to be returned now. It is called every boundInterval, with the bytes that were allocated since.
+// due reports whether memory is to be returned now. It is called every boundInterval, with the bytes that were allocated in the last second.
 func (t *trimmer) due(at time.Time, made uint64, now heap) bool {
 	working := made >= busy
 	due := true
@@ -124,14 +130,14 @@ func (t *trimmer) due(at time.Time, made uint64, now heap) bool {
 
 // garbage decides how much garbage there may be.
 type garbage struct {
-	// rate is the bytes that the process lately allocated in boundInterval: the most, which counts a quarter less each time after that.
+	// rate is the bytes that the process lately allocated in a second: the most, which counts a sixteenth less each time after that.
 	rate uint64
 }
 
 // percent returns the bound on garbage in percent of the live bytes. It is called every boundInterval, with the bytes that were allocated
-// since.
+// in the last second.
 func (g *garbage) percent(made, live uint64) int {
-	g.rate = max(made, g.rate-g.rate/4)
+	g.rate = max(made, g.rate-g.rate/16)
 	bound := min(max(g.rate*collectEvery, minGarbage), maxGarbage)
 	return int(max(minPercent, min(maxPercent, bound*100/max(live, 1))))
 }
