@@ -30,7 +30,7 @@ func TestEachClientHasItsBudget(t *testing.T) {
 	}))
 	defer server.Close()
 	o := DefaultOptions()
-	o.Kubeconfig, o.APIAddr, o.KubeAPIQPS, o.KubeAPIBurst = filepath.Join(t.TempDir(), "kubeconfig"), ":0", 10, 3
+	o.Kubeconfig, o.APIAddr, o.KubeAPIQPS, o.KubeAPIBurst = filepath.Join(t.TempDir(), "kubeconfig"), ":0", 0.01, 3
 	if err := os.WriteFile(o.Kubeconfig, fmt.Appendf(nil, `{clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}],
 		current-context: c}`, server.URL), 0o600); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestEachClientHasItsBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	events, accounts := c.events.GetRateLimiter(), c.accounts.GetRateLimiter()
-	if events == accounts || events.QPS() != 10 || accounts.QPS() != 10 {
+	if events == accounts || events.QPS() != 0.01 || accounts.QPS() != 0.01 {
 		t.Errorf("Events have the limiter %v, accounts %v", events, accounts)
 	}
 	for range o.KubeAPIBurst {

@@ -32,9 +32,10 @@ const (
 	// startPercent is the garbage in percent of the live heap until everything is compiled. A start makes the most garbage, and its peak
 	// determines the memory that a container needs.
 	startPercent = 50
-	// From then on the bound on garbage is the bytes that the process allocates in collectEvery, between minGarbage and maxGarbage, for any
-	// live heap. A process at rest thus keeps little garbage, and its collector still runs seldom. With a share of a small live heap the
-	// collector of a process under a full load of events would run all the time: six times a second, for a fifth of the processor's time.
+	// From then on the bound on garbage is the bytes that the process allocates in collectEvery, between minGarbage and maxGarbage, or
+	// minPercent of the live heap if that is more. A process at rest thus keeps little garbage, and its collector still runs seldom. With a
+	// share of a small live heap the collector of a process under a full load of events would run all the time: six times a second, for a fifth
+	// of the processor's time.
 	collectEvery           = 4 // seconds
 	minGarbage, maxGarbage = 8 << 20, 64 << 20
 	// minPercent and maxPercent bound the percentage. The live heap may grow before it is measured again: a tiny one must not permit any
@@ -73,19 +74,15 @@ func (a *App) collect(ctx context.Context) error {
 	tick := time.NewTicker(boundInterval)
 	defer tick.Stop()
 	t, g := trimmer{began: time.Now(), left: trims}, garbage{}
-	var before [boundsPerSecond]heap // the readings of the last second
-	for i := range before {
-		before[i] = readHeap()
-	}
-	for set, i := 0, 0; ; i = (i + 1) % boundsPerSecond {
+	second := newLastSecond(readHeap().allocated)
+	for set := 0; ; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
 		now := readHeap()
-		made := now.allocated - before[i].allocated
-		before[i] = now
+		made := second.made(now.allocated)
 		// Setting it stops the world, so it is left alone where it would hardly change.
 		if percent := g.percent(made, now.live); percent*10 < set*9 || percent*9 > set*10 {
 			setGCPercent(percent)
@@ -126,6 +123,28 @@ func (t *trimmer) due(at time.Time, made uint64, now heap) bool {
 	}
 	t.compared, t.comparedAt = now, at
 	return due
+}
+
+// lastSecond has the readings of the last second, in bytes allocated since the start.
+type lastSecond struct {
+	readings [boundsPerSecond]uint64
+	oldest   int
+}
+
+func newLastSecond(allocated uint64) lastSecond {
+	var l lastSecond
+	for i := range l.readings {
+		l.readings[i] = allocated
+	}
+	return l
+}
+
+// made takes a reading, and returns the bytes that were allocated in the second before it. It is called every boundInterval.
+func (l *lastSecond) made(allocated uint64) uint64 {
+	made := allocated - l.readings[l.oldest]
+	l.readings[l.oldest] = allocated
+	l.oldest = (l.oldest + 1) % boundsPerSecond
+	return made
 }
 
 // garbage decides how much garbage there may be.

@@ -50,6 +50,9 @@ func TestAProcessAtRestHasLittleGarbage(t *testing.T) {
 		t.Errorf("at some work: %d%%, want %d%%", got, want)
 	}
 	busy := g.percent(busy, live)
+	for range boundsPerSecond - 1 {
+		g.percent(0, live)
+	}
 	if got := g.percent(0, live); got < busy/2 {
 		t.Errorf("in a pause of a second: %d%% of %d%%", got, busy)
 	}
@@ -58,6 +61,17 @@ func TestAProcessAtRestHasLittleGarbage(t *testing.T) {
 	}
 	if got, want := g.percent(1<<20, live), 10; got != want {
 		t.Errorf("at rest again: %d%%, want %d%%", got, want)
+	}
+}
+
+// Fails when the bytes of less than a second, or of more, count as those of a second.
+func TestTheBytesOfTheLastSecondAreCounted(t *testing.T) {
+	l := newLastSecond(100)
+	for i := range uint64(2 * boundsPerSecond) {
+		got, want := l.made(100+10*(i+1)), 10*min(i+1, uint64(boundsPerSecond))
+		if got != want {
+			t.Errorf("reading %d: got %d, want %d", i, got, want)
+		}
 	}
 }
 

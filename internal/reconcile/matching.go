@@ -32,9 +32,9 @@ const (
 	maxKindEdits = 3
 )
 
-// Intervals between two counts. Named objects are made and deleted without a change of the object that names them. While an object matches
-// nothing, the interval is its age, from lookAgainSoon to lookAgainOften: the named objects are often made soon after it, and the thousands
-// of objects of an installation that name none cost little.
+// Intervals between two counts. Named objects are made and deleted without a change of the object that names them. Until the condition is
+// true, the interval is the object's age, from lookAgainSoon to lookAgainOften: the named objects are often made soon after it, and the
+// counts of thousands of objects that stay without cost little.
 const (
 	lookAgainSoon  = 5 * time.Second
 	lookAgainOften = time.Minute

@@ -33,13 +33,14 @@ func TestMisspeltKindsAndMissingObjectsAreReported(t *testing.T) {
 	s.matching("Alert", "misspelt", metav1.ConditionFalse, "no kind Kustomisation is known, is Kustomization meant?")
 	s.Condition(s.Tenant, "Alert", "misspelt", "Ready", metav1.ConditionTrue, "")
 
-	spec := func(kind string) string {
-		return `{"type":"generic","secretRef":{"name":"hook-token"},"resources":[{"kind":"` + kind + `","name":"repo"}]}`
+	receiver := func(name, kind string) (string, error) {
+		return s.Tenant.Receiver(s.Ctx, name, "t",
+			`{"type":"generic","secretRef":{"name":"`+name+`-token"},"resources":[{"kind":"`+kind+`","name":"repo"}]}`)
 	}
-	_, err := s.Tenant.Receiver(s.Ctx, "hook", "t", spec("GitRepositry"))
+	_, err := receiver("misspelt", "GitRepositry")
 	s.Must(err)
-	s.matching("Receiver", "hook", metav1.ConditionFalse, "is GitRepository meant?")
-	_, err = s.Tenant.Receiver(s.Ctx, "hook", "t", spec("GitRepository"))
+	s.matching("Receiver", "misspelt", metav1.ConditionFalse, "is GitRepository meant?")
+	_, err = receiver("hook", "GitRepository") // a new one, which is counted often
 	s.Must(err)
 	s.matching("Receiver", "hook", metav1.ConditionFalse, `GitRepository "repo" does not exist`)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "repo", nil, ""))
