@@ -256,11 +256,16 @@ func TestEachCommandOfTheDocumentationIsRun(t *testing.T) {
 	if ran["notifier"] < 10 || ran["kubectl"] < 8 || ran["curl"] < 2 {
 		t.Errorf("the page has lines of %v", ran)
 	}
-	provider, err := s.Tenant.Get(s.Ctx, "Provider", "slack")
-	s.Must(err)
-	if last, _, _ := unstructured.NestedString(provider.Object, "status", "lastHandledReplay"); last != "since=1h" {
-		t.Errorf("the last replay that was acted on is %q", last)
-	}
+	s.Must(env.Eventually(s.Ctx, func(context.Context) error { // the annotation is acted on after kubectl has ended
+		provider, err := s.Tenant.Get(s.Ctx, "Provider", "slack")
+		if err != nil {
+			return err
+		}
+		if last, _, _ := unstructured.NestedString(provider.Object, "status", "lastHandledReplay"); last != "since=1h" {
+			return fmt.Errorf("the last replay that was acted on is %q", last)
+		}
+		return nil
+	}))
 	other := s.NewTenant()
 	if out, err := s.try("notifier deliveries list -n " + other.Namespace); err == nil || strings.TrimSpace(out) != "" {
 		t.Errorf("another namespace: error %v, output %s", err, out)
