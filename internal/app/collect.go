@@ -59,8 +59,8 @@ const (
 // return their stacks when the collector has seen them idle.
 var trims = []time.Duration{time.Second, 15 * time.Second, 45 * time.Second, 105 * time.Second, 225 * time.Second}
 
-// collect has the collector run when the garbage reaches its bound, and returns memory to the system: that of the start, and later what a burst
-// has left. The lists of all objects, as they were read, are garbage when they are compiled, and would otherwise count until the collector
+// collect has the collector run when the garbage reaches its bound, and returns memory to the system: that of the start, and later that of
+// bursts. The lists of all objects, as they were read, are garbage when they are compiled, and would otherwise count until the collector
 // has a reason to run.
 //
 // One goroutine does both. Otherwise the world, stopped to set the bound, would wait for memory that is being returned: for 240 ms, as

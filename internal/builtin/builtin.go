@@ -33,8 +33,8 @@ var kinds = func() *runtime.Scheme {
 // Options encodes the options of a request as its parameters.
 var Options = runtime.NewParameterCodec(kinds)
 
-// NewClient returns a client of a group version, in JSON. It has the rate limiter of config, or
-// else one of its own, and none if config.QPS is negative.
+// NewClient returns a client of a group version, in JSON. It has the rate limiter of config, or else one of its own; if config.QPS is
+// negative it has no limiter.
 func NewClient(config *rest.Config, gv schema.GroupVersion) (*rest.RESTClient, error) {
 	c := rest.CopyConfig(config)
 	c.APIPath = "/apis"

@@ -16,7 +16,7 @@ import (
 // NewEvents returns the Kubernetes Events of all namespaces, over a client of the core API.
 func NewEvents(core rest.Interface) record.EventSink { return eventClient{core} }
 
-// eventClient writes each Event to the namespace that the Event names.
+// eventClient writes each Event to the namespace that the Event names. A record.EventSink gets no context.
 type eventClient struct{ core rest.Interface }
 
 func (c eventClient) of(e *corev1.Event) *gentype.Client[*corev1.Event] {

@@ -33,8 +33,8 @@ const (
 )
 
 // Intervals between two counts. Named objects are made and deleted without a change of the object that names them. Until the condition is
-// true, the interval is the object's age, from lookAgainSoon to lookAgainOften: the named objects are often made soon after it, and the
-// counts of thousands of objects that stay without cost little.
+// true, the interval is the object's age, from lookAgainSoon to lookAgainOften: the named objects are often made soon after it, and
+// thousands of objects that never match cost little.
 const (
 	lookAgainSoon  = 5 * time.Second
 	lookAgainOften = time.Minute

@@ -92,8 +92,7 @@ type secretStream struct {
 	rest []byte
 }
 
-// Next reads one event. It waits in a small frame, apart from the decoder's: the runtime then shrinks the goroutine's stack to 4 KiB, which
-// is half.
+// Next reads one event. It waits in a small frame, apart from the decoder's: the runtime then shrinks the goroutine's stack from 8 KiB to 4.
 func (s *secretStream) Next() (watch.Event, error) {
 	if len(s.rest) == 0 {
 		first := make([]byte, 1) // no buffer before an event arrives
