@@ -13,11 +13,11 @@ const readsPerTick = 8
 // letters counts the dead letters of one Provider.
 type letters struct {
 	count int
-	// by counts them by the Alerts' names. It is nil until the dead letters were read.
+	// by counts them by the Alerts' names, test messages under none. It is nil until the dead letters were read.
 	by map[string]int
 }
 
-// attributed returns how many of them are known to belong to an Alert.
+// attributed returns how many of them were read.
 func (l *letters) attributed() (n int) {
 	for _, of := range l.by {
 		n += of
@@ -42,18 +42,46 @@ func (s *shard) expectDead(ctx context.Context, now time.Time) error {
 }
 
 // recount takes in the number of dead letters of each Provider of the shard. Where it differs from the count here, their Alerts are to be
-// read again: the bus drops the oldest on its own.
+// read again: the bus drops the oldest on its own. It leaves out the Providers of unsettled: the numbers may have their changes, or not.
 func (s *shard) recount(providers map[event.ProviderKey]int) {
 	for p, n := range providers {
 		key := destinationKey{p.Namespace, p.Provider}
+		if s.unsettled[key] {
+			continue
+		}
 		if l := s.letters[key]; l == nil || l.count != n || l.by != nil && l.attributed() != n {
 			s.setLetters(key, n)
 		}
 	}
 	for key, l := range s.letters {
-		if _, there := providers[event.ProviderKey{Namespace: key.namespace, Provider: key.name}]; !there && l.count > 0 {
+		_, there := providers[event.ProviderKey{Namespace: key.namespace, Provider: key.name}]
+		if !there && l.count > 0 && !s.unsettled[key] {
 			s.setLetters(key, 0)
 		}
+	}
+}
+
+// changing records that n dead letters of a Provider are being written or removed. For each of them changed is called.
+func (s *shard) changing(key destinationKey, n int) {
+	if n == 0 {
+		return
+	}
+	s.changes[key] += n
+	s.unsettled[key] = true
+}
+
+// changed records that the shard knows whether a dead letter was written or removed.
+func (s *shard) changed(key destinationKey) {
+	if s.changes[key]--; s.changes[key] == 0 {
+		delete(s.changes, key)
+	}
+}
+
+// settle forgets the changes that have ended.
+func (s *shard) settle() {
+	clear(s.unsettled)
+	for key := range s.changes {
+		s.unsettled[key] = true
 	}
 }
 
@@ -113,7 +141,7 @@ func (s *shard) died(d *event.Delivery, n int) {
 	l := s.lettersOf(key)
 	l.count += n
 	s.Reports.count(objectName{kindProvider, key.namespace, key.name}, 0, n)
-	if l.by != nil && !d.Test { // a test message has no Alert
+	if l.by != nil {
 		if l.by[d.Alert] += n; l.by[d.Alert] <= 0 {
 			delete(l.by, d.Alert)
 		}
@@ -125,7 +153,7 @@ func (s *shard) died(d *event.Delivery, n int) {
 }
 
 // readLetters reads the Alerts of dead letters, of readsPerTick Providers at a time. With again it also counts the dead letters of each
-// Provider anew.
+// Provider anew, and those of Providers that change meanwhile at a later tick.
 func (s *shard) readLetters(work context.Context, again bool) {
 	var unread []destinationKey
 	for key, l := range s.letters {
@@ -133,10 +161,12 @@ func (s *shard) readLetters(work context.Context, again bool) {
 			unread = append(unread, key)
 		}
 	}
+	again = again || s.recountSoon
 	if s.readingLetters || len(unread) == 0 && !again {
 		return
 	}
-	s.readingLetters = true
+	s.readingLetters, s.recountSoon = true, false
+	s.settle()
 	s.spawn(func() {
 		ctx, cancel := context.WithTimeout(work, tickEvery)
 		defer cancel()
@@ -150,7 +180,7 @@ func (s *shard) readLetters(work context.Context, again bool) {
 				s.post(func() { s.recount(providers) })
 			}
 		}
-		s.post(func() { s.readingLetters = false })
+		s.post(func() { s.readingLetters, s.recountSoon = false, len(s.unsettled) > 0 })
 	})
 }
 
@@ -163,9 +193,7 @@ func (s *shard) readOf(ctx context.Context, key destinationKey) (by map[string]i
 	}
 	by = map[string]int{}
 	for i := range found {
-		if d := &found[i].Delivery; !d.Test {
-			by[d.Alert]++
-		}
+		by[found[i].Delivery.Alert]++
 	}
 	return by, true
 }

@@ -43,6 +43,8 @@ type fakeBus struct {
 	faults        func(op string) error
 	// pause is how long the bus takes from one message to the next.
 	pause time.Duration
+	// late is how much later than their effect some operations are answered.
+	late map[string]time.Duration
 	// recalls counts the deliveries that were read off the schedule.
 	recalls int
 	// redelivered counts the messages that were handed out again because their ack wait expired.
@@ -91,6 +93,31 @@ func newFakeBus() *fakeBus {
 		changed: make(chan struct{}), history: map[string]int{}, records: map[uint64]*event.Record{}, reschedules: map[string]int{}, scheduled: map[string]*fakeMessage{},
 		faults: func(string) error { return nil },
 	}
+}
+
+// drop removes the n oldest dead letters, as the bus does at its bound.
+func (b *fakeBus) drop(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dead = b.dead[n:]
+}
+
+// slow makes the answers to operations late, by as much.
+func (b *fakeBus) slow(by time.Duration, ops ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.late = map[string]time.Duration{}
+	for _, op := range ops {
+		b.late[op] = by
+	}
+}
+
+// answer waits until an operation is answered.
+func (b *fakeBus) answer(op string) {
+	b.mu.Lock()
+	d := b.late[op]
+	b.mu.Unlock()
+	time.Sleep(d)
 }
 
 func (b *fakeBus) notify() {

@@ -133,15 +133,18 @@ func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.T
 }
 
 func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, reason string) error {
-	return s.op("deadletter", func() {
+	err := s.op("deadletter", func() {
 		s.nextSeq++
 		s.dead = append(s.dead, deadLetter{*d, label, reason, time.Now(), s.nextSeq})
 	})
+	s.answer("deadletter")
+	return err
 }
 
 func (s *fakeSession) Shards() int { return 1 }
 
 func (s *fakeSession) DeadProviders(context.Context, int) (found map[event.ProviderKey]int, err error) {
+	defer s.answer("deadproviders")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cut {
@@ -177,7 +180,7 @@ func (s *fakeSession) DeadLetters(_ context.Context, namespace, provider string,
 }
 
 func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
-	return s.op("replay", func() {
+	err := s.op("replay", func() {
 		key := fmt.Sprintf("%s#due%d", letter.Delivery.Run(), letter.Delivery.Reschedules)
 		if s.reschedules[key]++; s.reschedules[key] == 1 {
 			s.add(letter.Delivery, time.Time{})
@@ -187,6 +190,8 @@ func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
 		}
 		s.dead = slices.DeleteFunc(s.dead, func(l deadLetter) bool { return l.seq == letter.Seq })
 	})
+	s.answer("replay")
+	return err
 }
 
 func (s *fakeSession) Sent(_ context.Context, d *event.Delivery) error {

@@ -150,31 +150,6 @@ func TestANewWorkerCountsWhatWaitsForALimit(t *testing.T) {
 	})
 }
 
-// The bus drops the oldest dead letters by itself. Fails when they are counted for ever.
-func TestDeadLettersThatTheBusDropsAreNotCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
-			return failure(event.Permanent, provider.LabelClient)
-		}))
-		_, stop := w.run()
-		for range 5 {
-			w.bus.publish(w.delivery("chat", "app"))
-		}
-		wait(time.Minute)
-		w.bus.mu.Lock()
-		w.bus.dead = w.bus.dead[3:]
-		w.bus.mu.Unlock()
-		wait(5 * time.Minute)
-		for _, key := range [][2]string{{kindProvider, "chat"}, {kindAlert, "alert"}} {
-			if got := w.notes.ledger.Get(key[0], "team-a", key[1]); !got.Counted || got.Dead != 2 {
-				t.Errorf("%s: %d dead, want 2 (counted %t)", key, got.Dead, got.Counted)
-			}
-		}
-		stop()
-	})
-}
-
 // Fails when an object that always has news is reported more than once in ten seconds, or when its last news is not reported. It also
 // fails when losses do not end after an hour, or when objects that no longer exist are kept.
 func TestNewsIsReportedInTime(t *testing.T) {

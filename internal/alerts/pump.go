@@ -175,7 +175,7 @@ func (s *shard) start(work context.Context, it *item, dest *Destination) {
 	it.storing, it.spilled = false, nil
 	s.spawnFor(func() func() {
 		v, tried := s.try(work, it, dest)
-		s.post(func() { s.attempted(work, it, dest, tried) })
+		s.post(func() { s.attempted(work, it, dest, tried, v) })
 		return s.conclude(work, it, dest, v)
 	})
 }
@@ -267,6 +267,9 @@ func (s *shard) putAway(work context.Context, it *item, dest *Destination, v ver
 	it.queue.dequeue(it)
 	it.busy = true
 	s.rescheduling++
+	if v.action == toDeadLetters {
+		s.changing(it.queue.key, 1)
+	}
 	s.spawnFor(func() func() {
 		select {
 		case s.slots <- struct{}{}:
@@ -278,9 +281,12 @@ func (s *shard) putAway(work context.Context, it *item, dest *Destination, v ver
 }
 
 // attempted takes in the result of an attempt before its outcome is on the bus: the destination is free for the next one.
-func (s *shard) attempted(work context.Context, it *item, dest *Destination, a attempt) {
+func (s *shard) attempted(work context.Context, it *item, dest *Destination, a attempt, v verdict) {
 	q, now := it.queue, time.Now()
 	q.inflight--
+	if v.action == toDeadLetters {
+		s.changing(q.key, 1)
+	}
 	if a.made {
 		q.measure(a.took)
 		switch {
@@ -316,6 +322,9 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		s.rescheduling--
 	}
 	it.busy, it.sending = false, false
+	if v.action == toDeadLetters {
+		s.changed(q.key)
+	}
 	switch {
 	case !stored:
 		s.returnAll(it)

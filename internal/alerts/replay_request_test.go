@@ -44,6 +44,7 @@ func (w *world) start() (d *Deliverer, s *fakeSession, stop func()) {
 	d.ReplayWindow = 0
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
+	go w.notes.follow(ctx)
 	go func() { done <- d.Run(ctx) }()
 	synctest.Wait()
 	return d, s, func() {

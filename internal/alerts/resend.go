@@ -80,6 +80,7 @@ func (q *queue) has(object string, order uint64, id string) bool {
 
 // publish publishes dead letters that have their places, one after the other. Then it has the loop call ended with the number on the bus.
 func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, ended func(n int)) {
+	s.changing(q.key, len(letters))
 	s.spawn(func() {
 		n := 0
 		for ; n < len(letters); n++ {
@@ -88,11 +89,17 @@ func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, en
 				break
 			}
 			s.metrics.replayed.Inc()
-			if letter.Seq > 0 {
-				s.post(func() { s.died(&letter.Delivery, -1) })
-			}
+			s.post(func() {
+				s.changed(q.key)
+				if letter.Seq > 0 {
+					s.died(&letter.Delivery, -1)
+				}
+			})
 		}
 		s.post(func() {
+			for range letters[n:] {
+				s.changed(q.key)
+			}
 			if n > 0 {
 				s.log.Info("deliveries replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", n)
 			}

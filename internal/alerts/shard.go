@@ -36,9 +36,14 @@ type shard struct {
 	items        map[*item]struct{}
 	rescheduling int
 	ticks        int
-	// letters counts the dead letters of each Provider that has any. readingLetters says that they are being read.
-	letters        map[destinationKey]*letters
-	readingLetters bool
+	// letters counts the dead letters of each Provider that has any. readingLetters says that they are being read, and recountSoon that
+	// they are to be counted at the next tick.
+	letters                     map[destinationKey]*letters
+	readingLetters, recountSoon bool
+	// changes counts, by Provider, the dead letters that are being written or removed. unsettled has the Providers of those, and of those
+	// that were when the last reading of dead letters began, or since.
+	changes   map[destinationKey]int
+	unsettled map[destinationKey]bool
 	// longest is the queue that most recently had the most waiting items.
 	longest *queue
 	wakes   wakes
@@ -63,6 +68,7 @@ func newShard(d *Deliverer, number int) *shard {
 	return &shard{
 		Deliverer: d, log: d.Log.With("shard", number), number: number,
 		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{}, letters: map[destinationKey]*letters{},
+		changes: map[destinationKey]int{}, unsettled: map[destinationKey]bool{},
 		slots: make(chan struct{}, workers), results: make(chan func(), workers),
 		calls: make(chan func(context.Context)), stopped: make(chan struct{}),
 	}
