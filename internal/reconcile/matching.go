@@ -32,13 +32,12 @@ const (
 	maxKindEdits = 3
 )
 
-// Intervals between two counts. Named objects are made and deleted without a change of the object that names them. Until the condition is
-// true, the interval is the object's age, from lookAgainSoon to lookAgainOften: the named objects are often made soon after it, and
-// thousands of objects that never match cost little.
+// Named objects are made and deleted without a change of the object that names them: they are counted lookAgainSoon after that. They may
+// have been applied with the object, so that it is first reported to match nothing at that age. They are counted every lookAgainLate in any
+// case, since a kind that is no longer served is not reported.
 const (
-	lookAgainSoon  = 5 * time.Second
-	lookAgainOften = time.Minute
-	lookAgainLate  = 10 * time.Minute
+	lookAgainSoon = 5 * time.Second
+	lookAgainLate = 10 * time.Minute
 )
 
 // mention is one entry of a spec that names objects of the namespace.
@@ -203,11 +202,13 @@ func (m matcher) show(o subject, mentions []mention) {
 }
 
 // again returns the delay until the objects are counted again.
-func (m matcher) again(o subject) time.Duration {
-	if meta.IsStatusConditionTrue(*o.Conditions(), MatchingCondition) {
-		return lookAgainLate
+func (m matcher) again(o subject, mentions []mention) time.Duration {
+	c := meta.FindStatusCondition(*o.Conditions(), MatchingCondition)
+	young := c != nil && c.Status == metav1.ConditionUnknown && c.Reason == v1.NothingMatchesReason
+	if young || m.pending(mentions) {
+		return lookAgainSoon
 	}
-	return min(max(time.Since(o.GetCreationTimestamp().Time), lookAgainSoon), lookAgainOften)
+	return lookAgainLate
 }
 
 // sourcesOf returns the objects that an Alert names in its own namespace.

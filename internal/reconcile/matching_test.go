@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -49,7 +50,8 @@ func (w watchedObjects) Selects(namespace string, t event.Target, name string) (
 
 // changingObjects is a watchers' cache that a test changes.
 type changingObjects struct {
-	now atomic.Pointer[watchedObjects]
+	now    atomic.Pointer[watchedObjects]
+	counts atomic.Int64
 }
 
 func (c *changingObjects) Pending(kind string) bool { return c.now.Load().Pending(kind) }
@@ -59,6 +61,7 @@ func (c *changingObjects) Objects(string, event.Target) (objects iter.Seq2[strin
 }
 
 func (c *changingObjects) Select(namespace string, t event.Target) (names []string, watched bool) {
+	c.counts.Add(1)
 	return c.now.Load().Select(namespace, t)
 }
 
@@ -184,7 +187,8 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 	})
 }
 
-// Fails when the objects are not counted again: an Alert is often made before the objects it names.
+// Fails when the objects are not counted again soon after a change, and late without one: an Alert is often made before the objects it
+// names.
 func TestObjectsCreatedAfterTheAlertAreCounted(t *testing.T) {
 	var objects changingObjects
 	objects.now.Store(&watchedObjects{"Kustomization": {}})
@@ -198,6 +202,12 @@ func TestObjectsCreatedAfterTheAlertAreCounted(t *testing.T) {
 				t.Errorf("got %s %q, want %s", short, message, want)
 			}
 		}
+		change := func(names ...string) {
+			objects.now.Store(&watchedObjects{"Kustomization": append([]string{}, names...)})
+			w.ObjectsChanged("team-b")
+			w.ObjectsChanged("team-a")
+			pass(lookAgainSoon + time.Second)
+		}
 		is("Unknown NothingMatches") // the object may have been applied with the Alert
 		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
 		pass(lookAgainSoon + time.Second)
@@ -205,30 +215,63 @@ func TestObjectsCreatedAfterTheAlertAreCounted(t *testing.T) {
 		if got := w.events.take(); slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, "Warning") }) {
 			t.Errorf("an object that came a moment later was warned of: %q", got)
 		}
-		objects.now.Store(&watchedObjects{"Kustomization": {}})
-		pass(lookAgainLate + 2*time.Minute)
+		change()
 		is("False NothingMatches")
 		if got := w.events.take(); len(got) != 1 || !strings.Contains(got[0], "Warning "+v1.NothingMatchesReason) {
 			t.Errorf("events %q, want one Warning", got)
 		}
-		objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
-		pass(lookAgainOften + 10*time.Second)
+		change("app")
 		is("True ObjectsMatch")
+		objects.now.Store(&watchedObjects{"Kustomization": {}})
+		pass(lookAgainLate / 2)
+		is("True ObjectsMatch")
+		pass(lookAgainLate/2 + 2*time.Minute)
+		is("False NothingMatches")
 	})
 }
 
-// Fails when an Alert that matches nothing is counted at the shortest interval for its first minute. The minute after an installation of
-// thousands had thousands of counts a second.
-func TestAnAlertThatMatchesNothingIsCountedLessOftenAsItAges(t *testing.T) {
-	matches := matcher{watchedObjects{}, fluxKinds}
-	for age, want := range map[time.Duration]time.Duration{
-		0: lookAgainSoon, 4 * time.Second: lookAgainSoon, 20 * time.Second: 20 * time.Second, time.Hour: lookAgainOften,
+// Fails when an Alert that matches nothing is counted again and again although nothing changes: thousands of them cost a part of a
+// processor at rest.
+func TestAnAlertThatMatchesNothingIsCountedLate(t *testing.T) {
+	for _, c := range []struct {
+		when    string
+		objects watchedObjects
+		age     time.Duration
+		want    time.Duration
+	}{
+		{"young", watchedObjects{"Kustomization": {}}, 0, lookAgainSoon},
+		{"older", watchedObjects{"Kustomization": {}}, time.Minute, lookAgainLate},
+		{"the objects are being read", watchedObjects{"Kustomization": nil}, time.Minute, lookAgainSoon},
 	} {
-		alert := newAlert("alert", func(a *v1beta3.Alert) { a.CreationTimestamp = metav1.NewTime(time.Now().Add(-age)) })
-		if got := matches.again(alert).Truncate(time.Second); got != want {
-			t.Errorf("at the age of %s: counted again after %s, want %s", age, got, want)
+		matches := matcher{c.objects, fluxKinds}
+		alert := newAlert("alert", func(a *v1beta3.Alert) { a.CreationTimestamp = metav1.NewTime(time.Now().Add(-c.age)) })
+		matches.show(alert, sourcesOf(alert))
+		if got := matches.again(alert, sourcesOf(alert)); got != c.want {
+			t.Errorf("%s: counted again after %s, want %s", c.when, got, c.want)
 		}
 	}
+}
+
+// Fails when objects that change all the time have a namespace's Alerts counted more than twenty times a second.
+func TestTheRecountsOfANamespaceAreBounded(t *testing.T) {
+	const alerts = 400
+	var objects changingObjects
+	objects.now.Store(&watchedObjects{"Kustomization": {"app"}})
+	s := settings{objects: []runtime.Object{newProvider("chat")}, change: func(o *Options) { o.Objects, o.Kinds = &objects, fluxKinds }}
+	for i := range alerts {
+		s.objects = append(s.objects, newAlert(fmt.Sprint("alert-", i)))
+	}
+	play(t, s, func(w *world) {
+		pass(time.Minute)
+		before := objects.counts.Load()
+		for range 600 {
+			w.ObjectsChanged("team-a")
+			pass(time.Second / 10)
+		}
+		if n := objects.counts.Load() - before; n < 2*alerts || n > 20*60 {
+			t.Errorf("%d counts in a minute", n)
+		}
+	})
 }
 
 // Fails when a start writes statuses without the counts of objects that are still being read, and then all of them once more.

@@ -41,6 +41,8 @@ type Reconciler struct {
 	receivers *kindOf[*v1.Receiver, *v1.ReceiverList]
 	alerts    *kindOf[*v1beta3.Alert, *v1beta3.AlertList]
 	providers *kindOf[*v1beta3.Provider, *v1beta3.ProviderList]
+	// recounts are the namespaces whose watched objects changed.
+	recounts *kube.Controller[string]
 }
 
 // New wires a Reconciler. It starts nothing.
@@ -58,6 +60,7 @@ func New(o Options) (*Reconciler, error) {
 		changed: r.secretChanged, labelled: o.RequireSecretLabel, started: r.complete, quiet: o.Quiet, metrics: r.metrics, log: o.Log,
 	})
 	r.health.standing = r.standing
+	r.recounts = r.newRecounts()
 	for _, wire := range []func() error{r.wireProviders, r.wireAlerts, r.wireReceivers} {
 		if err := wire(); err != nil {
 			return nil, fmt.Errorf("reconcile: %w", err)
@@ -96,7 +99,7 @@ func (r *Reconciler) wireReceivers() error {
 				meta.RemoveStatusCondition(o.Conditions(), MatchingCondition)
 			}
 		},
-		again: func(o *v1.Receiver) time.Duration { return matches.again(o) },
+		again: func(o *v1.Receiver) time.Duration { return matches.again(o, mentionedBy(o)) },
 		details: []detail[*v1.Receiver]{{
 			write: func(o *v1.Receiver) {
 				r.deliveries.show(o)
@@ -132,7 +135,7 @@ func (r *Reconciler) wireAlerts() error {
 			endLosses(o.Conditions(), &o.Status.DeliveryStatus, r.standing(v1beta3.AlertKind, o))
 		},
 		again: func(o *v1beta3.Alert) time.Duration {
-			return min(matches.again(o), max(lookForLosses, lossesEnd(o.Conditions(), &o.Status.DeliveryStatus)))
+			return min(matches.again(o, sourcesOf(o)), max(lookForLosses, lossesEnd(o.Conditions(), &o.Status.DeliveryStatus)))
 		},
 		details: []detail[*v1beta3.Alert]{
 			{func(o *v1beta3.Alert) { detailAlert(o, r.standing(v1beta3.AlertKind, o)) }, alertDetailed},
@@ -284,6 +287,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		for _, run := range []func(context.Context, *errgroup.Group){r.providers.runStatus, r.alerts.runStatus, r.receivers.runStatus} {
 			run(ctx, group)
 		}
+		group.Go(func() error { return untilDone(ctx, r.recounts.Run(ctx)) })
 		group.Go(func() error { return untilDone(ctx, r.alertAsks.queue.Run(ctx)) })
 		group.Go(func() error { return untilDone(ctx, r.providerAsks.queue.Run(ctx)) })
 		return nil

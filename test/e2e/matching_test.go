@@ -23,7 +23,8 @@ func (s *fixture) matching(kind, name string, status metav1.ConditionStatus, tex
 }
 
 // Fails when the Alert or the Receiver that names a misspelt kind or a missing object does not report it, or reports it
-// as a missing permission. Fails also when Ready becomes False for it, and when the object's creation is not noticed.
+// as a missing permission. Fails also when Ready becomes False for it, and when the object's creation or
+// deletion is not noticed.
 func TestMisspeltKindsAndMissingObjectsAreReported(t *testing.T) {
 	s := setUp(t)
 	s.AlertedSink()
@@ -33,16 +34,17 @@ func TestMisspeltKindsAndMissingObjectsAreReported(t *testing.T) {
 	s.matching("Alert", "misspelt", metav1.ConditionFalse, "no kind Kustomisation is known, is Kustomization meant?")
 	s.Condition(s.Tenant, "Alert", "misspelt", "Ready", metav1.ConditionTrue, "")
 
-	receiver := func(name, kind string) (string, error) {
-		return s.Tenant.Receiver(s.Ctx, name, "t",
-			`{"type":"generic","secretRef":{"name":"`+name+`-token"},"resources":[{"kind":"`+kind+`","name":"repo"}]}`)
+	spec := func(kind string) string {
+		return `{"type":"generic","secretRef":{"name":"hook-token"},"resources":[{"kind":"` + kind + `","name":"repo"}]}`
 	}
-	_, err := receiver("misspelt", "GitRepositry")
+	_, err := s.Tenant.Receiver(s.Ctx, "hook", "t", spec("GitRepositry"))
 	s.Must(err)
-	s.matching("Receiver", "misspelt", metav1.ConditionFalse, "is GitRepository meant?")
-	_, err = receiver("hook", "GitRepository") // a new one, which is counted often
+	s.matching("Receiver", "hook", metav1.ConditionFalse, "is GitRepository meant?")
+	_, err = s.Tenant.Receiver(s.Ctx, "hook", "t", spec("GitRepository"))
 	s.Must(err)
 	s.matching("Receiver", "hook", metav1.ConditionFalse, `GitRepository "repo" does not exist`)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "repo", nil, ""))
 	s.matching("Receiver", "hook", metav1.ConditionTrue, "1 object matches")
+	s.Must(s.Tenant.Delete(s.Ctx, "GitRepository", "repo"))
+	s.matching("Receiver", "hook", metav1.ConditionFalse, `GitRepository "repo" does not exist`)
 }

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,9 +62,17 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 	}); err != nil {
 		return fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
-	registration, err := in.objects.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { w.observed(in, obj) },
-		UpdateFunc: func(_, obj any) { w.observed(in, obj) },
+	registration, err := in.objects.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if !initial || w.HasSynced() { // the kind was installed after the start
+				w.changed(nil, obj)
+			}
+			w.observed(in, obj)
+		},
+		UpdateFunc: func(was, obj any) {
+			w.changed(was, obj)
+			w.observed(in, obj)
+		},
 		DeleteFunc: func(obj any) { w.deleted(in, obj) },
 	})
 	if err != nil {
@@ -118,6 +127,14 @@ func (w *Watcher) watchFailed(kind *Kind, err error) {
 	}
 }
 
+// changed reports an object whose labels changed. A nil was stands for a new object.
+func (w *Watcher) changed(was, is any) {
+	before, _ := was.(*object)
+	if o, ok := is.(*object); ok && (before == nil || !maps.Equal(before.Labels, o.Labels)) {
+		w.opts.Changed(o.Namespace)
+	}
+}
+
 func (w *Watcher) observed(in *informer, obj any) {
 	if o, ok := obj.(*object); ok {
 		w.publisherOf(func(t *publisher) { t.observe(in, o) })
@@ -130,6 +147,7 @@ func (w *Watcher) deleted(in *informer, obj any) {
 		obj = tombstone.Obj
 	}
 	if o, ok := obj.(*object); ok {
+		w.opts.Changed(o.Namespace)
 		w.publisherOf(func(t *publisher) { t.forget(in, o.Namespace, o.Name) })
 	}
 }

@@ -57,6 +57,9 @@ type Options struct {
 	Namespace string
 	Events    Events
 	State     State
+	// Changed, unless nil, is called with the namespace of each object that is made or deleted, or whose labels change. Those that a start
+	// finds do not count. It must not block.
+	Changed func(namespace string)
 	// Settle is how long a transition waits for a POST about it, 5 s by default.
 	Settle time.Duration
 	// Workers bounds the number of transitions that are published at once, 32 by default.
@@ -71,6 +74,9 @@ func (o *Options) validate() error {
 	}
 	if o.Workers == 0 {
 		o.Workers = 32
+	}
+	if o.Changed == nil {
+		o.Changed = func(string) {}
 	}
 	var errs []error
 	for _, need := range []struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,6 +239,52 @@ func TestAKindIsPendingUntilItIsReadOrAMinuteLong(t *testing.T) {
 		want(false, false)
 		cancel()
 		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Fails when an object that is made, relabelled or deleted is not reported, when a start reports what it finds, and when a change of an
+// object's outcome is reported.
+func TestChangesOfTheSetOfObjectsAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		watcher := w.watcher()
+		var changed atomic.Int64
+		watcher.opts.Changed = func(namespace string) {
+			if namespace == "team-a" {
+				changed.Add(1)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- watcher.Run(ctx, begun) }()
+		is := func(when string, want int64) {
+			t.Helper()
+			pass(time.Minute)
+			if n := changed.Swap(0); n != want {
+				t.Errorf("%s: reported %d times, want %d", when, n, want)
+			}
+		}
+		is("at the start", 0)
+		w.put(kustomization{revision: "r2"})
+		is("a new outcome", 0)
+		w.put(kustomization{revision: "r2", labels: map[string]string{"a": "b"}})
+		is("a label", 1)
+		w.put(kustomization{name: "other"})
+		is("a new object", 1)
+		w.remove("other")
+		is("a deletion", 1)
+		w.define("GitRepository", "v1")
+		is("a new kind without objects", 0)
+		w.undefine("Kustomization")
+		pass(time.Minute)
+		w.define("Kustomization", "v1")
+		is("a kind that is installed with an object", 1)
+		cancel()
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,0 +1,41 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"notifier/internal/reconcile/kube"
+)
+
+// recountEach is the least time between two recounts of a namespace for each of its Alerts and Receivers, so that objects that change all
+// the time cause at most twenty a second.
+const recountEach = 50 * time.Millisecond
+
+// newRecounts returns the queue of the namespaces whose watched objects changed.
+func (r *Reconciler) newRecounts() *kube.Controller[string] {
+	return kube.NewController(kube.ControllerOptions[string]{
+		Name: "recounts", Workers: 1, Reconcile: r.recount, Log: r.log,
+		Parts: func(namespace string) (string, string) { return namespace, "" },
+	})
+}
+
+// ObjectsChanged reports that watched objects of a namespace were made or deleted, or that their labels changed. The condition Matching of
+// the namespace's Alerts and Receivers is soon written anew: objects that are applied together, or replaced, cause one count. It does not
+// block.
+func (r *Reconciler) ObjectsChanged(namespace string) {
+	counted := len(r.alerts.objects.InNamespace(namespace)) + len(r.receivers.objects.InNamespace(namespace))
+	if counted > 0 && r.leading.Load() { // otherwise the first status of each counts
+		r.recounts.EnqueueAfter(namespace, min(max(lookAgainSoon, time.Duration(counted)*recountEach), lookAgainLate))
+	}
+}
+
+// recount enqueues the status of a namespace's Alerts and Receivers.
+func (r *Reconciler) recount(_ context.Context, namespace string) error {
+	for _, a := range r.alerts.objects.InNamespace(namespace) {
+		r.alerts.status.queue.Enqueue(kube.KeyOf(a))
+	}
+	for _, o := range r.receivers.objects.InNamespace(namespace) {
+		r.receivers.status.queue.Enqueue(kube.KeyOf(o))
+	}
+	return nil
+}
