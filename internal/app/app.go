@@ -60,6 +60,7 @@ type App struct {
 // New opens the bus, wires every part and listens on every address. The options must have passed Validate.
 func New(ctx context.Context, o Options) (*App, error) {
 	a := &App{options: o, log: newLogger(o.LogOutput, o.LogLevel, o.LogEncoding), registry: prometheus.NewRegistry()}
+	setProcessors()
 	setGCPercent(startPercent)
 	if limit, ok := memoryLimit(os.Getenv("GOMEMLIMIT")); ok {
 		debug.SetMemoryLimit(limit)

@@ -35,13 +35,9 @@ const (
 	// From then on the bound on garbage is the bytes that the process allocates in collectEvery, between minGarbage and maxGarbage, or
 	// minPercent of the live heap if that is more. A process at rest thus keeps little garbage, and its collector still runs seldom. With a
 	// share of a small live heap the collector of a process under a full load of events would run all the time: six times a second, for a fifth
-	// of the processor's time.
+	// of the processor's time. With 64 MiB and 10,000 Alerts it took a sixth, and the events of a collection were late.
 	collectEvery           = 4 // seconds
-	minGarbage, maxGarbage = 8 << 20, 64 << 20
-	// A collection costs as much as the live heap is large. A process that is busy all the time may keep largePercent of its live heap as
-	// garbage, up to maxLargeGarbage: with 64 MiB and 10,000 Alerts the collector took a sixth of the processor's time under a full load.
-	largePercent    = 150
-	maxLargeGarbage = 128 << 20
+	minGarbage, maxGarbage = 8 << 20, 128 << 20
 	// minPercent and maxPercent bound the percentage. The live heap may grow before it is measured again: a tiny one must not permit any
 	// percentage, nor a large one none.
 	minPercent, maxPercent = 10, 400
@@ -49,13 +45,14 @@ const (
 	// after a rest is collected each time that minGarbage is allocated: some 30 times a second under a full load of events.
 	boundInterval   = 250 * time.Millisecond
 	boundsPerSecond = int(time.Second / boundInterval)
-	// trimInterval is how often a process is checked for being quiet. A quiet process allocates less than maxGarbage in that time. It is
-	// trimmed if its garbage is more than trimmed, in bytes.
+	// trimInterval is how often a process is checked for being quiet. A quiet process allocates less than quiet in that time, in bytes. It
+	// is trimmed if its garbage is more than trimmed.
 	trimInterval = 30 * time.Second
+	quiet        = 64 << 20
 	trimmed      = 16 << 20
 	// busy is the bytes that a busy process allocates in a second, or more. It is not trimmed: that would hold up whatever allocates, for
 	// 20 to 240 ms as measured, and the collector runs every few seconds in any case.
-	busy = maxGarbage / collectEvery
+	busy = 16 << 20
 )
 
 // trims are the times after the compilation at which the memory of the start is returned, or later, once the process is not busy. Before the
@@ -161,8 +158,7 @@ type garbage struct {
 // in the last second.
 func (g *garbage) percent(made, live uint64) int {
 	g.rate = max(made, g.rate-g.rate/16)
-	most := max(maxGarbage, min(live*largePercent/100, maxLargeGarbage))
-	bound := min(max(g.rate*collectEvery, minGarbage), most)
+	bound := min(max(g.rate*collectEvery, minGarbage), maxGarbage)
 	return int(max(minPercent, min(maxPercent, bound*100/max(live, 1))))
 }
 
@@ -185,5 +181,5 @@ func readHeap() heap {
 
 // worthTrimming reports whether a process is quiet and has more than a little garbage.
 func (h heap) worthTrimming(before heap) bool {
-	return h.allocated-before.allocated < maxGarbage && h.there > h.live+trimmed
+	return h.allocated-before.allocated < quiet && h.there > h.live+trimmed
 }
