@@ -64,7 +64,7 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 	}
 	registration, err := in.objects.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			if !initial || w.HasSynced() { // the kind was installed after the start
+			if !initial || !w.Pending(kind.Kind) { // the kind was installed, or became readable, after the start
 				w.changed(nil, obj)
 			}
 			w.observed(in, obj)

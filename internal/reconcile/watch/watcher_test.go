@@ -289,3 +289,32 @@ func TestChangesOfTheSetOfObjectsAreReported(t *testing.T) {
 		}
 	})
 }
+
+// Fails when the objects of a kind that a start cannot read are not reported once they can be read.
+func TestObjectsThatCanBeReadLateAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		var readable atomic.Bool
+		w.dynamic.PrependReactor("list", "kustomizations", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !readable.Load(), nil, errors.New("refused")
+		})
+		watcher := w.watcher()
+		var changed atomic.Int64
+		watcher.opts.Changed = func(string) { changed.Add(1) }
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- watcher.Run(ctx, begun) }()
+		pass(2 * maxAwaited)
+		readable.Store(true)
+		pass(2 * maxAwaited)
+		if n := changed.Load(); n != 1 {
+			t.Errorf("reported %d times, want once", n)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
