@@ -138,10 +138,13 @@ func (s *shard) attribute(key destinationKey, by map[string]int) {
 // died adds n to the dead letters of a delivery's Provider and Alert; n is -1 for a replayed one.
 func (s *shard) died(d *event.Delivery, n int) {
 	key := destinationKey{d.Namespace, d.Provider}
+	if n < 0 && s.letters[key] == nil {
+		return // another replay removed it as well
+	}
 	l := s.lettersOf(key)
 	l.count += n
 	s.Reports.count(objectName{kindProvider, key.namespace, key.name}, 0, n)
-	if l.by != nil {
+	if l.by != nil && (n > 0 || l.by[d.Alert] > 0) {
 		if l.by[d.Alert] += n; l.by[d.Alert] <= 0 {
 			delete(l.by, d.Alert)
 		}
@@ -176,6 +179,9 @@ func (s *shard) readLetters(work context.Context, again bool) {
 			}
 		}
 		if again {
+			settled := make(chan struct{})
+			s.post(func() { s.settle(); close(settled) }) // what changed while the Alerts were read does not matter
+			<-settled
 			if providers, err := s.Dead.DeadProviders(ctx, s.number); err == nil {
 				s.post(func() { s.recount(providers) })
 			}

@@ -44,7 +44,7 @@
 //   - Outcomes: for each Alert and Provider the Ledger has the outcomes of its deliveries in this term, and the numbers of waiting
 //     deliveries and dead letters. At takeover the deliveries on the bus are counted anew: for a Provider at once, for an Alert when
 //     the Alert of each delivery was read. The number of dead letters is compared with the bus every minute, since the bus drops old
-//     ones by itself.
+//     ones by itself, or later if they change meanwhile.
 //   - Replay: the dead letters of a Provider within ReplayWindow are sent after all when the Provider or a Secret of it is changed, or
 //     once when the destination accepts a delivery after a refusal.
 //   - Retry: after 2, 4, 8, 16, 32, then 50 seconds, from the second hour slowly growing to 500 seconds, all ±20 %. A destination's

@@ -25,8 +25,8 @@
 // # The status
 //
 // Condition Matching counts, from the watchers' cache, the objects of its own namespace that an Alert or a Receiver names, and names the
-// entries that have none. The count is made when a status is written, and again every ten minutes. Until the condition is true, the
-// interval is the object's age, from five seconds to a minute.
+// entries that have none. The count is made when a status is written, five seconds or more after an object of the namespace is made,
+// relabelled or deleted, and every ten minutes.
 //
 // The outcome of the deliveries of an Alert or a Provider is read from alerts.Ledger, which reports an object at most every ten seconds.
 // Conditions that another worker wrote stay until this one has a newer fact.

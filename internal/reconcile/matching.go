@@ -34,7 +34,7 @@ const (
 
 // Named objects are made and deleted without a change of the object that names them: they are counted lookAgainSoon after that. They may
 // have been applied with the object, so that it is first reported to match nothing at that age. They are counted every lookAgainLate in any
-// case, since a kind that is no longer served is not reported.
+// case, since a kind that comes or goes without objects is not reported.
 const (
 	lookAgainSoon = 5 * time.Second
 	lookAgainLate = 10 * time.Minute
