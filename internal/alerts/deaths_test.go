@@ -12,13 +12,19 @@ import (
 	"notifier/internal/event/view"
 )
 
+// refusingWorld is a world whose destination refuses every delivery.
+func refusingWorld(t *testing.T) *world {
+	w := newWorld(t)
+	w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+		return failure(event.Permanent, provider.LabelClient)
+	}))
+	return w
+}
+
 // The bus drops the oldest dead letters by itself. Fails when they are counted for ever.
 func TestDeadLettersThatTheBusDropsAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
-			return failure(event.Permanent, provider.LabelClient)
-		}))
+		w := refusingWorld(t)
 		_, stop := w.run()
 		for range 5 {
 			w.bus.publish(w.delivery("chat", "app"))
@@ -51,10 +57,7 @@ func (w *world) deadAre(when string, want int) {
 // answer yet. Fails when a change is counted twice, or when the count is not made up for soon.
 func TestDeadLettersThatChangeWhileTheyAreCountedCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
-			return failure(event.Permanent, provider.LabelClient)
-		}))
+		w := refusingWorld(t)
 		_, stop := w.run()
 		defer stop()
 		// The change is made in the last ticks before a count, and answered after it.
@@ -92,10 +95,7 @@ func TestDeadLettersThatChangeWhileTheyAreCountedCountOnce(t *testing.T) {
 // Fails when a count of the bus takes back the dead letters that were written after it and before its answer.
 func TestACountOfDeadLettersThatIsLateTakesNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
-			return failure(event.Permanent, provider.LabelClient)
-		}))
+		w := refusingWorld(t)
 		_, stop := w.run()
 		defer stop()
 		w.bus.publish(w.delivery("chat", "app"))
@@ -111,10 +111,7 @@ func TestACountOfDeadLettersThatIsLateTakesNothingBack(t *testing.T) {
 // Fails when a dead test message, which belongs to no Alert, makes the dead letters of its Provider's Alerts unknown again and again.
 func TestADeadTestMessageLeavesTheCountsOfAlertsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
-			return failure(event.Permanent, provider.LabelClient)
-		}))
+		w := refusingWorld(t)
 		d, _, stop := w.start()
 		w.bus.publish(w.delivery("chat", "app"))
 		if _, err := d.Test(t.Context(), "team-a", view.TestRequest{Provider: "chat", Value: "one"}); err != nil {
