@@ -7,9 +7,9 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// recountEach is the least time between two recounts of a namespace for each of its Alerts and Receivers, so that objects that change all
-// the time cause two counts and writes of a status a second: a part of what the outcomes of deliveries may cause. A namespace of more than
-// 1,200 is recounted every lookAgainLate.
+// recountEach is the time between two recounts of a namespace for each of its Alerts and Receivers, so that objects that change all the
+// time cause at most two recounts a second, each of which may write a status. A namespace of more than 1,200 is recounted every
+// lookAgainLate.
 const recountEach = 500 * time.Millisecond
 
 // newRecounts returns the queue of the namespaces whose watched objects changed.
