@@ -189,6 +189,9 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	return d.Source.Deliveries(ctx, d.serve)
 }
 
+// ServesAll reports whether this process serves every shard.
+func (d *Deliverer) ServesAll() bool { return d.shards.whole() }
+
 // serve owns one shard until ctx ends.
 func (d *Deliverer) serve(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error {
 	backlog, err := d.Source.Backlog(ctx, shard)

@@ -174,6 +174,13 @@ func (v *serving) caughtUp(yes bool) []*shard {
 	return v.all()
 }
 
+// whole reports whether every shard is served here.
+func (v *serving) whole() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.shards) == v.count
+}
+
 func (v *serving) all() []*shard {
 	v.mu.Lock()
 	defer v.mu.Unlock()

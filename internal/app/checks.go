@@ -9,9 +9,10 @@ import (
 // checks returns the conditions of readiness. An unavailable API server is none: webhooks and events are accepted without it. Nor are Flux
 // objects that are still being read, which takes several times as long as the rest on a large cluster. A request that needs one of them is
 // answered 503 until its kind is read, while Git hosts, which send a webhook only once, get an answer. Nor is a refused impersonation of
-// service accounts: accepted triggers are retried for a while, and an unready Pod would not help.
+// service accounts: accepted triggers are retried for a while, and an unready Pod would not help. With an external NATS a replica may become
+// the worker long after its start, so its shards of deliveries are no condition.
 func (a *App) checks() []check {
-	return []check{
+	all := []check{
 		{name: "bus", test: a.bus.Ready},
 		{name: "compiled", test: func() error {
 			if waiting := a.reconcile.Waiting(); len(waiting) > 0 {
@@ -28,4 +29,9 @@ func (a *App) checks() []check {
 		{name: "impersonation", advisory: true, test: a.applier.Impersonation},
 		{name: "definitions", advisory: true, test: a.definitions.Whole},
 	}
+	if a.options.NATSURL == "" {
+		deliveries := &takeUp{compiled: a.reconcile.Complete(), serves: a.deliverer.ServesAll}
+		all = append(all, check{name: "deliveries", test: deliveries.test})
+	}
+	return all
 }
