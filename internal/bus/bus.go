@@ -163,7 +163,7 @@ func (b *Bus) dial(use string) (*nats.Conn, error) {
 		nats.ReconnectHandler(func(*nats.Conn) { b.log.Info("NATS connection is back") }),
 	}
 	if b.embedded != nil {
-		options = append(options, nats.InProcessServer(b.embedded.srv))
+		options = append(options, nats.InProcessServer(b.embedded))
 	}
 	if b.opts.Creds != "" {
 		options = append(options, nats.UserCredentials(b.opts.Creds))
