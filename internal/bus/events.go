@@ -101,7 +101,7 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	}
 	a, err := commit(m)
 	if err != nil {
-		return false, fmt.Errorf("publish event: %w", err) // headers stay in use: the client may still be sending the message
+		return false, fmt.Errorf("publish event: %w", err) // the message stays in use: the client may still be sending it
 	}
 	defer h.release()
 	b.recent.note(a.Seq) // of a duplicate, the answer to the first publish may have been lost

@@ -59,24 +59,25 @@ func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
 	if !b.opts.NoHistory {
 		r = sentRecord(d, time.Now().UTC())
 	}
-	record, err := encodeJSON(r)
+	e, err := encode(&r)
 	if err != nil {
 		return fmt.Errorf("record sent delivery: %w", err)
 	}
-	record = append(record, '\n')
+	subject := historySubject(d)
 	together := func(waiting *entry) bool {
-		if len(waiting.msg.Data)+len(record) > maxRecords {
+		if len(waiting.msg.Data)+len(e.line()) > maxRecords {
 			return false
 		}
-		waiting.msg.Data = append(waiting.msg.Data, record...)
+		waiting.msg.Data = append(waiting.msg.Data, e.line()...)
 		return true
 	}
 	if _, err := b.history.rounds.commit(ctx, entry{
-		msg: newMsg(historySubject(d), record), namespace: d.Namespace, coalesce: together,
+		msg: &nats.Msg{Subject: subject, Data: e.line()}, namespace: d.Namespace, coalesce: together,
 	}); err != nil {
-		return fmt.Errorf("record sent delivery: %w", err)
+		return fmt.Errorf("record sent delivery: %w", err) // the record stays in use: the client may still be sending it
 	}
-	b.history.add(historySubject(d), d.ID, d.Replays)
+	e.release()
+	b.history.add(subject, d.ID, d.Replays)
 	return nil
 }
 

@@ -47,25 +47,44 @@ const (
 // encodeJSON encodes without the escapes that make JSON safe within HTML: they would make a body of '<' six times as long, and an accepted
 // event would not fit the bus.
 func encodeJSON(v any) ([]byte, error) {
-	e := encoders.Get().(*encoder)
-	defer e.release()
-	if err := e.json.Encode(v); err != nil {
+	e, err := encode(v)
+	if err != nil {
 		return nil, err
 	}
-	return bytes.Clone(bytes.TrimSuffix(e.out.Bytes(), []byte("\n"))), nil
+	defer e.release()
+	return bytes.Clone(e.body()), nil
 }
 
-// maxEncoder is the largest buffer, in bytes, that an encoder keeps for its next use.
-const maxEncoder = 64 << 10
+// encode is encodeJSON into a buffer that is reused once it is released.
+func encode(v any) (*encoder, error) {
+	e := encoders.Get().(*encoder)
+	if err := e.json.Encode(v); err != nil {
+		e.release()
+		return nil, err
+	}
+	return e, nil
+}
 
-// encoder is the buffer and the encoder of encodeJSON. It is reused, so that the encoded value is the only garbage.
+// minEncoder is the size of a new encoder's buffer, maxEncoder that of the largest buffer that is kept for the next use, in bytes.
+const (
+	minEncoder = 2 << 10
+	maxEncoder = 64 << 10
+)
+
+// encoder has one encoded value, or is in encoders.
 type encoder struct {
 	out  bytes.Buffer
 	json *json.Encoder
 }
 
+// line returns the encoded value and a line break, body the value alone. Both are in the encoder's buffer.
+func (e *encoder) line() []byte { return e.out.Bytes() }
+
+func (e *encoder) body() []byte { return bytes.TrimSuffix(e.out.Bytes(), []byte("\n")) }
+
 var encoders = sync.Pool{New: func() any {
 	e := &encoder{}
+	e.out.Grow(minEncoder)
 	e.json = json.NewEncoder(&e.out)
 	e.json.SetEscapeHTML(false)
 	return e
@@ -115,6 +134,8 @@ const recordHeaders = 24
 type headers struct {
 	all    nats.Header
 	values []string
+	// body has the record's event.
+	body *encoder
 }
 
 // headersPool has the headers of published records: allocating a map of that size is a tenth of the cost of an event.
@@ -122,8 +143,10 @@ var headersPool = sync.Pool{New: func() any {
 	return &headers{all: make(nats.Header, recordHeaders), values: make([]string, 0, recordHeaders)}
 }}
 
-// release makes the header available for another message. Neither the message nor its header may be used afterwards.
+// release makes the header and the body available for another message. Neither the message nor its parts may be used afterwards.
 func (h *headers) release() {
+	h.body.release()
+	h.body = nil
 	clear(h.all)
 	clear(h.values)
 	h.values = h.values[:0]
@@ -157,18 +180,19 @@ func headerTime(h nats.Header, name string) time.Time {
 	return t
 }
 
-// encodeRecord writes a record as Flux's event JSON, with everything else in headers, so that anyone may read the stream. The headers may
-// be released once the message is no longer used.
+// encodeRecord writes a record as Flux's event JSON, with everything else in headers, so that anyone may read the stream. The headers, and
+// the body with them, may be released once the message is no longer used.
 func encodeRecord(r *event.Record) (*nats.Msg, *headers, error) {
 	if r.ID == "" {
 		return nil, nil, errors.New("record has no ID")
 	}
-	body, err := encodeJSON(r.Event)
+	body, err := encode(r.Event)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode event: %w", err)
 	}
 	o := r.Event.InvolvedObject
 	h := headersPool.Get().(*headers)
+	h.body = body
 	h.set(nats.MsgIdHdr, r.ID)
 	h.set("ce-id", r.ID)
 	h.set("ce-specversion", ceSpecVersion)
@@ -204,7 +228,7 @@ func encodeRecord(r *event.Record) (*nats.Msg, *headers, error) {
 		}
 		h.set(headerLabels, string(labels))
 	}
-	return &nats.Msg{Subject: eventSubject(o), Header: h.all, Data: body}, h, nil
+	return &nats.Msg{Subject: eventSubject(o), Header: h.all, Data: body.body()}, h, nil
 }
 
 // toldMessage returns the message that the headers have of a record: of a POSTed failure the beginning, which a watcher compares with the
