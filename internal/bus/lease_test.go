@@ -304,6 +304,22 @@ func TestATermBeginsWithTwoWrites(t *testing.T) {
 	}
 }
 
+// Fails when the work of the only process has a fence, which costs each send a write of its own for the body.
+func TestTheOnlyProcessNeedsNoFence(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	fenced := make(chan bool, 1)
+	ctx, stop := context.WithCancel(testContext(t))
+	_ = b.Work(ctx, func(ctx context.Context) error {
+		fenced <- event.Fenced(ctx)
+		stop()
+		return nil
+	})
+	if <-fenced {
+		t.Error("a term that does not lapse has a fence")
+	}
+}
+
 // Fails when a call that ends before its context counts as one whose context ended.
 func TestWorkThatEndsByItselfIsAnError(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func termOf(ctx context.Context) *term {
 }
 
 // Work calls serve whenever this replica becomes the worker, until ctx ends. The context of serve ends with the term or with ctx, and
-// carries the fence (event.Owned); the replica stays the worker until serve returns, as long as it can renew the lease.
+// carries the fence (event.Owned) if the term can lapse; the replica stays the worker until serve returns, as long as it can renew the lease.
 // Events, Deliveries, Triggers and Subscribe work in the same terms.
 //
 // It returns an error only if serve returns before its context ends: the error of serve, or errStopped.
@@ -75,7 +75,11 @@ func (b *Bus) Work(ctx context.Context, serve func(ctx context.Context) error) e
 // serve makes one call in the term. await has counted it.
 func (t *term) serve(ctx context.Context, serve func(ctx context.Context) error) error {
 	defer t.working.Done()
-	ctx, cancel := context.WithCancel(event.WithFence(context.WithValue(ctx, termKey{}, t), t.lasts))
+	ctx = context.WithValue(ctx, termKey{}, t)
+	if t.until.Load() != nil { // a term that does not lapse needs no fence, which costs each send a write of its own for the body
+		ctx = event.WithFence(ctx, t.lasts)
+	}
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with ctx
 		select {

@@ -14,6 +14,9 @@ func WithFence(ctx context.Context, owned func() bool) context.Context {
 // a process that was stopped for a while runs on for some milliseconds before ctx ends. A context without a fence is always owned.
 func Owned(ctx context.Context) bool { return FenceOf(ctx)() }
 
+// Fenced reports whether the work of ctx has a fence, so that Owned may become false.
+func Fenced(ctx context.Context) bool { return ctx.Value(fenceKey{}) != nil }
+
 // FenceOf returns the function behind Owned, for work that continues under another context.
 func FenceOf(ctx context.Context) func() bool {
 	if owned, ok := ctx.Value(fenceKey{}).(func() bool); ok {

@@ -24,8 +24,10 @@ func CheckOwned(ctx context.Context) error {
 // fenced returns req with a body whose Read fails once this replica no longer owns the work of req's context. The body is read right
 // before it is written, after a connection was found or made. So a process that was stopped at any point before the body writes no
 // whole request when it resumes.
+//
+// Without a fence the body stays as it is. net/http then knows that it is in memory, and writes header and body at once.
 func fenced(req *http.Request) *http.Request {
-	if req.Body == nil || req.Body == http.NoBody {
+	if req.Body == nil || req.Body == http.NoBody || !event.Fenced(req.Context()) {
 		return req
 	}
 	owned := event.FenceOf(req.Context())

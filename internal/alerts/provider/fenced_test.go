@@ -4,9 +4,11 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,5 +51,44 @@ func TestE3NoWholeRequestIsWrittenOnceAnotherReplicaOwnsTheDelivery(t *testing.T
 	replaced.Store(false)
 	if err := post(); err != nil || requests.Load() != 1 {
 		t.Errorf("the owner itself: %d requests, %v", requests.Load(), err)
+	}
+}
+
+// Fails when a request of the only replica, which needs no fence, is written in two parts.
+func TestARequestWithoutAFenceIsOneWrite(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const requests = 20
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for read := make([]byte, 64<<10); ; {
+			n, err := conn.Read(read)
+			if err != nil {
+				return
+			}
+			if got := string(read[:n]); !strings.HasPrefix(got, "POST ") || !strings.HasSuffix(got, "{}") {
+				t.Errorf("a part of a request: %q", got)
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}
+	}()
+	client, err := NewClient(Config{
+		Address: "http://" + l.Addr().String(), Network: Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	}, ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	for range requests {
+		if err := client.Post(t.Context(), nil, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
