@@ -195,14 +195,20 @@ func (s *shard) store(work context.Context, it *item, v verdict) bool {
 	if v.action != record && work.Err() != nil {
 		return false // there may be many, and the next owner decides as well
 	}
-	if !s.persist(work, d.Namespace, write) {
-		return false
+	if it.recalled && v.action != reschedule { // the bus does not hand it out again before its lifetime ends
+		return s.persist(work, d.Namespace, write) && s.persist(work, d.Namespace, it.acker.Ack)
 	}
-	if it.recalled && v.action != reschedule {
-		return s.persist(work, d.Namespace, it.acker.Ack) // the bus does not hand it out again before its lifetime ends
-	}
-	s.done(work, it.acker)
-	return true
+	return s.persist(work, d.Namespace, func(ctx context.Context) error {
+		if err := write(ctx); err != nil {
+			return err
+		}
+		if until, _ := ctx.Deadline(); time.Until(until) < busTimeout/2 {
+			s.done(work, it.acker) // too little is left for the acknowledgement
+		} else {
+			s.ack(ctx, it.acker)
+		}
+		return nil
+	})
 }
 
 // persist calls the bus until a write succeeds, or the drain has ended work. The namespace is for the log.
@@ -224,11 +230,16 @@ func (s *shard) persist(work context.Context, namespace string, write func(conte
 	}
 }
 
-// done acknowledges a message. If the bus does not receive the acknowledgement, it hands the message out again. The outcome is then known
-// from the copy on the schedule or the record in the history.
+// done acknowledges a message.
 func (s *shard) done(work context.Context, m event.Acker) {
 	ctx, cancel := busContext(work)
 	defer cancel()
+	s.ack(ctx, m)
+}
+
+// ack acknowledges a message. If the bus does not receive the acknowledgement, it hands the message out again. The outcome is then known
+// from the copy on the schedule or the record in the history.
+func (s *shard) ack(ctx context.Context, m event.Acker) {
 	if err := m.Ack(ctx); err != nil {
 		s.metrics.busErrors.Inc()
 		s.log.Debug("message not acknowledged, it will come again", "error", err)

@@ -40,10 +40,11 @@ type ClientOptions struct {
 
 // Client is the HTTP client of one destination, with connections of its own.
 type Client struct {
-	http    *http.Client
-	base    *base
-	address *url.URL
-	timeout time.Duration
+	http      *http.Client
+	transport *transport
+	base      *base
+	address   *url.URL
+	timeout   time.Duration
 }
 
 // NewClient returns a client for cfg.Address. It does not connect. The error lists every fault of the address, the proxy, the TLS
@@ -72,7 +73,7 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 			// The transport turns a redirect into an error before this is called. It is here in case that ever changes.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		base: own, address: address, timeout: timeout,
+		transport: t, base: own, address: address, timeout: timeout,
 	}, nil
 }
 
@@ -80,11 +81,16 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 // the outcome. The http.Client passed to send returns an error for every answer that is not 2xx. It returns every 2xx as 200 with the
 // whole body already read, so a library's own treatment of redirects, statuses and unbounded bodies has no effect.
 func (c *Client) Call(ctx context.Context, send func(ctx context.Context, h *http.Client) error) error {
+	return c.call(ctx, func(ctx context.Context, _ context.CancelFunc) error { return send(ctx, c.http) })
+}
+
+// call is Call with the function that ends the send's context.
+func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel context.CancelFunc) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	c.base.conns.begin()
 	defer c.base.conns.end()
-	if err := send(ctx, c.http); err != nil {
+	if err := send(ctx, cancel); err != nil {
 		return Classify(err)
 	}
 	return nil

@@ -25,6 +25,13 @@ type Request struct {
 // Do makes a request within a Call and returns the answer, as far as ClientOptions.MaxReply allows. The Call classifies its errors.
 // StatusOf returns the status of an error that is a refusal.
 func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return c.do(ctx, cancel, h, r)
+}
+
+// do makes a request in a context that cancel ends. The caller calls cancel in any case.
+func (c *Client) do(ctx context.Context, cancel context.CancelFunc, h *http.Client, r Request) ([]byte, error) {
 	method, u := r.Method, c.address
 	if method == "" {
 		method = http.MethodPost
@@ -35,7 +42,7 @@ func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, err
 			return nil, event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
 		}
 	}
-	resp, err := c.request(h, newRequest(ctx, method, u, r))
+	resp, err := c.request(ctx, h, newRequest(ctx, method, u, r), cancel)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +72,9 @@ func newRequest(ctx context.Context, method string, u *url.URL, r Request) *http
 	return req.WithContext(ctx)
 }
 
-// request makes a request by h. The Client's own http.Client would only add copies of the header, for redirects that are not followed
-// and cookies that are not kept. So for that one the transport is called directly.
-func (c *Client) request(h *http.Client, req *http.Request) (*http.Response, error) {
+// request makes a request of context ctx, which cancel ends, by h. The Client's own http.Client would only add copies of the header, for
+// redirects that are not followed and cookies that are not kept. So for that one the transport is called directly.
+func (c *Client) request(ctx context.Context, h *http.Client, req *http.Request, cancel context.CancelFunc) (*http.Response, error) {
 	if h != c.http {
 		return h.Do(req)
 	}
@@ -75,13 +82,13 @@ func (c *Client) request(h *http.Client, req *http.Request) (*http.Response, err
 		password, _ := user.Password()
 		req.SetBasicAuth(user.Username(), password)
 	}
-	return h.Transport.RoundTrip(req)
+	return c.transport.send(ctx, req, cancel)
 }
 
 // Send makes one request as a whole send: it bounds it by the timeout and classifies the outcome.
 func (c *Client) Send(ctx context.Context, r Request) (answer []byte, err error) {
-	err = c.Call(ctx, func(ctx context.Context, h *http.Client) error {
-		answer, err = c.Do(ctx, h, r)
+	err = c.call(ctx, func(ctx context.Context, cancel context.CancelFunc) error {
+		answer, err = c.do(ctx, cancel, c.http, r)
 		return err
 	})
 	return answer, err

@@ -47,18 +47,23 @@ type transport struct {
 
 // RoundTrip returns an answer only if it is 2xx, as 200 and with its body read. In every other case it returns an *event.Error.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel() // after the body was read
+	own := req.WithContext(ctx)
+	own.Header = make(http.Header, len(req.Header)+len(t.header)+2) // the caller's request stays unchanged
+	maps.Copy(own.Header, req.Header)
+	return t.send(ctx, own, cancel)
+}
+
+// send is RoundTrip for a request of context ctx that it may change. It calls cancel, which ends ctx, to end the reading of an answer.
+func (t *transport) send(ctx context.Context, req *http.Request, cancel context.CancelFunc) (*http.Response, error) {
 	if err := t.checkBehindProxy(req); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
 		return nil, Classify(err)
 	}
-	ctx, cancel := context.WithCancel(req.Context())
-	defer cancel() // after the body was read
-	header := req.Header
-	req = fenced(req.WithContext(ctx))
-	req.Header = make(http.Header, len(header)+len(t.header)+2) // the caller's request stays unchanged
-	maps.Copy(req.Header, header)
+	req = fenced(req)
 	if req.URL.Host == t.host {
 		maps.Copy(req.Header, t.header)
 	}
