@@ -38,6 +38,7 @@ type Bus struct {
 	embedded *embedded // nil with a remote server
 	nc       *nats.Conn
 	js       jetstream.JetStream
+	eventsJS jetstream.JetStream // for publishes to EVENTS
 	streams  map[string]jetstream.Stream
 	buckets  map[string]jetstream.KeyValue
 	metrics  *metrics
@@ -58,6 +59,8 @@ type Bus struct {
 	roles  atomic.Int64   // consumers that this replica serves
 	work   sync.WaitGroup // rounds of the committers
 	closed atomic.Bool
+	ending chan struct{} // closed when answers are no longer awaited
+	end    func()        // closes ending
 }
 
 // Open starts the embedded server or connects to the remote one, and makes or updates the streams and buckets.
@@ -69,8 +72,9 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	b := &Bus{
 		opts: o, log: o.Log,
 		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{},
-		progress: newProgress(), poisoning: defaultPoisoning,
+		progress: newProgress(), poisoning: defaultPoisoning, ending: make(chan struct{}),
 	}
+	b.end = sync.OnceFunc(func() { close(b.ending) })
 	b.reads = newReads(b)
 	b.recent = newRecent()
 	defer func() {
@@ -138,12 +142,22 @@ func (b *Bus) connect(context.Context) (err error) {
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < minMajor || major == minMajor && minor < minMinor {
 		return fmt.Errorf("NATS server has version %q, at least %d.%d is needed", version, minMajor, minMinor)
 	}
-	b.js, err = jetstream.New(b.nc, jetstream.WithDefaultTimeout(apiTimeout),
-		jetstream.WithPublishAsyncTimeout(publishTimeout), jetstream.WithPublishAsyncMaxPending(maxPublishing))
-	if err != nil {
-		return fmt.Errorf("open JetStream: %w", err)
+	newJS := func(answer time.Duration) (jetstream.JetStream, error) {
+		js, err := jetstream.New(b.nc, jetstream.WithDefaultTimeout(apiTimeout),
+			jetstream.WithPublishAsyncTimeout(answer), jetstream.WithPublishAsyncMaxPending(maxPublishing))
+		if err != nil {
+			return nil, fmt.Errorf("open JetStream: %w", err)
+		}
+		return js, nil
 	}
-	return nil
+	if b.js, err = newJS(publishTimeout); err != nil {
+		return err
+	}
+	b.eventsJS = b.js
+	if b.embedded != nil {
+		b.eventsJS, err = newJS(lateAnswer)
+	}
+	return err
 }
 
 // dial opens a connection to the server. Its use is in its name, for operators.
@@ -217,6 +231,7 @@ func (b *Bus) Close(ctx context.Context) error {
 	if b.closed.Swap(true) {
 		return nil
 	}
+	b.end()
 	b.work.Wait()
 	err := b.nc.FlushWithContext(ctx)
 	if errors.Is(err, nats.ErrConnectionClosed) {
@@ -232,6 +247,7 @@ func (b *Bus) Close(ctx context.Context) error {
 
 func (b *Bus) abandon() {
 	b.closed.Store(true)
+	b.end()
 	b.reads.close()
 	if b.nc != nil {
 		b.nc.Close()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/fair"
 )
@@ -31,15 +32,16 @@ const maxRound = 128
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
 	// confirm, if any, is the second half of write: it returns when the messages that write stored are on disk, and sets the error of those
-	// that are not. The entries' stored is called before it, and their callers are answered after it.
+	// that are not. The entries' stored is called before it, and their callers are answered after it, or before by a server that is late.
 	confirm func(ctx context.Context, out []outcome)
 	work    *sync.WaitGroup
+	ending  <-chan struct{} // closed when the bus ends
 	// coalesced is called for every entry that is coalesced with another.
 	coalesced func()
 	// pause, if any, is the wait after every round for the next one to fill. It is for callers that can wait, and makes fewer, larger
 	// messages.
 	pause time.Duration
-	// written, if any, is called once for a round, after write and the stored of its entries.
+	// written, if any, is called once for a round, after write and the stored of its entries, and for each message that was answered late.
 	written func()
 
 	mu      sync.Mutex
@@ -57,8 +59,18 @@ type entry struct {
 	// coalesce, if any, merges this entry into a waiting one of the same subject, and reports whether it did.
 	coalesce func(waiting *entry) bool
 	at       time.Time // when a trigger was accepted
-	// stored, if any, is called with the sequence once write has returned, unless the message failed or was a duplicate. It must not block.
-	stored func(seq uint64)
+	// stored, if any, is called with the server's answer once write has returned, unless the message failed. It must not block.
+	stored func(a ack)
+	// ended, if any, is called once, after stored, when the outcome is known or will never be. Then a message that the server did not answer
+	// in time is waited for, and stored may be called after the callers were answered. It must not block. It is not for entries that coalesce.
+	ended func()
+}
+
+// end calls ended.
+func (e *entry) end() {
+	if e.ended != nil {
+		e.ended()
+	}
 }
 
 // pending is an entry that waits, with its outcome once done is closed.
@@ -74,7 +86,7 @@ func pendingNamespace(p *pending) string { return p.namespace }
 // newCommitter returns a committer that writes to one stream by write. Its goroutine runs while entries wait, and Close waits for it.
 func newCommitter(b *Bus, coalesced func(), write func(ctx context.Context, msgs []*nats.Msg) []outcome) *committer {
 	return &committer{
-		write: write, work: &b.work, coalesced: coalesced,
+		write: write, work: &b.work, ending: b.ending, coalesced: coalesced,
 		waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{},
 	}
 }
@@ -164,6 +176,8 @@ func (c *committer) seal() (round []*pending) {
 				break
 			}
 			round = append(round, p)
+		} else {
+			p.end()
 		}
 		c.waiting.Pop()
 		if c.latest[p.msg.Subject] == p {
@@ -202,6 +216,7 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 	for _, p := range round {
 		if p.body != nil {
 			if p.msg.Data, p.err = p.body(); p.err != nil {
+				p.end()
 				close(p.done)
 				continue
 			}
@@ -210,9 +225,8 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 	}
 	out := c.write(ctx, msgs)
 	for i, o := range out {
-		if stored := written[i].stored; stored != nil && o.err == nil && !o.ack.Duplicate {
-			stored(o.ack.Seq)
-		}
+		p := written[i]
+		c.settle(context.WithoutCancel(ctx), &p.entry, o)
 	}
 	if c.written != nil {
 		c.written()
@@ -223,5 +237,37 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 	for i, p := range written {
 		p.outcome = out[i]
 		close(p.done)
+	}
+}
+
+// settle calls stored and ended for the outcome of a message, now or when the server answers.
+func (c *committer) settle(ctx context.Context, e *entry, o outcome) {
+	if o.unanswered != nil && e.ended != nil {
+		c.work.Go(func() { c.awaitLate(ctx, e, o.unanswered) })
+		return
+	}
+	if e.stored != nil && o.err == nil {
+		e.stored(o.ack)
+	}
+	e.end()
+}
+
+// awaitLate awaits the server's answer to a message whose callers were answered with an error.
+func (c *committer) awaitLate(ctx context.Context, e *entry, answer jetstream.PubAckFuture) {
+	defer e.end()
+	select {
+	case a := <-answer.Ok():
+		late := ack{Seq: a.Sequence, Duplicate: a.Duplicate}
+		if e.stored != nil {
+			e.stored(late)
+		}
+		if c.written != nil {
+			c.written()
+		}
+		if c.confirm != nil {
+			c.confirm(ctx, []outcome{{ack: late}})
+		}
+	case <-answer.Err(): //nolint:errcheck // the callers have an error already
+	case <-c.ending:
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/fair"
 )
@@ -225,5 +226,83 @@ func TestAMessageThatAllCallersGaveUpIsNotWritten(t *testing.T) {
 		if err := errors.Join(<-first, <-stays); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// lateFuture is the future of a message that the server answers after its sender was answered with an error.
+type lateFuture struct {
+	jetstream.PubAckFuture
+	ok  chan *jetstream.PubAck
+	err chan error
+}
+
+func (f *lateFuture) Ok() <-chan *jetstream.PubAck { return f.ok }
+func (f *lateFuture) Err() <-chan error            { return f.err }
+
+// Fails when a message that the server has not answered counts as absent from the stream: its sender repeats it. Fails also when the
+// outcome of a message is never known: a repetition would wait in vain.
+func TestAMessageEndsWithTheServersAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer     func(*lateFuture, chan struct{})
+		want       []string
+		unanswered bool
+	}{
+		"in time":              {want: []string{"stored 3 false", "ended"}},
+		"late":                 {unanswered: true, answer: func(f *lateFuture, _ chan struct{}) { f.ok <- &jetstream.PubAck{Sequence: 5} }, want: []string{"stored 5 false", "ended"}},
+		"late, of a duplicate": {unanswered: true, answer: func(f *lateFuture, _ chan struct{}) { f.ok <- &jetstream.PubAck{Sequence: 5, Duplicate: true} }, want: []string{"stored 5 true", "ended"}},
+		"late refusal":         {unanswered: true, answer: func(f *lateFuture, _ chan struct{}) { f.err <- errors.New("refused") }, want: []string{"ended"}},
+		"end of the bus":       {unanswered: true, answer: func(_ *lateFuture, ending chan struct{}) { close(ending) }, want: []string{"ended"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, late, ending := newFakeStream(), &lateFuture{ok: make(chan *jetstream.PubAck, 1), err: make(chan error, 1)}, make(chan struct{})
+				f.ending = ending
+				f.write = func(context.Context, []*nats.Msg) []outcome {
+					if c.unanswered {
+						return []outcome{{err: context.DeadlineExceeded, unanswered: late}}
+					}
+					return []outcome{{ack: ack{Seq: 3}}}
+				}
+				var got []string
+				_, err := f.commit(t.Context(), entry{
+					msg: newMsg("a", nil), stored: func(a ack) { got = append(got, fmt.Sprintf("stored %d %v", a.Seq, a.Duplicate)) },
+					ended: func() { got = append(got, "ended") },
+				})
+				synctest.Wait()
+				if c.unanswered != (err != nil) {
+					t.Errorf("the sender got %v", err)
+				}
+				if c.unanswered {
+					if len(got) > 0 {
+						t.Errorf("%q before the answer", got)
+					}
+					c.answer(late, ending)
+					synctest.Wait()
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+// Fails when a message that is left out of its round, since its sender gave up before, stays under way.
+func TestAMessageThatIsNeverSentEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStream()
+		first := f.join(t.Context(), "a", 1)
+		w := <-f.started
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { _, _ = f.commit(ctx, entry{msg: newMsg("b", nil), ended: func() { close(ended) }}) }()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		w.finish(nil)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		<-ended
 	})
 }

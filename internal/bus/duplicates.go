@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"notifier/internal/event"
 )
 
 const (
-	// serverDuplicates is the duplicate window of EVENTS in the embedded server. It covers the cases that duplicates does not: two publishes of
-	// one ID at a time, and a message whose place is unknown, since its publish was not answered in time. The sender repeats it in seconds.
-	serverDuplicates = 10 * time.Second
+	// serverDuplicates is the duplicate window of EVENTS in the embedded server. It is for a publish whose outcome never became known, since
+	// the connection was lost: the first repetition comes within a second or two.
+	serverDuplicates = 2 * time.Second
+	// lateAnswer is how long the embedded server's answer to the publish of an event is awaited, from the publish on. Its sender is answered
+	// with an error after publishTimeout. Until the answer the ID is under way, since the event may be in the stream.
+	lateAnswer = time.Minute
 	// maxDuplicates bounds the IDs that are kept for the duplicate window: 56 MiB at most.
 	maxDuplicates = 1 << 20
 	// maxLoaded bounds the IDs that a start reads from the stream, the newest of the window: reading more would hold up the start. A window of
@@ -24,7 +25,7 @@ const (
 
 // duplicates has the IDs of the events that EVENTS took within the duplicate window, for the embedded server, where this process alone
 // publishes. The server takes up to 190 bytes and three objects for an ID of its own window. At some thousands of events a second that would
-// soon be most of the heap, and each collection would visit all of it.
+// soon be most of the heap, and each collection would visit all of it: with ten seconds of 7,000 events it was more than half of the objects.
 //
 // Of more than maxDuplicates in a window, and of more than maxLoaded before a restart, the oldest are forgotten sooner.
 type duplicates struct {
@@ -32,6 +33,8 @@ type duplicates struct {
 
 	mu  sync.Mutex
 	ids recentIDs[place]
+	// underWay has the IDs whose outcome is not known. The channel, closed with the outcome, is nil while nobody waits for it.
+	underWay map[[16]byte]chan struct{}
 }
 
 // place is where an event is in EVENTS, and when it was stored, in nanoseconds since 1970.
@@ -41,7 +44,50 @@ type place struct {
 }
 
 func newDuplicates(window time.Duration) *duplicates {
-	return &duplicates{window: window, ids: recentIDs[place]{most: maxDuplicates, age: window}}
+	return &duplicates{window: window, ids: recentIDs[place]{most: maxDuplicates, age: window}, underWay: map[[16]byte]chan struct{}{}}
+}
+
+// begin returns the sequence of the event with an ID, if EVENTS took it within the window before now. Otherwise the caller publishes it and
+// then calls end. If the ID is under way already, begin first waits for its outcome, publishTimeout at most.
+func (d *duplicates) begin(ctx context.Context, id string) (seq uint64, found bool, err error) {
+	var late <-chan time.Time
+	for key := digest(id); ; {
+		d.mu.Lock()
+		if seq, found = d.findLocked(key, time.Now()); found {
+			d.mu.Unlock()
+			return seq, true, nil
+		}
+		outcome, other := d.underWay[key]
+		if outcome == nil && other {
+			outcome = make(chan struct{})
+		}
+		d.underWay[key] = outcome
+		d.mu.Unlock()
+		if !other {
+			return 0, false, nil
+		}
+		if late == nil {
+			late = time.After(publishTimeout)
+		}
+		select {
+		case <-outcome:
+		case <-ctx.Done():
+			return 0, false, ctx.Err()
+		case <-late:
+			return 0, false, context.DeadlineExceeded
+		}
+	}
+}
+
+// end records that the outcome of a publish is known. If EVENTS took the event, add was called before.
+func (d *duplicates) end(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := digest(id)
+	if outcome := d.underWay[key]; outcome != nil {
+		close(outcome)
+	}
+	delete(d.underWay, key)
 }
 
 // add records that EVENTS has the event of an ID.
@@ -55,7 +101,11 @@ func (d *duplicates) add(id string, seq uint64, at time.Time) {
 func (d *duplicates) find(id string, now time.Time) (seq uint64, found bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p, found := d.ids.find(digest(id))
+	return d.findLocked(digest(id), now)
+}
+
+func (d *duplicates) findLocked(key [16]byte, now time.Time) (seq uint64, found bool) {
+	p, found := d.ids.find(key)
 	return p.seq, found && now.UnixNano()-p.at < int64(d.window)
 }
 
@@ -77,13 +127,4 @@ func (b *Bus) loadDuplicates(ctx context.Context) error {
 		return fmt.Errorf("load IDs of events: %w", err)
 	}
 	return nil
-}
-
-// isDuplicate reports whether EVENTS took the record's ID within the duplicate window, and at which sequence. With a remote server that
-// server alone knows, and it answers the publish accordingly.
-func (b *Bus) isDuplicate(r *event.Record) (seq uint64, yes bool) {
-	if b.duplicates == nil {
-		return 0, false
-	}
-	return b.duplicates.find(r.ID, time.Now())
 }

@@ -7,9 +7,12 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"notifier/internal/event"
 )
 
 // Fails when an ID is forgotten before the window is over, or when it is found after that.
@@ -172,5 +175,117 @@ func TestOnlyTheNewestEventsAreReadWhenThereAreMore(t *testing.T) {
 	must(t, b.readStored(testContext(t), feed{from: time.Now().Add(-time.Hour), most: 3}, func(l logEntry) { read = append(read, l.seq) }))
 	if !slices.Equal(read, []uint64{8, 9, 10}) {
 		t.Errorf("read %d", read)
+	}
+}
+
+// Fails when an event is published while an earlier publish of its ID has no outcome, when a waiting publish does not get the outcome, or
+// when an ID that was not stored stays under way.
+func TestOnePublishOfAnIDIsUnderWayAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type answer struct {
+			seq   uint64
+			found bool
+			err   error
+		}
+		d := newDuplicates(time.Hour)
+		begin := func(ctx context.Context) <-chan answer {
+			c := make(chan answer, 1)
+			go func() {
+				seq, found, err := d.begin(ctx, "1")
+				c <- answer{seq, found, err}
+			}()
+			synctest.Wait()
+			return c
+		}
+		if got := <-begin(t.Context()); got != (answer{}) {
+			t.Fatalf("the first: %+v", got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		second, third, canceled := begin(t.Context()), begin(t.Context()), begin(ctx)
+		if cancel(); len(second)+len(third) > 0 {
+			t.Fatal("published a second time")
+		}
+		if got := <-canceled; !errors.Is(got.err, context.Canceled) {
+			t.Errorf("a sender that gave up: %+v", got)
+		}
+		d.end("1") // it was refused
+		synctest.Wait()
+		if len(second)+len(third) != 1 {
+			t.Fatalf("%d publishes after a refused one", len(second)+len(third))
+		}
+		d.add("1", 7, time.Now())
+		d.end("1")
+		for range 2 {
+			var got answer
+			select {
+			case got = <-second:
+			case got = <-third:
+			}
+			if got != (answer{}) && got != (answer{seq: 7, found: true}) {
+				t.Errorf("got %+v", got)
+			}
+		}
+		if _, _, err := d.begin(t.Context(), "2"); err != nil {
+			t.Error(err)
+		}
+		began := time.Now()
+		if _, _, err := d.begin(t.Context(), "2"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != publishTimeout {
+			t.Errorf("no outcome: %v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// Fails when a publish does not ask for the one under way, when its ID stays under way after its end, of any kind, or when a message that
+// the server has not answered in time counts as refused.
+func TestAPublishIsUnderWayUntilItsEnd(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	publishers := map[string]func(r *event.Record) (bool, error){
+		"event":       func(r *event.Record) (bool, error) { return b.PublishEvent(ctx, r) },
+		"event after": func(r *event.Record) (bool, error) { return b.PublishEventAfter(ctx, r, 0) },
+	}
+	for name, publish := range publishers {
+		invalid := testRecord(name+" 0", "team", "app")
+		invalid.Event.InvolvedObject.Name = ""
+		if _, err := publish(invalid); err == nil {
+			t.Errorf("%s: an invalid one was taken", name)
+		}
+		id := name + " 1"
+		if _, _, err := b.duplicates.begin(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		r, answer := testRecord(id, "team", "app"), make(chan error, 1)
+		go func() {
+			duplicate, err := publish(r)
+			if !duplicate && err == nil {
+				err = errors.New("stored a second time")
+			}
+			answer <- err
+		}()
+		waits := func() bool {
+			b.duplicates.mu.Lock()
+			defer b.duplicates.mu.Unlock()
+			return b.duplicates.underWay[digest(id)] != nil
+		}
+		for !waits() && len(answer) == 0 && ctx.Err() == nil {
+			runtime.Gosched()
+		}
+		b.duplicates.add(id, 1, time.Now())
+		b.duplicates.end(id)
+		if err := receive(t, answer); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if duplicate, err := publish(testRecord(name+" 2", "team", name)); duplicate || err != nil {
+			t.Errorf("%s: a duplicate: %v, %v", name, duplicate, err)
+		}
+	}
+	if left := len(b.duplicates.underWay); left > 0 {
+		t.Errorf("%d stay under way", left)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	f := &lateFuture{}
+	if o := await(canceled, streamEvents, f); o.unanswered != f || o.err == nil {
+		t.Errorf("not answered: %+v", o)
 	}
 }

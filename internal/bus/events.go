@@ -29,8 +29,10 @@ func newEventCommitter(b *Bus) *committer {
 	c.confirm = func(ctx context.Context, out []outcome) {
 		b.confirm(ctx, streamEvents, out)
 		newest := uint64(0)
-		for _, o := range out { // zero of those that failed
-			newest = max(newest, o.ack.Seq)
+		for _, o := range out {
+			if o.err == nil {
+				newest = max(newest, o.ack.Seq)
+			}
 		}
 		b.recent.note(newest)
 	}
@@ -38,56 +40,55 @@ func newEventCommitter(b *Bus) *committer {
 }
 
 // PublishEvent writes r to EVENTS and returns when the stream has confirmed that it is on disk (invariant E2). It reports whether r was
-// there already, by its ID, within the duplicate window. It sets r.Seq; for a duplicate that is the sequence of the first one.
+// there already, by its ID, within the duplicate window. It sets r.Seq; for a duplicate that is the sequence of the first one. One publish
+// of an ID is under way at a time: another waits for its outcome.
 //
 // It refuses with ErrFull when the records that were not yet routed take most of the stream: publishing more would make the stream discard
 // them. While this process routes and is far behind, it waits, behindWait at most.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
 	b.recent.await(ctx)
-	if seq, yes := b.isDuplicate(r); yes {
-		r.Seq = seq
-		ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-		defer cancel()
-		return true, b.durableEvents(ctx, seq)
-	}
-	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
-		return b.events.commit(ctx, entry{msg: m, namespace: r.Event.InvolvedObject.Namespace, stored: b.remember(r)})
-	})
+	return b.publishRecord(ctx, r, func(e entry) (ack, error) { return b.events.commit(ctx, e) })
 }
 
 // PublishEventAfter is like PublishEvent, but refuses with event.ErrOvertaken if EVENTS has an event of the object after the one at seq,
-// zero for none at all. It also refuses if that event is r itself, of an attempt whose answer was lost.
+// zero for none at all. With a remote server it also refuses if that event is r itself, of an attempt whose answer was lost.
 func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error) {
-	return b.publishRecord(r, func(m *nats.Msg) (ack, error) {
-		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(seq, 10))
-		ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	return b.publishRecord(ctx, r, func(e entry) (ack, error) {
+		e.msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(seq, 10))
+		within, cancel := context.WithTimeout(ctx, publishTimeout)
 		defer cancel()
-		out := b.writeAll(ctx, streamEvents, []*nats.Msg{m})
-		if a := out[0].ack; out[0].err == nil && !a.Duplicate {
-			b.remember(r)(a.Seq)
-			b.recent.announce()
-		}
-		b.confirm(ctx, streamEvents, out)
+		out := b.writeAll(within, streamEvents, []*nats.Msg{e.msg})
+		b.events.settle(context.WithoutCancel(ctx), &e, out[0])
+		b.recent.announce()
+		b.confirm(within, streamEvents, out)
 		return out[0].ack, out[0].err
 	})
 }
 
-// remember returns a function that puts r's ID and a copy of r, with its place in the stream, in memory: the ID for the duplicate window,
-// before r is on disk, since a failed sync does not take r from the stream; and the copy for the readers of EVENTS. They read it when they
-// are woken. With a remote server they read the stream alone.
-func (b *Bus) remember(r *event.Record) func(seq uint64) {
-	if b.embedded == nil {
-		return func(uint64) {}
+// publishRecord publishes r by commit, unless it is a duplicate. While an earlier publish of r has no outcome, it waits, publishTimeout at
+// most.
+func (b *Bus) publishRecord(ctx context.Context, r *event.Record, commit func(entry) (ack, error)) (duplicate bool, err error) {
+	var ended func() // a remote server alone knows the IDs, and answers the publish accordingly
+	if b.duplicates != nil {
+		id := r.ID
+		seq, yes, err := b.duplicates.begin(ctx, id)
+		if err != nil {
+			return false, fmt.Errorf("publish event: an earlier publish of it has no answer yet: %w", err)
+		}
+		if yes {
+			r.Seq = seq
+			ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+			defer cancel()
+			return true, b.durableEvents(ctx, seq)
+		}
+		ended = func() { b.duplicates.end(id) }
 	}
-	stored := *r
-	return func(seq uint64) {
-		stored.Seq = seq
-		b.duplicates.add(stored.ID, seq, time.Now())
-		b.recent.put(&stored)
-	}
-}
-
-func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)) (duplicate bool, err error) {
+	committed := false
+	defer func() {
+		if !committed && ended != nil {
+			ended()
+		}
+	}()
 	if err := r.Event.Validate(); err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
@@ -99,7 +100,9 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
-	a, err := commit(m)
+	e := entry{msg: m, namespace: r.Event.InvolvedObject.Namespace, stored: b.remember(r), ended: ended}
+	committed = true
+	a, err := commit(e)
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err) // the message stays in use: the client may still be sending it
 	}
@@ -107,10 +110,24 @@ func (b *Bus) publishRecord(r *event.Record, commit func(*nats.Msg) (ack, error)
 	b.recent.note(a.Seq) // of a duplicate, the answer to the first publish may have been lost
 	b.stats.unrouted.Add(int64(m.Size()))
 	r.Seq = a.Seq
-	if a.Duplicate && b.duplicates != nil {
-		b.duplicates.add(r.ID, r.Seq, time.Now())
-	}
 	return a.Duplicate, nil
+}
+
+// remember returns a function that puts r's ID and a copy of r, with its place in the stream, in memory: the ID for the duplicate window,
+// before r is on disk, since a failed sync does not take r from the stream; and the copy for the readers of EVENTS. They read it when they
+// are woken. It returns nil with a remote server: then they read the stream alone.
+func (b *Bus) remember(r *event.Record) func(ack) {
+	if b.embedded == nil {
+		return nil
+	}
+	stored := *r
+	return func(a ack) {
+		b.duplicates.add(stored.ID, a.Seq, time.Now())
+		if !a.Duplicate {
+			stored.Seq = a.Seq
+			b.recent.put(&stored)
+		}
+	}
 }
 
 // durableEvents returns when EVENTS is on disk up to and including seq. Messages and keys that refer to an event that was read early are

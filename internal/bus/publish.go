@@ -49,6 +49,8 @@ type ack struct {
 type outcome struct {
 	ack ack
 	err error
+	// unanswered is the future of a message that the server did not answer in time, and that may be in the stream.
+	unanswered jetstream.PubAckFuture
 }
 
 // publish writes m to stream and returns when it is on disk (see durable), or with an error within publishTimeout.
@@ -85,7 +87,7 @@ func (b *Bus) confirm(ctx context.Context, stream string, out []outcome) {
 	for i := range out {
 		if err := out[i].err; err != nil {
 			b.metrics.publishErrors.WithLabelValues(stream).Inc()
-			out[i] = outcome{err: fmt.Errorf("publish to %s: %w", stream, err)}
+			out[i] = outcome{err: fmt.Errorf("publish to %s: %w", stream, err), unanswered: out[i].unanswered}
 		}
 	}
 }
@@ -137,7 +139,7 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 		futures := make([]jetstream.PubAckFuture, 0, min(len(subjects), maxBatch))
 		for size := 0; len(futures) < min(len(subjects), maxBatch) && size < maxBatchBytes; {
 			m := msgs[subjects[len(futures)][0]]
-			future, err := b.js.PublishMsgAsync(m)
+			future, err := b.publisher(stream).PublishMsgAsync(m)
 			if err != nil {
 				future = failed{err}
 			}
@@ -159,6 +161,14 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 		subjects = subjects[len(futures):]
 	}
 	return left
+}
+
+// publisher returns the JetStream context of a stream's publishes.
+func (b *Bus) publisher(stream string) jetstream.JetStream {
+	if stream == streamEvents {
+		return b.eventsJS
+	}
+	return b.js
 }
 
 // failed is the future of a message that could not be sent.
@@ -185,7 +195,7 @@ func await(ctx context.Context, stream string, future jetstream.PubAckFuture) ou
 	case err := <-future.Err():
 		return outcome{err: publishError(err)}
 	case <-ctx.Done():
-		return outcome{err: ctx.Err()}
+		return outcome{err: ctx.Err(), unanswered: future}
 	}
 }
 

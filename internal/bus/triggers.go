@@ -28,7 +28,7 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 		}
 		e := entry{
 			msg: newMsg(subject, nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, at: t.Accepted,
-			stored: b.pendingTriggers.stored,
+			stored: func(a ack) { b.pendingTriggers.stored(a.Seq) }, // triggers have no IDs, so there are no duplicates
 		}
 		e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
 		entries = append(entries, e)
