@@ -11,7 +11,7 @@ import (
 const takeUpWait = time.Second
 
 // takeUp is the condition of a start with the embedded server that every shard of deliveries is served. To take the shards up the process
-// lists what waits there. For 100,000 deliveries that uses the processors for some tenths of a second, in which the events of all tenants
+// lists the deliveries that wait there. For 100,000 of them that uses the processors for some tenths of a second, in which the events of all tenants
 // would be late. Once true it stays true.
 type takeUp struct {
 	// compiled is closed when the start has come to the shards.
@@ -19,17 +19,13 @@ type takeUp struct {
 	serves   func() bool
 
 	mu    sync.Mutex
-	until time.Time // when the wait ends, zero before everything is compiled
-	over  bool
+	until time.Time // when the wait ends or has ended, zero before everything is compiled
 }
 
 // test returns nil when the start need not wait, or no longer.
 func (t *takeUp) test() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over {
-		return nil
-	}
 	select {
 	case <-t.compiled:
 	default:
@@ -42,6 +38,6 @@ func (t *takeUp) test() error {
 	if !t.serves() && now.Before(t.until) {
 		return errors.New("still listing the deliveries that wait")
 	}
-	t.over = true
+	t.until = now
 	return nil
 }

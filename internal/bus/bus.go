@@ -38,7 +38,7 @@ type Bus struct {
 	embedded *embedded // nil with a remote server
 	nc       *nats.Conn
 	js       jetstream.JetStream
-	eventsJS jetstream.JetStream // for publishes to EVENTS
+	eventsJS jetstream.JetStream // for publishes to EVENTS, whose late answers matter
 	streams  map[string]jetstream.Stream
 	buckets  map[string]jetstream.KeyValue
 	metrics  *metrics

@@ -32,7 +32,8 @@ const maxRound = 128
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
 	// confirm, if any, is the second half of write: it returns when the messages that write stored are on disk, and sets the error of those
-	// that are not. The entries' stored is called before it, and their callers are answered after it, or before by a server that is late.
+	// that are not. The entries' stored is called before it, and their callers are answered after it. When
+	// the server is late, they were answered with an error before.
 	confirm func(ctx context.Context, out []outcome)
 	work    *sync.WaitGroup
 	ending  <-chan struct{} // closed when the bus ends
@@ -61,8 +62,8 @@ type entry struct {
 	at       time.Time // when a trigger was accepted
 	// stored, if any, is called with the server's answer once write has returned, unless the message failed. It must not block.
 	stored func(a ack)
-	// ended, if any, is called once, after stored, when the outcome is known or will never be. Then a message that the server did not answer
-	// in time is waited for, and stored may be called after the callers were answered. It must not block. It is not for entries that coalesce.
+	// ended, if any, is called once, after stored: when the outcome is known, or is no longer awaited. If the server does not answer in time,
+	// both are called after the callers were answered. It must not block. It is not for entries that coalesce.
 	ended func()
 }
 
@@ -225,8 +226,7 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 	}
 	out := c.write(ctx, msgs)
 	for i, o := range out {
-		p := written[i]
-		c.settle(context.WithoutCancel(ctx), &p.entry, o)
+		c.settle(ctx, &written[i].entry, o)
 	}
 	if c.written != nil {
 		c.written()
@@ -240,7 +240,7 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 	}
 }
 
-// settle calls stored and ended for the outcome of a message, now or when the server answers.
+// settle calls stored and ended for the outcome of a message, now or when the server answers. No caller's context may end ctx.
 func (c *committer) settle(ctx context.Context, e *entry, o outcome) {
 	if o.unanswered != nil && e.ended != nil {
 		c.work.Go(func() { c.awaitLate(ctx, e, o.unanswered) })

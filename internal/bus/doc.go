@@ -73,10 +73,11 @@
 //
 // An ID of EVENTS is recognized within the duplicate window: by the server if it is remote, otherwise by this process, which after a
 // restart knows the newest maxLoaded IDs of the window. In this process one publish of an ID is under way at a time. It ends with the
-// server's answer, also if its sender was answered with an error before, and the next one waits for that. Only where no answer comes within
-// lateAnswer, or the connection is lost, is the embedded server's own window, serverDuplicates, what remains. The cursor of the reader of EVENTS is written every 100 ms,
-// with the events that are done behind an open one if these are many. So after a kill -9 the open events and some that are done are handed
-// out again.
+// server's answer, also if its sender was answered with an error before, and the next one waits for that. If no answer comes within
+// lateAnswer, or the connection is lost, only the embedded server recognizes the ID, for serverDuplicates.
+//
+// The cursor of the reader of EVENTS is written every 100 ms, with the events that are done behind an open one if these are many. So after a
+// kill -9 the open events and some that are done are handed out again.
 // DELIVERIES drops a message whose ID it has seen in the last two minutes, and at a restart it forgets acknowledged ones. So a record and a
 // delivery carry Recheck whenever they may have been handled before, and WasSent reports whether a delivery was sent.
 //

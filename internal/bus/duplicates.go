@@ -25,7 +25,7 @@ const (
 
 // duplicates has the IDs of the events that EVENTS took within the duplicate window, for the embedded server, where this process alone
 // publishes. The server takes up to 190 bytes and three objects for an ID of its own window. At some thousands of events a second that would
-// soon be most of the heap, and each collection would visit all of it: with ten seconds of 7,000 events it was more than half of the objects.
+// soon be most of the heap, and each collection would visit all of it: the IDs of ten seconds were more than half of all objects.
 //
 // Of more than maxDuplicates in a window, and of more than maxLoaded before a restart, the oldest are forgotten sooner.
 type duplicates struct {
@@ -47,13 +47,13 @@ func newDuplicates(window time.Duration) *duplicates {
 	return &duplicates{window: window, ids: recentIDs[place]{most: maxDuplicates, age: window}, underWay: map[[16]byte]chan struct{}{}}
 }
 
-// begin returns the sequence of the event with an ID, if EVENTS took it within the window before now. Otherwise the caller publishes it and
+// begin returns the sequence of the event with an ID, if EVENTS took it within the window. Otherwise the caller publishes it and
 // then calls end. If the ID is under way already, begin first waits for its outcome, publishTimeout at most.
 func (d *duplicates) begin(ctx context.Context, id string) (seq uint64, found bool, err error) {
 	var late <-chan time.Time
 	for key := digest(id); ; {
 		d.mu.Lock()
-		if seq, found = d.findLocked(key, time.Now()); found {
+		if seq, found = d.find(key, time.Now()); found {
 			d.mu.Unlock()
 			return seq, true, nil
 		}
@@ -97,14 +97,8 @@ func (d *duplicates) add(id string, seq uint64, at time.Time) {
 	d.ids.add(at, digest(id), place{seq, at.UnixNano()})
 }
 
-// find returns the sequence of the event with an ID, if EVENTS took it within the window before now.
-func (d *duplicates) find(id string, now time.Time) (seq uint64, found bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.findLocked(digest(id), now)
-}
-
-func (d *duplicates) findLocked(key [16]byte, now time.Time) (seq uint64, found bool) {
+// find returns the sequence of the event with a key, if EVENTS took it within the window before now. The caller holds the lock.
+func (d *duplicates) find(key [16]byte, now time.Time) (seq uint64, found bool) {
 	p, found := d.ids.find(key)
 	return p.seq, found && now.UnixNano()-p.at < int64(d.window)
 }

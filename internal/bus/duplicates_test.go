@@ -31,12 +31,12 @@ func TestAnIDIsADuplicateForTheWholeWindowAndNotAfterIt(t *testing.T) {
 			if first < 0 {
 				continue
 			}
-			if seq, found := d.find(fmt.Sprint(first), now); !found || seq != uint64(first+1) {
+			if seq, found := d.find(digest(fmt.Sprint(first)), now); !found || seq != uint64(first+1) {
 				t.Fatalf("after %s: found %v, at sequence %d, not %d", age, found, seq, first+1)
 			}
 		}
 		if first := i - int(window/step); first >= 0 {
-			if _, found := d.find(fmt.Sprint(first), now); found {
+			if _, found := d.find(digest(fmt.Sprint(first)), now); found {
 				t.Fatalf("found after %s", window)
 			}
 		}
@@ -70,7 +70,7 @@ func TestAMillionIDsOfEventsTakeABoundedMemory(t *testing.T) {
 	if objects := int64(after.HeapObjects) - int64(before.HeapObjects); objects > maxDuplicates/100 {
 		t.Errorf("they are %d objects", objects)
 	}
-	if _, found := d.find(fmt.Sprint(maxDuplicates*3/2-1), now); !found {
+	if _, found := d.find(digest(fmt.Sprint(maxDuplicates*3/2-1)), now); !found {
 		t.Error("the last is forgotten")
 	}
 	runtime.KeepAlive(d)
