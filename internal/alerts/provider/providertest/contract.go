@@ -264,9 +264,10 @@ func (s Subject) endless(t *testing.T) {
 // drip fails when only the send's timeout bounds the wait for the rest of an unused answer; the test then takes a minute.
 func (s Subject) drip(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusForbidden} {
-		ended := make(chan struct{})
-		end := sync.OnceFunc(func() { close(ended) }) // a send may make further requests after a refusal
+		asked, ended := make(chan struct{}), make(chan struct{})
+		ask, end := sync.OnceFunc(func() { close(asked) }), sync.OnceFunc(func() { close(ended) }) // a send may make several requests
 		sink := NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+			ask()
 			defer end()
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, "{")
@@ -275,20 +276,33 @@ func (s Subject) drip(t *testing.T) {
 		})
 		cfg := s.config(sink.URL)
 		cfg.Timeout = time.Minute
-		needed := s.Reads && status == http.StatusOK
-		if needed {
-			cfg.Timeout = 50 * time.Millisecond
+		if s.Reads && status == http.StatusOK {
+			s.timesOut(t, cfg, asked)
+			<-ended
+			continue
 		}
 		start := time.Now()
-		if err := s.send(t, cfg); needed {
-			want(t, err, event.Retry, provider.LabelTimeout)
-		} else if (err == nil) != (status == http.StatusOK) {
+		if err := s.send(t, cfg); (err == nil) != (status == http.StatusOK) {
 			t.Errorf("HTTP %d: got %v", status, err)
 		}
 		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("HTTP %d: the send took %v", status, took)
 		}
 		<-ended
+	}
+}
+
+// timesOut sends with a short timeout, and with longer ones until asked is closed: on a busy machine a short one ends before the request
+// reaches the sink.
+func (s Subject) timesOut(t *testing.T, cfg provider.Config, asked <-chan struct{}) {
+	t.Helper()
+	for cfg.Timeout = 50 * time.Millisecond; ; cfg.Timeout *= 2 {
+		want(t, s.send(t, cfg), event.Retry, provider.LabelTimeout)
+		select {
+		case <-asked:
+			return
+		default:
+		}
 	}
 }
 
