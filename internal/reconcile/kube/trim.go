@@ -13,6 +13,9 @@ type Sharer interface {
 	ShareTexts(share func(*string))
 }
 
+// sharedLabels has the labels of the objects in all caches: those of one Kustomization are of several kinds.
+var sharedLabels = NewInterner()
+
 // trim is the transform of an informer.
 func trim(o any) (any, error) {
 	if object, ok := o.(metav1.Object); ok {
@@ -21,10 +24,11 @@ func trim(o any) (any, error) {
 	return o, nil
 }
 
-// trimObject drops the parts that the cache does not use, which are most of an object that was applied by kubectl. Equal texts of
-// objects then share memory: thousands of objects have the same conditions.
+// trimObject drops the parts that the cache does not use, which are most of an object that was applied by kubectl. Equal texts and labels
+// of objects then share memory: thousands of objects have the same conditions, and those of one Kustomization the same labels.
 func trimObject(o metav1.Object) {
 	o.SetManagedFields(nil)
+	o.SetLabels(sharedLabels.Labels(o.GetLabels()))
 	annotations := o.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation) // a second copy of the object, which is never read here
 	if len(annotations) == 0 {

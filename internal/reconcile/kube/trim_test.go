@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"reflect"
 	"testing"
 	"unsafe"
 
@@ -23,8 +24,11 @@ func TestObjectsThatSayTheSameShareIt(t *testing.T) {
 			Message: copied("Alert initialized"),
 		}
 		a := &v1beta3.Alert{
-			TypeMeta:   metav1.TypeMeta{Kind: copied("Alert"), APIVersion: copied("notification.toolkit.fluxcd.io/v1beta3")},
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+			TypeMeta: metav1.TypeMeta{Kind: copied("Alert"), APIVersion: copied("notification.toolkit.fluxcd.io/v1beta3")},
+			ObjectMeta: metav1.ObjectMeta{
+				Labels:      map[string]string{"app.kubernetes.io/part-of": "tenants"},
+				Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+			},
 			Spec: v1beta3.AlertSpec{
 				ProviderRef: v1.LocalObjectReference{Name: copied("chat")}, EventSeverity: copied("info"),
 				EventSources: []v1.CrossNamespaceObjectReference{{Kind: copied("Kustomization"), Name: copied("*")}},
@@ -39,6 +43,9 @@ func TestObjectsThatSayTheSameShareIt(t *testing.T) {
 		if one[i] != other[i] || unsafe.StringData(one[i]) != unsafe.StringData(other[i]) {
 			t.Errorf("%q is kept twice", one[i])
 		}
+	}
+	if a, b := objects[0].Labels, objects[1].Labels; len(a) != 1 || reflect.ValueOf(a).Pointer() != reflect.ValueOf(b).Pointer() {
+		t.Errorf("labels %v and %v are kept twice", a, b)
 	}
 	if a := objects[0]; cap(a.Status.Conditions) != 1 || a.Annotations != nil {
 		t.Errorf("room for %d conditions is kept, and annotations %v", cap(a.Status.Conditions), a.Annotations)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // maxWord bounds a revision or a reason in bytes: the last published states of all objects are kept in one bounded bucket.
@@ -106,10 +107,11 @@ func newCondition(c *statusCondition) condition {
 }
 
 // share replaces values that other objects probably have too by one shared copy.
-func (o *object) share(w *words) {
-	o.Namespace, o.apiVersion, o.revision = w.one(o.Namespace), w.one(o.apiVersion), w.one(o.revision)
-	o.ready.status, o.ready.reason, o.ready.message = w.one(o.ready.status), w.one(o.ready.reason), w.one(o.ready.message)
-	o.Labels = w.set(o.Labels)
+func (o *object) share(with *kube.Interner) {
+	for _, text := range [...]*string{&o.Namespace, &o.apiVersion, &o.revision, &o.ready.status, &o.ready.reason, &o.ready.message} {
+		*text = with.Text(*text)
+	}
+	o.Labels = with.Labels(o.Labels)
 }
 
 // GetObjectKind implements runtime.Object, which an informer requires. Nothing reads an object's kind from it.

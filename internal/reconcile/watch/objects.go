@@ -47,7 +47,7 @@ var optionsCodec = func() runtime.ParameterCodec {
 
 // ListerWatcher reads objects by requests to the API server.
 func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
-	shared := newWords()
+	shared := kube.NewInterner()
 	request := func(o *metav1.ListOptions) *rest.Request {
 		r := s.client.Get().AbsPath("/apis", resource.Group, resource.Version)
 		if namespace != "" {
@@ -87,7 +87,7 @@ func (s *Server) stream(ctx context.Context, request func(*metav1.ListOptions) *
 // brokenStream reports an undecodable watch event to an informer.
 var brokenStream = apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")
 
-func decodeList(kind *Kind, shared *words, body io.Reader) (*objectList, error) {
+func decodeList(kind *Kind, shared *kube.Interner, body io.Reader) (*objectList, error) {
 	list := &objectList{}
 	err := kube.DecodeList(body, &list.ListMeta, func(d *json.Decoder) error {
 		var item document
@@ -109,12 +109,12 @@ func decodeList(kind *Kind, shared *words, body io.Reader) (*objectList, error) 
 // objectStream decodes the events of a watch.
 type objectStream struct {
 	kind   *Kind
-	shared *words
+	shared *kube.Interner
 	body   io.ReadCloser
 	events *json.Decoder
 }
 
-func newObjectStream(kind *Kind, shared *words, body io.ReadCloser) *objectStream {
+func newObjectStream(kind *Kind, shared *kube.Interner, body io.ReadCloser) *objectStream {
 	return &objectStream{kind: kind, shared: shared, body: body, events: json.NewDecoder(body)}
 }
 
