@@ -71,6 +71,9 @@ func TestWithoutNATSTheDoorsSay503AndItRecovers(t *testing.T) {
 	if !strings.Contains(said, "NATS") && !strings.Contains(said, "bus") {
 		t.Errorf("/readyz does not say why: %s", said)
 	}
+	if strings.Contains(said, "] deliveries") {
+		t.Errorf("a replica that may never be the worker waits for deliveries: %s", said)
+	}
 	live, err := s.Do(s.Ctx, http.MethodGet, s.HealthURL+"/healthz", nil, nil)
 	s.Must(err)
 	if live.Status != http.StatusOK {
