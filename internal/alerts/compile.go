@@ -35,6 +35,10 @@ func (e *PatternError) Error() string {
 // Unwrap returns the fault of the pattern.
 func (e *PatternError) Unwrap() error { return e.Err }
 
+// maxName is the greatest length of an object's name, in bytes, as Kubernetes has it. The names of Alerts and Providers are parts of the
+// bus's subjects, and a NATS server closes the connection of a client whose subject exceeds 4 KiB.
+const maxName = 253
+
 // LimitError names the part of a spec that is beyond a bound, so that the Alert cannot work as specified.
 type LimitError string
 
@@ -51,8 +55,11 @@ func Compile(spec AlertSpec) (*Alert, error) {
 	a := existing(spec)
 	errs := []error{a.setSeverity(spec.Severity), a.setSources(spec.Sources)}
 	errs = append(errs, a.setPatterns(spec.Inclusion, spec.Exclusion))
-	if spec.Provider == "" {
+	switch {
+	case spec.Provider == "":
 		errs = append(errs, errors.New("spec.providerRef.name is empty"))
+	case len(spec.Provider) > maxName:
+		errs = append(errs, errors.New("spec.providerRef.name is longer than a Provider's name can be"))
 	}
 	errs = append(errs, a.setMetadata(spec))
 	if err := errors.Join(errs...); err != nil {

@@ -63,6 +63,9 @@ func TestABadSpecIsAnErrorThatNamesThePlace(t *testing.T) {
 		},
 		"an unknown severity": {spec(func(s *AlertSpec) { s.Severity = "warning" }), "spec.eventSeverity"},
 		"no provider":         {spec(func(s *AlertSpec) { s.Provider = "" }), "spec.providerRef.name"},
+		"a provider's name that is none": {
+			spec(func(s *AlertSpec) { s.Provider = strings.Repeat("a", 254) }), "spec.providerRef.name is longer",
+		},
 		"a source without a kind": {
 			spec(func(s *AlertSpec) { s.Sources = append(s.Sources, Source{Name: "x"}) }), "spec.eventSources[1]",
 		},

@@ -147,6 +147,22 @@ func TestADeliveryTooLargeForTheBusBecomesADeadLetter(t *testing.T) {
 	}
 }
 
+// Fails when a tenant's long name ends the connection, and with it the process, at each start anew.
+func TestASubjectThatIsTooLongIsRefusedAndEndsNothing(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	for _, name := range []string{strings.Repeat("a", 4100), strings.Repeat(".", 1400)} {
+		d := testDelivery("long", "team", name)
+		if err := b.Reschedule(ctx, &d, time.Now().Add(time.Hour)); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("a name of %d bytes: %v", len(name), err)
+		}
+	}
+	d := testDelivery("short", "team", "slack")
+	must(t, b.Reschedule(ctx, &d, time.Now().Add(time.Hour)))
+	must(t, b.Ready())
+}
+
 func TestWasSentKnowsWhatSentRecorded(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)

@@ -15,7 +15,8 @@ import (
 // ErrFull is returned when a stream's bound is reached. The message was not accepted.
 var ErrFull = errors.New("stream is full")
 
-// ErrTooLarge is returned for a message beyond the server's maximal payload. It will never be accepted.
+// ErrTooLarge is returned for a message beyond the server's maximal payload, or with a subject that is too long. It will never be
+// accepted.
 var ErrTooLarge = errors.New("message is larger than the bus carries")
 
 const (
@@ -25,6 +26,9 @@ const (
 	// messages, and a large batch delays the stream.
 	maxBatch      = 1000
 	maxBatchBytes = 4 << 20
+	// maxSubject bounds a subject in bytes. A server closes the connection of a client that sends a line of more than 4 KiB, which has the
+	// subject of the answer and two numbers beside it, and a closed connection ends this process.
+	maxSubject = 3 << 10
 	// maxPublishing is how many messages of this process may be on their way to the server.
 	maxPublishing = 1 << 16
 )
@@ -139,10 +143,7 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 		futures := make([]jetstream.PubAckFuture, 0, min(len(subjects), maxBatch))
 		for size := 0; len(futures) < min(len(subjects), maxBatch) && size < maxBatchBytes; {
 			m := msgs[subjects[len(futures)][0]]
-			future, err := b.publisher(stream).PublishMsgAsync(m)
-			if err != nil {
-				future = failed{err}
-			}
+			future := b.begin(stream, m)
 			futures, size = append(futures, future), size+m.Size()
 		}
 		for k, future := range futures {
@@ -183,6 +184,18 @@ func (f failed) Err() <-chan error {
 func (failed) Ok() <-chan *jetstream.PubAck { return nil }
 
 func (failed) Msg() *nats.Msg { return nil }
+
+// begin sends a message to the server.
+func (b *Bus) begin(stream string, m *nats.Msg) jetstream.PubAckFuture {
+	if len(m.Subject) > maxSubject {
+		return failed{ErrTooLarge}
+	}
+	future, err := b.publisher(stream).PublishMsgAsync(m)
+	if err != nil {
+		return failed{err}
+	}
+	return future
+}
 
 // await returns the server's answer to one message.
 func await(ctx context.Context, stream string, future jetstream.PubAckFuture) outcome {
