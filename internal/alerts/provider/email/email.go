@@ -216,7 +216,7 @@ func (s *Sender) open(c *smtp.Client) error {
 	case slices.Contains(mechanisms, "LOGIN"):
 		auth = smtp.LoginAuth(s.username, s.password, s.host, false)
 	case slices.Contains(mechanisms, "SCRAM-SHA-256"):
-		auth = boundedScram{smtp.ScramSHA256Auth(s.username, s.password)}
+		auth = &boundedScram{Auth: smtp.ScramSHA256Auth(s.username, s.password)}
 	default:
 		return errNoLogin
 	}

@@ -17,16 +17,21 @@ const maxIterations = 100_000
 
 var errIterations = event.NewError(event.Permanent, provider.LabelRejected, "the server asks for more work at the login than is done for it", nil)
 
-// boundedScram is a login by SCRAM that refuses to hash more than maxIterations times.
-type boundedScram struct{ smtp.Auth }
+// boundedScram is a login by SCRAM that refuses to hash more than maxIterations times in all: a server may ask again and again.
+type boundedScram struct {
+	smtp.Auth
+	hashed int
+}
 
 // Next answers the server, whose first message is "r=<nonce>,s=<salt>,i=<iterations>".
-func (b boundedScram) Next(said []byte, more bool) ([]byte, error) {
+func (b *boundedScram) Next(said []byte, more bool) ([]byte, error) {
 	for part := range bytes.SplitSeq(said, []byte(",")) {
 		if count, ok := bytes.CutPrefix(part, []byte("i=")); ok {
-			if n, err := strconv.Atoi(string(count)); err != nil || n > maxIterations {
+			n, err := strconv.Atoi(string(count))
+			if err != nil || n < 0 || n > maxIterations-b.hashed {
 				return nil, errIterations
 			}
+			b.hashed += n
 		}
 	}
 	return b.Auth.Next(said, more)

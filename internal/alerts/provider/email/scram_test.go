@@ -13,21 +13,22 @@ import (
 	"notifier/internal/event"
 )
 
-// scramServer asks for a number of iterations and refuses the result.
+// scramServer asks for a number of iterations, as often as times says, and refuses the result.
 type scramServer struct {
-	iterations string
-	asked      bool
+	iterations   string
+	times, asked int
 }
 
 func (s *scramServer) Next(response []byte) ([]byte, bool, error) {
-	if s.asked {
+	if s.asked > s.times {
 		return nil, true, errTooWeak
 	}
 	if len(response) == 0 {
 		return nil, false, nil // the client begins
 	}
 	_, nonce, _ := strings.Cut(string(response), "r=")
-	s.asked = true
+	nonce, _, _ = strings.Cut(nonce, ",")
+	s.asked++
 	return fmt.Appendf(nil, "r=%sx,s=c2FsdA==,i=%s", nonce, s.iterations), false, nil
 }
 
@@ -46,5 +47,19 @@ func TestT6ALoginThatTakesLongIsNotMade(t *testing.T) {
 		if got := strings.Contains(e.Error(), "more work"); got != bounded || time.Since(began) > 5*time.Second {
 			t.Errorf("%s iterations: %q after %v", iterations, e.Error(), time.Since(began))
 		}
+	}
+}
+
+// Fails when a server that asks for the work again and again has it done each time.
+func TestT6AServerThatRepeatsItsChallengeGetsNoMoreWork(t *testing.T) {
+	ca := providertest.NewCA(t)
+	server := &scramServer{iterations: "50000", times: 1000}
+	m := start(t, pair(t, ca, "127.0.0.1"), true, func(m *mailbox) {
+		m.mechs, m.scram = []string{"SCRAM-SHA-256"}, func() sasl.Server { return server }
+	})
+	cfg := provider.Config{Username: "flux@example.com", Password: "s3cret", TLS: provider.TLS{CA: ca.PEM()}}
+	e := event.AsError(newSender(t, m, "smtps://%s", cfg).Send(t.Context(), info(t)))
+	if !strings.Contains(e.Error(), "more work") {
+		t.Errorf("after %d challenges: %q", server.asked, e.Error())
 	}
 }
