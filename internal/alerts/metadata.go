@@ -26,10 +26,13 @@ func mergeMetadata(e event.Event, a *Alert) merging {
 	if len(a.metadata) > 0 || a.summary != "" {
 		authored = make(map[string]bool, len(a.metadata)+1)
 	}
-	var conflicts []string
+	var conflicts map[string]struct{} // there may be a thousand
 	set := func(k, v string) {
-		if old, taken := merged[k]; taken && old != v && !slices.Contains(conflicts, k) {
-			conflicts = append(conflicts, k)
+		if old, taken := merged[k]; taken && old != v {
+			if conflicts == nil {
+				conflicts = map[string]struct{}{}
+			}
+			conflicts[k] = struct{}{}
 		}
 		merged[k] = v
 	}
@@ -53,6 +56,5 @@ func mergeMetadata(e event.Event, a *Alert) merging {
 			delete(authored, rest)
 		}
 	}
-	slices.Sort(conflicts)
-	return merging{merged, slices.Sorted(maps.Keys(authored)), conflicts}
+	return merging{merged, slices.Sorted(maps.Keys(authored)), slices.Sorted(maps.Keys(conflicts))}
 }
