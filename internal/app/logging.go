@@ -21,10 +21,8 @@ func parseLevel(level string) (slog.Level, error) {
 		return slog.LevelDebug, nil
 	case "info":
 		return slog.LevelInfo, nil
-	case "warn":
+	case "warn", "error": // Flux has no level warn, and a warning here is an error there
 		return slog.LevelWarn, nil
-	case "error":
-		return slog.LevelError, nil
 	}
 	return 0, fmt.Errorf("%q is not one of debug, info, warn, error", level)
 }

@@ -50,6 +50,18 @@ func written(t *testing.T, log func(*slog.Logger)) []fluxLine {
 	return lines
 }
 
+// Fails when a level of Flux's leaves out lines that are written under that level.
+func TestLevelErrorHasEveryLineThatIsAnError(t *testing.T) {
+	var out bytes.Buffer
+	log := newLogger(&out, "error", "json")
+	log.Info("left out")
+	log.Warn("a warning")
+	log.Error("an error")
+	if got := out.String(); strings.Contains(got, "left out") || strings.Count(got, `"level":"error"`) != 2 {
+		t.Errorf("logged %s", got)
+	}
+}
+
 // Fails when a line is not found under the object that it is about, or has a level that flux logs --level does not have.
 func TestALineIsReadByFluxLogsUnderTheObjectThatItIsAbout(t *testing.T) {
 	got := written(t, func(log *slog.Logger) {
