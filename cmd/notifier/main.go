@@ -64,7 +64,12 @@ func newRoot() *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if c == root { // as with the arguments of Flux's Deployment
+			err = fmt.Errorf("%w; the process's flags come after the command serve", err)
+		}
+		return usageError{err}
+	})
 	root.AddCommand(newServe(), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), currentVersion()) },

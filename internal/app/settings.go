@@ -10,6 +10,11 @@ func logSettings(log *slog.Logger, o Options, env func(string) string) {
 	for _, f := range o.AcceptedFlags {
 		log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
 	}
+	if was := DefaultOptions().DefaultServiceAccount; o.DefaultServiceAccount != was {
+		log.Info("Receivers without spec.serviceAccountName write as another account than "+was+"; in Flux's notification-controller the flag "+
+			"names the account with which Providers log in at a cloud, which here is spec.serviceAccountName alone",
+			"flag", "default-service-account", "account", o.DefaultServiceAccount)
+	}
 	var set []string
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"} {
 		if env(name) != "" {

@@ -30,3 +30,16 @@ func TestAProxyThatIsSetAndNotUsedIsWarnedOfAtStart(t *testing.T) {
 		}
 	}
 }
+
+// Fails when a flag that has another meaning in Flux is accepted without a word.
+func TestAnAccountThatIsSetIsExplainedAtStart(t *testing.T) {
+	for account, says := range map[string]string{DefaultOptions().DefaultServiceAccount: "", "flux": `"account":"flux"`} {
+		var log bytes.Buffer
+		o := DefaultOptions()
+		o.DefaultServiceAccount = account
+		logSettings(newLogger(&log, "info", "json"), o, func(string) string { return "" })
+		if got := log.String(); (got != "") != (says != "") || !strings.Contains(got, says) {
+			t.Errorf("%s: logged %q", account, got)
+		}
+	}
+}

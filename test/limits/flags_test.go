@@ -79,6 +79,10 @@ func TestABadFlagIsNamedAndNothingStarts(t *testing.T) {
 			t.Errorf("--%s=%s: exit code %d, output %q; want 2 and the flag's name", tc.flag, tc.value, code, output)
 		}
 	}
+	// Flux's arguments, which leave out the command.
+	if code, output := runs(t, w, "--watch-all-namespaces"); code != 2 || !strings.Contains(output, "come after the command serve") {
+		t.Errorf("without the command: exit code %d: %s", code, output)
+	}
 	// Several errors are reported at once, with their reasons.
 	code, output := runs(t, w, "serve", "--no-cross-namespace-refs=false", "--log-level=loud", "extra")
 	if code != 2 {
