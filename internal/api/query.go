@@ -113,16 +113,8 @@ func timeOf(name, text string) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil && at.Year() > 0 && at.Year() <= 9999 {
 		return kept(at), nil
 	}
-	ago, err := time.ParseDuration(text)
-	if days, isDays := strings.CutSuffix(text, "d"); isDays && err != nil {
-		var n int
-		n, err = strconv.Atoi(days)
-		if n > maxDays {
-			n = maxDays
-		}
-		ago = time.Duration(n) * 24 * time.Hour
-	}
-	if err != nil || ago <= 0 {
+	ago, err := view.ParseAge(text)
+	if err != nil || ago == 0 {
 		return time.Time{}, invalid(name + " is a time as in RFC 3339, or how long ago it was, such as 90s, 1h30m or 7d; a + in it is written %2B")
 	}
 	return kept(time.Now().Add(-ago)), nil
@@ -142,6 +134,3 @@ func kept(at time.Time) time.Time {
 	}
 	return at
 }
-
-// maxDays is beyond the age of everything that is kept.
-const maxDays = 3650

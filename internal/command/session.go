@@ -64,18 +64,18 @@ func (s *selection) check() (err error) {
 	return errors.Join(errs...)
 }
 
-// parseTime parses a time, or a duration before now. It returns zero for an empty text.
+// parseTime parses a time, or its age. It returns zero for an empty text.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d), nil
+	if age, err := view.ParseAge(text); err == nil {
+		return now.Add(-age), nil
 	}
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
-	return time.Time{}, fmt.Errorf("%q is neither a duration such as 1h nor a time such as 2026-01-31T12:00:00Z", text)
+	return time.Time{}, fmt.Errorf("%q is neither an age such as 1h or 7d nor a time such as 2026-01-31T12:00:00Z", text)
 }
 
 // namespaces returns the namespaces of the command.

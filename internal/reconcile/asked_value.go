@@ -26,7 +26,7 @@ const (
 
 // errReplayForms names the valid forms of v1.ReplayAnnotation.
 var errReplayForms = errors.New(`it is not understood: write the IDs of deliveries, separated by commas, or "dead", or "since=1h" ` +
-	`with a time of at most 168h`)
+	`with an age of at most 7d`)
 
 // parseReplay reads the value of v1.ReplayAnnotation.
 func parseReplay(value string, now time.Time) (view.ReplayRequest, error) {
@@ -35,8 +35,8 @@ func parseReplay(value string, now time.Time) (view.ReplayRequest, error) {
 		return view.ReplayRequest{State: view.StateDead}, nil
 	}
 	if text, ok := strings.CutPrefix(value, replaySince); ok {
-		since, err := time.ParseDuration(text)
-		if err != nil || since <= 0 || since > maxReplaySince {
+		since, err := view.ParseAge(text)
+		if err != nil || since == 0 || since > maxReplaySince {
 			return view.ReplayRequest{}, errReplayForms
 		}
 		return view.ReplayRequest{Since: now.Add(-since), Until: now}, nil

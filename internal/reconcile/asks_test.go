@@ -171,7 +171,7 @@ func TestARequestThatFailsIsTriedAgain(t *testing.T) {
 func TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten(t *testing.T) {
 	now := time.Now()
 	for _, value := range []string{
-		"all", "DEAD", "since", "since=", "since=-1h", "since=0s", "since=169h", "since=1", "ab12,", ",", "ab1", "xyz", "ab 12",
+		"all", "DEAD", "since", "since=", "since=-1h", "since=0s", "since=169h", "since=8d", "since=-1d", "since=1", "ab12,", ",", "ab1", "xyz", "ab 12",
 		strings.Repeat("ab", 40), strings.Repeat("ab12,", 1000) + "ab12", "\x00", "ab12\nab12",
 	} {
 		if r, err := parseReplay(value, now); err == nil {
