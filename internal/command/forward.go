@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,11 +70,13 @@ func forward(ctx context.Context, kube *rest.Config, namespace string) (address 
 
 // findPod returns a ready Pod of notifier that serves the API, and the API's port.
 func findPod(ctx context.Context, core rest.Interface, namespaces []string) (*corev1.Pod, int32, error) {
+	var refused []string
 	for _, namespace := range namespaces {
 		pods := &corev1.PodList{}
 		err := core.Get().Namespace(namespace).Resource("pods").Param("labelSelector", installed).Do(ctx).Into(pods)
 		if apierrors.IsForbidden(err) {
-			return nil, 0, fmt.Errorf("you may not list Pods in namespace %s, so there is no port-forward to notifier", namespace)
+			refused = append(refused, namespace) // perhaps notifier is in another
+			continue
 		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("look for notifier: %w", err)
@@ -83,6 +86,10 @@ func findPod(ctx context.Context, core rest.Interface, namespaces []string) (*co
 				return &pods.Items[i], port, nil
 			}
 		}
+	}
+	if len(refused) > 0 {
+		return nil, 0, fmt.Errorf("you may not list Pods in namespace %s, so there is no port-forward to notifier there; "+
+			"name its namespace with --install-namespace if it is another", strings.Join(refused, ", "))
 	}
 	return nil, 0, fmt.Errorf("there is no ready Pod of notifier with the API (--api-addr) in namespaces %v", namespaces)
 }

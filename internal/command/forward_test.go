@@ -51,6 +51,9 @@ func TestThePortForwardLeadsToAReadyPodWithTheAPI(t *testing.T) {
 	if got, port, err := findPod(t.Context(), core, installs); err != nil || got.Name != "serves" || port != 9595 {
 		t.Errorf("got %v, port %d, %v", got, port, err)
 	}
+	if got, _, err := findPod(t.Context(), core, []string{"team-a", "flux-system"}); err != nil || got.Name != "serves" {
+		t.Errorf("with rights in the second namespace alone: got %v, %v", got, err)
+	}
 	for namespace, want := range map[string]string{"notification-system": "no ready Pod", "team-a": "you may not list Pods in namespace team-a"} {
 		if _, _, err := findPod(t.Context(), core, []string{namespace}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", namespace, err)
