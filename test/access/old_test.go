@@ -83,20 +83,20 @@ func TestMissingRBACRulesAreReportedWithTheirRemedy(t *testing.T) {
 	}
 	without(func(verb, _ string) bool { return verb == "impersonate:serviceaccount" })
 	s.Start(env.NotifierOptions{Args: flags})
-	s.said("[~] impersonation: ", "may not impersonate", "config/rbac")
+	s.said("[~] impersonation: ", "may not impersonate", "config/flux or config/default")
 	s.receiver("app", "default", app)
-	s.denied("app", "ImpersonationRefused", "config/rbac")
+	s.denied("app", "ImpersonationRefused", "config/flux or config/default")
 
 	without(func(verb, resource string) bool {
 		return strings.HasPrefix(verb, "impersonate-on:") && resource == "gitrepositories"
 	})
-	s.said("[~] impersonation: ", "gitrepositories.source.toolkit.fluxcd.io", "config/rbac")
+	s.said("[~] impersonation: ", "gitrepositories.source.toolkit.fluxcd.io", "config/flux or config/default")
 	s.denied("app", "ImpersonationRefused", "gitrepositories.source.toolkit.fluxcd.io")
 
 	// Writes may pass where only the reviews are left out, as with the ClusterRole of an earlier version: no Receiver
 	// gets a report.
 	without(func(verb, _ string) bool { return verb == "impersonate-on:serviceaccount:create" })
-	s.said("[~] impersonation: ", "may not ask", "config/rbac")
+	s.said("[~] impersonation: ", "may not ask", "config/flux or config/default")
 	path := env.HookPath("t", "app", s.Tenant.Namespace)
 	s.Must(s.Tenant.Object(s.Ctx, "GitRepository", "app", nil, ""))
 	s.Trigger(path, "GitRepository", "app")

@@ -19,9 +19,11 @@ import (
 // The reasons why the process cannot act as service accounts, each with the step that the administrator must take.
 const (
 	oldServer = "the API server does not know constrained impersonation, as before Kubernetes 1.36 or with its feature gate off: " +
-		"install config/legacy-impersonation"
-	noRole   = "the process may not impersonate service account %s/%s: apply config/rbac of this version"
-	noReview = "the process may not ask what service accounts may: apply config/rbac of this version"
+		"add the component config/legacy-impersonation/component to the installation"
+	noRole   = "the process may not impersonate service account %s/%s: " + applyAgain
+	noReview = "the process may not ask what service accounts may: " + applyAgain
+	// applyAgain names no part of the installation: config/rbac alone is for another namespace than that of config/flux.
+	applyAgain = "apply this version's manifests again, config/flux or config/default as you did"
 )
 
 // authority finds out whether the process may act as service accounts at all. RBAC alone does not show it: see Access.
@@ -164,7 +166,7 @@ func (u *authority) find(ctx context.Context) (authorityState, error) {
 		}
 	}
 	if len(lacking) > 0 {
-		state.lacking = "the process may not patch " + strings.Join(lacking, ", ") + " as a service account: apply config/rbac of this version"
+		state.lacking = "the process may not patch " + strings.Join(lacking, ", ") + " as a service account: " + applyAgain
 	}
 	return state, nil
 }

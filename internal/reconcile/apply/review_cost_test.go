@@ -173,7 +173,7 @@ func TestWhereReviewsAreNotAllowedNothingIsSaidOfReceivers(t *testing.T) {
 			t.Errorf("asked %d times", n)
 		}
 		w.wantShown("team-1/hook")
-		if err := w.applier.Impersonation(); err == nil || !strings.Contains(err.Error(), "config/rbac") {
+		if err := w.applier.Impersonation(); err == nil || !strings.Contains(err.Error(), "config/flux or config/default") {
 			t.Errorf("the process says %v", err)
 		}
 		f.change(func() { f.mute = false })
