@@ -62,6 +62,8 @@ type tally struct {
 	// faults are the entries that the owner has to correct, idle those that match nothing and may do so.
 	faults, idle []string
 	misspelt     bool
+	// cut says that there are more than maxLookedAt entries.
+	cut bool
 	// uncounted are the entries of kinds that are not watched.
 	uncounted int
 }
@@ -71,7 +73,7 @@ func (m matcher) condition(namespace string, mentions []mention) (metav1.Conditi
 	if m.pending(mentions) {
 		return metav1.Condition{}, false
 	}
-	t := tally{found: map[string]struct{}{}}
+	t := tally{found: map[string]struct{}{}, cut: len(mentions) > maxLookedAt}
 	for _, one := range mentions[:min(len(mentions), maxLookedAt)] {
 		m.count(&t, namespace, one)
 	}
@@ -141,6 +143,9 @@ func (t *tally) message() string {
 	}
 	if t.uncounted > 0 {
 		parts = append(parts, numbered(t.uncounted, "entry is", "entries are")+" of a kind that is not watched, and not counted")
+	}
+	if t.cut {
+		parts = append(parts, fmt.Sprintf("only the first %d entries are counted", maxLookedAt))
 	}
 	return cut(strings.Join(parts, "; "), maxEventMessage)
 }

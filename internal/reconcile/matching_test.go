@@ -132,6 +132,11 @@ func TestMatchesAreCountedAndAnAlertWithoutMatchesIsReported(t *testing.T) {
 		"a foreign one is not looked for": {
 			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), foreign}, "True ObjectsMatch", []string{"2 objects match"},
 		},
+		"beyond those that are counted": {
+			append(slices.Repeat([]v1.CrossNamespaceObjectReference{source("Kustomization", "*")}, maxLookedAt), source("HelmRelase", "*")),
+			"True ObjectsMatch",
+			[]string{"2 objects match", "only the first 64 entries are counted"},
+		},
 		"a kind that is still being read": {[]v1.CrossNamespaceObjectReference{source("ImagePolicy", "*")}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
