@@ -4,61 +4,34 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // Bounds on answers. The author of a destination decides the length and the speed of its answers, for any number of Providers.
 const (
 	// freeReply is the part of an answer, in bytes, that is read without a place: any number of answers at a time.
-	freeReply = 256 << 10
+	freeReply = 16 << 10
+	// mediumReplies is the number of answers of up to mediumReply bytes that are read at a time for the Providers of one namespace, and
+	// mediumTotal that of all namespaces. Each namespace has mediumReserve of its own.
+	mediumReply   = 256 << 10
+	mediumReplies = 64
+	mediumReserve = 4
+	mediumTotal   = 256
 	// longReplies is the number of longer answers that are read at a time for the Providers of one namespace. For one Provider it is
 	// one.
 	longReplies = 4
-	// longTime bounds the time for the rest of a long answer.
-	longTime = 5 * time.Second
+	// restTime bounds the time for each of the two further parts of an answer.
+	restTime = 5 * time.Second
 )
 
-// replies are the places of the namespaces that are reading long answers.
-var replies = replyPlaces{shares: map[string]*replyShare{}}
-
-type replyPlaces struct {
-	mu     sync.Mutex
-	shares map[string]*replyShare
-}
-
-type replyShare struct {
-	places chan struct{}
-	users  int
-}
-
-// take waits for a place of the namespace. leave returns the place.
-func (r *replyPlaces) take(ctx context.Context, namespace string) (leave func(), err error) {
-	r.mu.Lock()
-	share := r.shares[namespace]
-	if share == nil {
-		share = &replyShare{places: make(chan struct{}, longReplies)}
-		r.shares[namespace] = share
-	}
-	share.users++
-	r.mu.Unlock()
-	forget := func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if share.users--; share.users == 0 {
-			delete(r.shares, namespace)
-		}
-	}
-	select {
-	case share.places <- struct{}{}:
-		return func() { <-share.places; forget() }, nil
-	case <-ctx.Done():
-		forget()
-		return nil, ctx.Err()
-	}
-}
+// The places of the namespaces that are reading medium and long answers.
+var (
+	mediums = fair.NewCapacities[string](fair.NewCapacity(mediumTotal), mediumReplies, mediumReserve)
+	longs   = fair.NewCapacities[string](nil, longReplies, 0)
+)
 
 // reply reads an answer of at most maxReply bytes. cancel ends a read that is blocked.
 func (t *transport) reply(ctx context.Context, body io.Reader, cancel context.CancelFunc) ([]byte, error) {
@@ -72,39 +45,65 @@ func (t *transport) reply(ctx context.Context, body io.Reader, cancel context.Ca
 	case len(answer) > t.maxReply:
 		return nil, errTooLong
 	}
+	medium, err := mediums.Acquire(ctx, t.namespace, 1)
+	if err != nil {
+		return nil, Classify(err)
+	}
+	defer medium.Release()
+	answer, ended, err := inTime(body, answer, min(t.maxReply, mediumReply), cancel)
+	switch {
+	case err != nil:
+		return nil, err
+	case ended:
+		return answer, nil
+	case len(answer) > t.maxReply:
+		return nil, errTooLong
+	}
 	select {
 	case t.long <- struct{}{}:
 		defer func() { <-t.long }()
 	case <-ctx.Done():
 		return nil, Classify(ctx.Err())
 	}
-	leave, err := replies.take(ctx, t.namespace)
+	long, err := longs.Acquire(ctx, t.namespace, 1)
 	if err != nil {
 		return nil, Classify(err)
 	}
-	defer leave()
-	timer := time.AfterFunc(longTime, cancel)
-	answer, err = t.rest(body, answer)
-	if !timer.Stop() && err != nil {
-		return nil, event.NewError(event.Retry, LabelTimeout, "answer takes too long", err)
+	defer long.Release()
+	answer, ended, err = inTime(body, answer, t.maxReply, cancel)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ended:
+		return nil, errTooLong
 	}
-	return answer, err
+	return answer, nil
 }
 
 var errTooLong = event.NewError(event.Retry, LabelReply, "answer is too long", nil)
 
-// rest reads the rest of an answer whose beginning was read.
-func (t *transport) rest(body io.Reader, begin []byte) ([]byte, error) {
-	answer := make([]byte, t.maxReply+1)
+// inTime reads on, within restTime, until the answer has ended or has one byte more than most.
+func inTime(body io.Reader, begin []byte, most int, cancel context.CancelFunc) (answer []byte, ended bool, err error) {
+	timer := time.AfterFunc(restTime, cancel)
+	answer, ended, err = rest(body, begin, most)
+	if !timer.Stop() && err != nil {
+		return nil, false, event.NewError(event.Retry, LabelTimeout, "answer takes too long", err)
+	}
+	return answer, ended, err
+}
+
+// rest is inTime for any time.
+func rest(body io.Reader, begin []byte, most int) (answer []byte, ended bool, err error) {
+	answer = make([]byte, most+1)
 	for n := copy(answer, begin); n < len(answer); {
 		read, err := body.Read(answer[n:])
 		n += read
 		switch {
 		case errors.Is(err, io.EOF) && n < len(answer):
-			return answer[:n], nil
+			return answer[:n], true, nil
 		case err != nil && !errors.Is(err, io.EOF):
-			return nil, Classify(err)
+			return nil, false, Classify(err)
 		}
 	}
-	return nil, errTooLong
+	return answer, false, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -56,7 +57,7 @@ func TestT6AnswersThatDoNotEndTakeUpLittle(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if most := int64(longReplies*testReply + providers*sends*(freeReply+1)); read.Load() > most {
+		if most := int64(longReplies*testReply + mediumReplies*(mediumReply+1) + providers*sends*(freeReply+1)); read.Load() > most {
 			t.Errorf("%d MiB are kept, want %d at most", read.Load()>>20, most>>20)
 		}
 		began := time.Now()
@@ -69,7 +70,7 @@ func TestT6AnswersThatDoNotEndTakeUpLittle(t *testing.T) {
 		if err != nil || len(answer) != freeReply || time.Since(began) != 0 {
 			t.Errorf("a short one: %d bytes, %v, after %v", len(answer), err, time.Since(began))
 		}
-		if e := event.AsError(<-ended); e.Label != LabelTimeout || time.Since(began) > longTime {
+		if e := event.AsError(<-ended); e.Label != LabelTimeout || time.Since(began) > restTime {
 			t.Errorf("the first ended with %v (%s) after %v", e, e.Label, time.Since(began))
 		}
 		for range providers*sends - 1 {
@@ -77,16 +78,45 @@ func TestT6AnswersThatDoNotEndTakeUpLittle(t *testing.T) {
 				t.Error("an answer without its end was taken")
 			}
 		}
-		if len(replies.shares) != 0 {
-			t.Errorf("the places of %d namespaces are kept", len(replies.shares))
+		if n := mediums.Len() + longs.Len(); n != 0 {
+			t.Errorf("the places of %d namespaces are kept", n)
 		}
+	})
+}
+
+// Fails when answers of a medium length, which all sends of a tenant's Providers may wait for, are kept in any number, or when those of
+// other tenants' Providers then get no place.
+func TestT6AnswersThatDripTakeUpLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const namespaces, sends = 8, 200
+		var read atomic.Int64
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		for n := range namespaces {
+			for range sends {
+				go func() {
+					_, _ = newTransport("hostile"+strconv.Itoa(n)).reply(ctx, &dripping{ctx: ctx, left: mediumReply - 1, read: &read}, func() {})
+				}()
+			}
+		}
+		synctest.Wait()
+		most := int64((mediumTotal+namespaces*mediumReserve)*mediumReply + namespaces*sends*(freeReply+1))
+		if read.Load() > most {
+			t.Errorf("%d MiB are kept, want %d at most", read.Load()>>20, most>>20)
+		}
+		began := time.Now()
+		answer, err := newTransport("other").reply(t.Context(), strings.NewReader(strings.Repeat("x", mediumReply)), func() {})
+		if err != nil || len(answer) != mediumReply || time.Since(began) != 0 {
+			t.Errorf("another namespace: %d bytes, %v, after %v", len(answer), err, time.Since(began))
+		}
+		cancel()
+		synctest.Wait()
 	})
 }
 
 // Fails when an answer is accepted beyond its bound, cut, or accepted although its connection broke.
 func TestAnAnswerIsReadWholeOrNotAtAll(t *testing.T) {
 	broken := errors.New("broken")
-	for _, length := range []int{0, 1, freeReply, freeReply + 1, testReply - 1, testReply, testReply + 1} {
+	for _, length := range []int{0, 1, freeReply, freeReply + 1, mediumReply, mediumReply + 1, testReply - 1, testReply, testReply + 1} {
 		text := strings.Repeat("x", length)
 		answer, err := newTransport("n").reply(t.Context(), strings.NewReader(text), func() {})
 		if want := length <= testReply; (err == nil) != want || want && string(answer) != text {
