@@ -26,6 +26,13 @@ type conn struct {
 	refused context.Context //nolint:containedctx // it lives as long as the connection
 }
 
+// Close ends the connection at once. The library alone would first write what is left for a server that does not read, for up to a minute.
+// Nothing is left of a send that has ended well: it was answered.
+func (c *conn) Close() {
+	_ = c.metered.Close()
+	c.Conn.Close()
+}
+
 // until returns a ctx that also ends when the server refuses a request.
 func (c *conn) until(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)

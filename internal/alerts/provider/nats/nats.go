@@ -159,6 +159,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		return classify(ctx, err)
 	}
 	c.metered.Reset()
+	defer context.AfterFunc(ctx, func() { _ = c.metered.Close() })() // a write to a server that does not read has no end of its own
 	most := int(cmp.Or(max(c.MaxPayload(), 0), 1<<20)) - headerBytes
 	body, err := provider.EventJSON(n.Event, most)
 	if err != nil {

@@ -1,9 +1,12 @@
 package nats
 
 import (
+	"bufio"
 	"crypto/tls"
 	"encoding/json"
+	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -225,4 +228,52 @@ func TestAnIdleConnectionEnds(t *testing.T) {
 		t.Error("the connection was closed under a send")
 	}
 	s.link.end()
+}
+
+// deaf is a server that takes logins and then reads nothing.
+func deaf(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			go func() {
+				_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+				_, _ = io.WriteString(c, `INFO {"server_id":"deaf","version":"2.12.0","proto":1,"headers":true,"max_payload":67108864}`+"\r\n")
+				for lines := bufio.NewScanner(c); lines.Scan() && lines.Text() != "PING"; {
+				}
+				_, _ = io.WriteString(c, "PONG\r\n")
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// Fails when a send to a server that does not read, or the close of its connection, lasts longer than the send's timeout: all Providers wait
+// for the close when one of them is changed.
+func TestT6AServerThatDoesNotReadHoldsUpNothing(t *testing.T) {
+	s, err := New(provider.Config{
+		Type: "nats", Address: "nats://" + deaf(t), Channel: "flux.events", Timeout: time.Second, Network: providertest.Loopback(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := info(t)
+	n.Event.Message = strings.Repeat("x", 32<<20)
+	began := time.Now()
+	if e := event.AsError(s.Send(t.Context(), n)); e.Class != event.Retry {
+		t.Errorf("got %v", e)
+	}
+	_ = s.Close()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the send and the close took %s", took)
+	}
 }
