@@ -157,6 +157,10 @@ func (f *finder) dead(ctx context.Context, since time.Time) error {
 	})
 }
 
+// fewWanted is the number of IDs up to which a message of HISTORY is searched for each of them before it is decoded. A message may have
+// 128 KiB: a thousand searches would take far longer than the decoding.
+const fewWanted = 32
+
 // sent looks in the history.
 func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 	marks := map[string][]byte{}
@@ -164,7 +168,7 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 		marks[id], _ = json.Marshal(id) // a string always has a form in JSON
 	}
 	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), period{since, until}, func(m browse.Message) {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(f.wanted)), func(id string) bool { return bytes.Contains(m.Data, marks[id]) }) {
+		if len(f.wanted) <= fewWanted && !f.mentioned(m.Data, marks) {
 			return
 		}
 		records := sentRecords(m.Data)
@@ -175,6 +179,16 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 			}
 		}
 	})
+}
+
+// mentioned reports whether a message has the mark of a wanted ID.
+func (f *finder) mentioned(data []byte, marks map[string][]byte) bool {
+	for id := range f.wanted {
+		if bytes.Contains(data, marks[id]) {
+			return true
+		}
+	}
+	return false
 }
 
 // period is the time within which messages were stored, without a bound where one is zero.
