@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"crypto/rsa"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -152,23 +151,30 @@ func (t TLS) Config() (*tls.Config, error) {
 	cfg := defaultTLS()
 	var errs []error
 	if len(t.CA) > 0 {
-		if cfg.RootCAs = poolOf(t.CA); cfg.RootCAs == nil {
-			errs = append(errs, errors.New("CA holds no valid certificate"))
-		}
+		var err error
+		cfg.RootCAs, err = poolOf(t.CA)
+		errs = append(errs, err)
 	}
 	switch {
 	case len(t.Cert) > 0 && len(t.Key) > 0:
-		pair, err := tls.X509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			// The cause may quote the type of a PEM block, so it is left out.
-			errs = append(errs, errors.New("client certificate and key are not a valid pair"))
-		}
-		if key, ok := pair.PrivateKey.(*rsa.PrivateKey); ok && key.N.BitLen() > maxRSABits {
-			errs = append(errs, errors.New("client key is longer than 4,096 bits"))
-		}
+		pair, err := t.pair()
+		errs = append(errs, err)
 		cfg.Certificates = []tls.Certificate{pair}
 	case len(t.Cert) > 0 || len(t.Key) > 0:
 		errs = append(errs, errors.New("client certificate and key come together or not at all"))
 	}
 	return cfg, errors.Join(errs...)
+}
+
+// pair returns the client's certificate with its key.
+func (t TLS) pair() (tls.Certificate, error) {
+	if err := checkKeys(t.Key); err != nil {
+		return tls.Certificate{}, fmt.Errorf("client key %w", err)
+	}
+	pair, err := tls.X509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		// The cause may quote the type of a PEM block, so it is left out.
+		return tls.Certificate{}, errors.New("client certificate and key are not a valid pair")
+	}
+	return pair, nil
 }

@@ -1,11 +1,23 @@
 package provider
 
 import (
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"runtime"
 	"sync"
 	"weak"
+)
+
+// Bounds on the RSA keys of authorities, with which each handshake verifies. crypto/tls has such a bound for the certificates that a
+// server sends and none for RootCAs. A key of 1,400,000 bits, which fits into a ca.crt, takes 22 seconds, which no context ends.
+const (
+	maxRootBits = 8192 // as crypto/tls (defaultMaxRSAKeySize, and the documentation of tls.Conn.Handshake)
+	// The exponent's length multiplies the time. Authorities have 65537 or 3. The bound is that of golang.org/x/crypto/ssh (24 bits);
+	// crypto/rsa allows 2^31-1.
+	maxRootExponent = 1 << 24
 )
 
 // pools are the pools of authorities in use, by the digest of their PEM blocks. A system's whole bundle takes some hundreds of
@@ -15,22 +27,52 @@ var pools = struct {
 	m map[[sha256.Size]byte]weak.Pointer[x509.CertPool]
 }{m: map[[sha256.Size]byte]weak.Pointer[x509.CertPool]{}}
 
-// poolOf returns the pool of PEM blocks, nil if they contain no certificate. Callers must not change it.
-func poolOf(pem []byte) *x509.CertPool {
-	key := sha256.Sum256(pem)
+// poolOf returns the pool of PEM blocks. Blocks that hold no certificate are skipped. It returns an error if there is no certificate, or if
+// an authority takes long to verify with. Its errors quote nothing. Callers must not change the pool.
+func poolOf(blocks []byte) (*x509.CertPool, error) {
+	key := sha256.Sum256(blocks)
 	pools.Lock()
 	defer pools.Unlock()
 	if pool := pools.m[key].Value(); pool != nil {
-		return pool
+		return pool, nil
+	}
+	if err := checkRoots(blocks); err != nil {
+		return nil, err
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil
+	if !pool.AppendCertsFromPEM(blocks) {
+		return nil, errors.New("CA holds no valid certificate")
 	}
 	made := weak.Make(pool)
 	pools.m[key] = made
 	runtime.AddCleanup(pool, forgetPool, pooled{key, made})
-	return pool
+	return pool, nil
+}
+
+// checkRoots refuses PEM blocks with an authority that takes long to verify with. It looks at the blocks that AppendCertsFromPEM adds,
+// which parses them once more. AddCert would not, but it keeps parsed certificates, and AppendCertsFromPEM only their DER.
+func checkRoots(blocks []byte) error {
+	for {
+		block, rest := pem.Decode(blocks)
+		if block == nil {
+			return nil
+		}
+		blocks = rest
+		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			continue
+		}
+		key, ok := cert.PublicKey.(*rsa.PublicKey)
+		switch {
+		case ok && key.N.BitLen() > maxRootBits:
+			return errors.New("CA holds an RSA key longer than 8,192 bits")
+		case ok && key.E > maxRootExponent:
+			return errors.New("CA holds an RSA key with an exponent above 2^24")
+		}
+	}
 }
 
 // pooled names an entry of pools.
