@@ -10,9 +10,9 @@ func logSettings(log *slog.Logger, o Options, env func(string) string) {
 	for _, f := range o.AcceptedFlags {
 		log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
 	}
-	if was := DefaultOptions().DefaultServiceAccount; o.DefaultServiceAccount != was {
-		log.Info("Receivers without spec.serviceAccountName write as another account than "+was+"; in Flux's notification-controller the flag "+
-			"names the account with which Providers log in at a cloud, which here is spec.serviceAccountName alone",
+	if o.DefaultServiceAccount != DefaultOptions().DefaultServiceAccount {
+		log.Info("this account writes for Receivers without spec.serviceAccountName; in Flux's notification-controller the flag names the "+
+			"account with which Providers log in at a cloud, which here is their spec.serviceAccountName alone",
 			"flag", "default-service-account", "account", o.DefaultServiceAccount)
 	}
 	var set []string

@@ -248,9 +248,13 @@ func deaf(t *testing.T) string {
 			go func() {
 				_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 				_, _ = io.WriteString(c, `INFO {"server_id":"deaf","version":"2.12.0","proto":1,"headers":true,"max_payload":67108864}`+"\r\n")
-				for lines := bufio.NewScanner(c); lines.Scan() && lines.Text() != "PING"; {
+				lines := bufio.NewScanner(c)
+				for lines.Scan() {
+					if lines.Text() == "PING" {
+						_, _ = io.WriteString(c, "PONG\r\n")
+						return
+					}
 				}
-				_, _ = io.WriteString(c, "PONG\r\n")
 			}()
 		}
 	}()
