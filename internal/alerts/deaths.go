@@ -192,14 +192,11 @@ func (s *shard) readLetters(work context.Context, again bool) {
 
 // readOf counts the dead letters of a Provider by their Alerts.
 func (s *shard) readOf(ctx context.Context, key destinationKey) (by map[string]int, ok bool) {
-	found, err := s.Dead.DeadLetters(ctx, key.namespace, key.name, time.Time{})
+	by = map[string]int{}
+	err := s.whole.each(ctx, key, time.Time{}, func(l *event.Dead) { by[l.Delivery.Alert]++ })
 	if err != nil {
 		s.log.Debug("dead letters not counted, it will be tried again", "namespace", key.namespace, "provider", key.name, "error", err)
 		return nil, false
-	}
-	by = map[string]int{}
-	for i := range found {
-		by[found[i].Delivery.Alert]++
 	}
 	return by, true
 }

@@ -44,8 +44,9 @@ type Schedule interface {
 type DeadLetters interface {
 	// DeadProviders counts those of each Provider of a shard that has any.
 	DeadProviders(ctx context.Context, shard int) (map[event.ProviderKey]int, error)
-	// DeadLetters returns those of a Provider that are no older than since, in the order in which they were given up.
-	DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error)
+	// NextDead returns the first one of a Provider at a sequence or later, in the order in which they were given up, and the sequence from
+	// which to go on, 0 after the last one. It returns no letter where that is older than since or cannot be read.
+	NextDead(ctx context.Context, namespace, provider string, since time.Time, from uint64) (letter *event.Dead, next uint64, err error)
 	// Replay has a dead letter handed out again as a delivery. Equal deliveries with equal Replays and Reschedules are replayed once.
 	Replay(ctx context.Context, letter event.Dead) error
 }
@@ -115,6 +116,8 @@ type Deliverer struct {
 	shards *serving
 	// requests bounds the replays and tests that owners may ask for.
 	requests *requests
+	// whole reads the dead letters of all shards, a few at a time.
+	whole *wholeLetters
 	// heldBytes is about the size of the deliveries in the memory of all shards.
 	heldBytes atomic.Int64
 }
@@ -125,8 +128,10 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		return nil, err
 	}
 	o.DrainTimeout, o.MaxAge = cmp.Or(o.DrainTimeout, DefaultDrainTimeout), cmp.Or(o.MaxAge, DefaultMaxAge)
+	whole := newWholeLetters(o.Dead)
+	o.Dead = whole
 	d := &Deliverer{
-		DelivererOptions: o, shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(),
+		DelivererOptions: o, shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
 	o.Reports.about(d.exists)

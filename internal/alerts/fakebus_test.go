@@ -38,6 +38,7 @@ type fakeBus struct {
 	sent          []event.Delivery // as it was recorded
 	dead          []deadLetter
 	deadCounted   deadCount
+	large         largeLetters
 	reschedules   map[string]int // by ID#Reschedules
 	rescheduleLog []parkedAt
 	faults        func(op string) error
@@ -329,7 +330,7 @@ func (s *fakeSession) feed(ctx context.Context, ended chan struct{}, in chan<- e
 			case <-ended:
 				return
 			case <-changed:
-			case <-time.After(time.Until(again)):
+			case <-time.After(max(time.Until(again), 1)): // see pass
 			}
 			continue
 		}

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -168,18 +169,27 @@ func (b *fakeBus) deadProviders() map[event.ProviderKey]int {
 	return c.by
 }
 
-func (s *fakeSession) DeadLetters(_ context.Context, namespace, provider string, since time.Time) (found []event.Dead, err error) {
+func (s *fakeSession) NextDead(
+	_ context.Context, namespace, provider string, since time.Time, from uint64,
+) (letter *event.Dead, next uint64, err error) {
 	err = s.op("deadletters", func() {
-		for _, l := range s.dead {
-			if l.d.Namespace == namespace && l.d.Provider == provider && !l.at.Before(since) {
-				found = append(found, event.Dead{Delivery: l.d, Label: l.label, Seq: l.seq})
+		first, _ := slices.BinarySearchFunc(s.dead, from, func(l deadLetter, seq uint64) int { return cmp.Compare(l.seq, seq) })
+		for i := range s.dead[first:] {
+			if l := &s.dead[first+i]; l.d.Namespace == namespace && l.d.Provider == provider {
+				if next = l.seq + 1; !l.at.Before(since) {
+					letter = &event.Dead{Delivery: s.large.read(l.d), Label: l.label, Seq: l.seq}
+				}
+				return
 			}
 		}
 	})
-	return found, err
+	s.large.measure()
+	return letter, next, err
 }
 
 func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
+	s.large.measure()
+	letter.Delivery = s.large.stored(letter.Delivery)
 	err := s.op("replay", func() {
 		key := fmt.Sprintf("%s#due%d", letter.Delivery.Run(), letter.Delivery.Reschedules)
 		if s.reschedules[key]++; s.reschedules[key] == 1 {

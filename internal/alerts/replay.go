@@ -31,7 +31,13 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 	s.spawn(func() {
 		ctx, cancel := context.WithTimeout(work, tickEvery)
 		defer cancel()
-		letters, err := s.Dead.DeadLetters(ctx, q.key.namespace, q.key.name, now.Add(-s.ReplayWindow))
+		var letters []event.Dead // outlines: all of them get their places before any is sent
+		err := s.whole.each(ctx, q.key, now.Add(-s.ReplayWindow), func(l *event.Dead) {
+			changed := l.Delivery.Destination != dest.Version
+			if !slices.Contains(final, l.Label) && (mended && changed || recovered && l.Delivery.Replays == 0) {
+				letters = append(letters, outlineOf(l))
+			}
+		})
 		s.post(func() {
 			q.listing = false
 			if err != nil {
@@ -42,17 +48,14 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 				s.sendAll(work, q, dest, time.Now())
 				return
 			}
-			letters = slices.DeleteFunc(letters, func(l event.Dead) bool {
-				changed := l.Delivery.Destination != dest.Version
-				return slices.Contains(final, l.Label) || !(mended && changed) && !(recovered && l.Delivery.Replays == 0)
-			})
 			s.republish(work, q, letters)
 			s.pump(work, q)
 		})
 	})
 }
 
-// republish publishes dead letters anew. They get their places in the lines before that, so that no later delivery overtakes them.
+// republish publishes the dead letters of some outlines anew. They get their places in the lines before that, so that no later delivery
+// overtakes them.
 func (s *shard) republish(work context.Context, q *queue, letters []event.Dead) {
 	now := time.Now()
 	for i := range letters {

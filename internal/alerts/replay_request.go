@@ -82,7 +82,8 @@ type replayed struct {
 	namespace string
 	now       time.Time
 	result    view.ReplayResult
-	// found has all deliveries that were found, by Provider, and letters the dead letters among them, by their IDs, once they were read.
+	// found has all deliveries that were found, by Provider, and letters the outlines of the dead letters among them, by their IDs, once
+	// they were read.
 	found   map[string][]view.Delivery
 	letters map[string]map[string]event.Dead
 	// allowed has the Providers that were looked at: each request counts once against a Provider's rate of requests.
@@ -246,7 +247,7 @@ func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery
 	return err
 }
 
-// readLetters returns the dead letters among the found deliveries of one Provider, by their IDs. It reads them once.
+// readLetters returns the outlines of the dead letters among the found deliveries of one Provider, by their IDs. It reads them once.
 func (r *replayed) readLetters(ctx context.Context, name string) (map[string]event.Dead, error) {
 	if letters, known := r.letters[name]; known {
 		return letters, nil
@@ -265,14 +266,13 @@ func (r *replayed) readLetters(ctx context.Context, name string) (map[string]eve
 	if len(wanted) == 0 {
 		return letters, nil
 	}
-	all, err := r.Dead.DeadLetters(ctx, r.namespace, name, since.Add(-letterSlack))
+	err := r.whole.each(ctx, destinationKey{r.namespace, name}, since.Add(-letterSlack), func(l *event.Dead) {
+		if wanted[l.Delivery.ID] {
+			letters[l.Delivery.ID] = outlineOf(l)
+		}
+	})
 	if err != nil {
 		return nil, err
-	}
-	for _, l := range all {
-		if wanted[l.Delivery.ID] {
-			letters[l.Delivery.ID] = l
-		}
 	}
 	return letters, nil
 }

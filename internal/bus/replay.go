@@ -40,28 +40,26 @@ func (b *Bus) DeadProviders(ctx context.Context, shard int) (map[event.ProviderK
 	return found, nil
 }
 
-// DeadLetters returns the dead letters of a Provider that are no older than since, in the order in which they were written.
-func (b *Bus) DeadLetters(ctx context.Context, namespace, provider string, since time.Time) ([]event.Dead, error) {
-	var letters []event.Dead
-	stream, subject := b.streams[streamDeadLetters], deadSubject(namespace, provider)
-	for seq := uint64(1); ; seq++ {
-		raw, err := b.nextOf(ctx, stream, seq, subject)
-		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return letters, nil
-		case err != nil:
-			return nil, fmt.Errorf("read dead letters: %w", err)
-		}
-		seq = raw.Sequence
-		if raw.Time.Before(since) {
-			continue
-		}
-		d, err := decodeDelivery(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
-		if err != nil {
-			continue // a message that could not be read then cannot be sent now
-		}
-		letters = append(letters, event.Dead{Delivery: d, Label: header(raw.Header, headerLabel), Seq: seq})
+// NextDead returns the first dead letter of a Provider at a sequence or later, and the sequence from which to go on, 0 after the last one.
+// It returns no letter where that is older than since or cannot be read. The caller decides how many letters it keeps: all those of one
+// Provider may be larger than the memory.
+func (b *Bus) NextDead(
+	ctx context.Context, namespace, provider string, since time.Time, from uint64,
+) (letter *event.Dead, next uint64, err error) {
+	raw, err := b.nextOf(ctx, b.streams[streamDeadLetters], from, deadSubject(namespace, provider))
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, fmt.Errorf("read dead letters: %w", err)
+	case raw.Time.Before(since):
+		return nil, raw.Sequence + 1, nil
 	}
+	d, err := decodeDelivery(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
+	if err != nil {
+		return nil, raw.Sequence + 1, nil // a message that could not be read then cannot be sent now
+	}
+	return &event.Dead{Delivery: d, Label: header(raw.Header, headerLabel), Seq: raw.Sequence}, raw.Sequence + 1, nil
 }
 
 // nextOf returns the first message of a subject at seq or later.
