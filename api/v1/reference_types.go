@@ -3,7 +3,6 @@ package v1
 // LocalObjectReference names an object in the namespace of the object that holds the reference.
 type LocalObjectReference struct {
 	// Name of the object.
-	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
 }
