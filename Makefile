@@ -16,11 +16,11 @@ TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 GOTEST  := go test -count=1 -timeout=20m
 
 # Tests wait more than they compute, so more of them run at once than there are processors. Those under test/ run without the race
-# detector themselves: that would compile all of Kubernetes once more. The notifier they start is built with it. What takes longest begins
-# first. Flux's controllers, the destinations and kubectl, whose compiling takes all processors for minutes, are compiled before all else.
-# The packages that play what Flux does with its times (plays) wait for two thirds of their time. So the packages of LIGHT run beside them,
-# one at a time, and so do the tests of the packages (units), with the lowest priority, so that no play is late. The tests of ALONE load a
-# machine as far as it goes, so they run after the others and one after the other.
+# detector themselves: that would compile all of Kubernetes once more. The notifier they start is built with it. The tests of ALONE
+# load a machine as far as it goes, so they run after the others and one after the other. What takes longest begins first. The packages that
+# play what Flux does with its times run before those that load the machine. They wait for two thirds of their time, so the packages of LIGHT
+# run beside them, one at a time. Flux's controllers, the destinations and kubectl, whose compiling takes all processors for minutes, are
+# compiled before that.
 ALONE := ^Test(E2T4NothingIsLost|T6AFloodIsNotFeltByAnotherTenant|T6AThousandReadsASecond|T4E3AReplicaThatWasStopped|AnotherReplicaTakesOverInTime)
 LIGHT := access browser install cmd/scale conformance
 
@@ -40,21 +40,14 @@ demo: ## Run the main job on a real control plane, step by step (KEEP=1 stays up
 
 .PHONY: test
 test: ## Run every test, end-to-end tests on a real control plane included.
+	$(GOTEST) -p 4 -parallel 8 $(RACE) -skip '$(PLAIN)' ./internal/receiver/... ./internal/bus ./...
+	$(GOTEST) -run '$(PLAIN)' ./internal/receiver/verify/cdevents
+	cd tools && $(GOTEST) ./...
 	cd test && $(GOTEST) -p 1 -run '^Test(TheControllersAreReleasesOfFlux|TheVendorsAreReleases|TheKubectlIsARelease)$$' ./gitops ./destinations ./e2e
-	$(MAKE) --no-print-directory -j2 plays units
+	cd test && $(GOTEST) -p 3 -parallel 8 ./replay ./gitops $(LIGHT:%=./%)
 	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./limits ./e2e ./controlplane \
 	  $$(go list ./... | grep -v $(patsubst %,-e '/%$$',replay gitops $(LIGHT)))
 	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits
-
-.PHONY: plays
-plays:
-	cd test && $(GOTEST) -p 3 -parallel 8 ./replay ./gitops $(LIGHT:%=./%)
-
-.PHONY: units
-units:
-	nice -n 19 $(GOTEST) -p 4 -parallel 8 $(RACE) -skip '$(PLAIN)' ./internal/receiver/... ./internal/bus ./...
-	nice -n 19 $(GOTEST) -run '$(PLAIN)' ./internal/receiver/verify/cdevents
-	cd tools && nice -n 19 $(GOTEST) ./...
 
 .PHONY: bench
 bench: ## Measure, and print one table of ratios (ROWS=<regexp> takes some measurements only).
