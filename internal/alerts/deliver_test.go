@@ -14,19 +14,6 @@ import (
 	"notifier/internal/event"
 )
 
-// pass waits on the bubble's clock. A receive from a timer that is due already may crash the race detector (golang/go#78156).
-func pass(d time.Duration) {
-	if d > 0 {
-		<-time.After(d)
-	}
-}
-
-// wait sleeps for d, and then until the bubble is idle.
-func wait(d time.Duration) {
-	pass(d)
-	synctest.Wait()
-}
-
 func failure(class event.Class, label string) error {
 	return event.NewError(class, label, "the destination said no", errors.New("https://hooks.example/SECRET refused"))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -191,4 +192,17 @@ func (w *world) run() (s *fakeSession, stop func()) {
 			w.t.Errorf("Run: %v", err)
 		}
 	}
+}
+
+// pass waits on the bubble's clock. A receive from a timer that is due already may crash the race detector (golang/go#78156).
+func pass(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
+}
+
+// wait sleeps for d, and then until the bubble is idle.
+func wait(d time.Duration) {
+	pass(d)
+	synctest.Wait()
 }
