@@ -19,10 +19,10 @@ GOTEST  := go test -count=1 -timeout=20m
 # detector themselves: that would compile all of Kubernetes once more. The notifier they start is built with it. The tests of ALONE
 # load a machine as far as it goes, so they run after the others and one after the other. What takes longest begins first. The packages that
 # play what Flux does with its times run before those that load the machine. They wait for two thirds of their time, so the packages of LIGHT
-# run beside them, one at a time. Flux's controllers, the destinations and kubectl, whose compiling takes all processors for minutes, are
-# compiled before that.
+# run beside them, two at a time; limits waits most, for a minute at once. Flux's controllers, the destinations and kubectl, whose compiling
+# takes all processors for minutes, are compiled before that.
 ALONE := ^Test(E2T4NothingIsLost|T6AFloodIsNotFeltByAnotherTenant|T6AThousandReadsASecond|T4E3AReplicaThatWasStopped|AnotherReplicaTakesOverInTime)
-LIGHT := access browser install cmd/scale conformance
+LIGHT := limits access browser install cmd/scale conformance
 
 # The race detector needs cgo and a C compiler; without one the tests run all the same.
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
@@ -44,8 +44,8 @@ test: ## Run every test, end-to-end tests on a real control plane included.
 	$(GOTEST) -run '$(PLAIN)' ./internal/receiver/verify/cdevents
 	cd tools && $(GOTEST) ./...
 	cd test && $(GOTEST) -p 1 -run '^Test(TheControllersAreReleasesOfFlux|TheVendorsAreReleases|TheKubectlIsARelease)$$' ./gitops ./destinations ./e2e
-	cd test && $(GOTEST) -p 3 -parallel 8 ./replay ./gitops $(LIGHT:%=./%)
-	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./limits ./e2e ./controlplane \
+	cd test && $(GOTEST) -p 4 -parallel 8 -skip '$(ALONE)' ./replay ./gitops $(LIGHT:%=./%)
+	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./e2e ./controlplane ./chaos \
 	  $$(go list ./... | grep -v $(patsubst %,-e '/%$$',replay gitops $(LIGHT)))
 	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits
 

@@ -24,6 +24,7 @@ const (
 // continues with its old work: an object then gets two requests within an interval, and deliveries are repeated that the
 // other has sent.
 func TestT4E3AReplicaThatWasStoppedDoesNotGoOnWithItsWork(t *testing.T) {
+	t.Parallel()
 	ctx, w := open(t)
 	w = shipped(ctx, t, w)
 	nats, err := env.StartNATS(ctx, env.NATSOptions{})
