@@ -113,6 +113,7 @@ type Deliverer struct {
 	// oldest has, by shard, when the delivery that has waited longest began to wait.
 	oldest sync.Map // int → oldest
 	shares shares
+	sends  *sends
 	shards *serving
 	// requests bounds the replays and tests that owners may ask for.
 	requests *requests
@@ -131,7 +132,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	whole := newWholeLetters(o.Dead)
 	o.Dead = whole
 	d := &Deliverer{
-		DelivererOptions: o, shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,
+		DelivererOptions: o, sends: newSends(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
 	o.Reports.about(d.exists)

@@ -87,7 +87,7 @@ func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
 	s.wakes.set(q, now.Add(lookAgain))
 }
 
-// sendAll starts sends as long as breaker, limiter and concurrency allow.
+// sendAll starts sends as long as breaker, limiter, concurrency and the places of the namespace allow.
 func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now time.Time) {
 	for {
 		if opens := q.opensAt(); opens.After(now) {
@@ -107,11 +107,18 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 		if !s.owned(work, it, dest, now) {
 			continue
 		}
+		place, ok := s.sends.take(q.key.namespace, q.inflight)
+		if !ok {
+			s.metrics.crowded.Inc()
+			s.wakes.set(q, now.Add(placePause))
+			return
+		}
 		if wait := q.token(now); wait > 0 {
+			place.release()
 			s.wakes.set(q, now.Add(wait))
 			return
 		}
-		s.start(work, it, dest)
+		s.start(work, it, dest, place)
 	}
 }
 
@@ -165,8 +172,8 @@ func (q *queue) providerGone(now time.Time) bool {
 	return !q.absent.IsZero() && now.Sub(q.absent) >= ownerGrace
 }
 
-// start sends an item.
-func (s *shard) start(work context.Context, it *item, dest *Destination) {
+// start sends an item, and releases its place.
+func (s *shard) start(work context.Context, it *item, dest *Destination, place place) {
 	q := it.queue
 	it.d.Destination = dest.Version
 	q.dequeue(it)
@@ -175,6 +182,7 @@ func (s *shard) start(work context.Context, it *item, dest *Destination) {
 	it.storing, it.spilled = false, nil
 	s.spawnFor(func() func() {
 		v, tried := s.try(work, it, dest)
+		place.release()
 		s.post(func() { s.attempted(work, it, dest, tried, v) })
 		return s.conclude(work, it, dest, v)
 	})

@@ -61,7 +61,7 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 		host: address.Host, header: o.Header, maxReply: o.MaxReply, word: o.Word, wait: o.Wait,
 		namespace: cfg.Namespace, long: make(chan struct{}, 1),
 	}
-	own := &base{network: &t.network, proxy: proxy}
+	own := &base{network: &t.network, proxy: proxy, conns: conns{namespace: cfg.Namespace}}
 	if !cfg.TLS.none() {
 		own.tls = tlsConfig
 	}
