@@ -49,6 +49,7 @@ type Bus struct {
 	history          *history
 	reads            *reads
 	webhookShares    *fair.Limiters[string]
+	quotas           map[string]*quotas // by stream
 	pendingTriggers  *pendingTriggers
 	recent           *recent
 	duplicates       *duplicates // nil with a remote server
@@ -116,6 +117,9 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	})
 	b.history = newHistory(b)
 	b.webhookShares = newWebhookShares(b.opts.Budgets.Webhooks)
+	b.quotas = map[string]*quotas{
+		streamDeadLetters: newQuotas(streamDeadLetters, b.opts.Budgets.DeadLetters), streamHistory: newQuotas(streamHistory, b.opts.Budgets.History),
+	}
 	if err := b.untilReachable(opening, b.stats.refresh); err != nil {
 		return nil, err
 	}

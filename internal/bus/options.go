@@ -101,8 +101,7 @@ type Options struct {
 	HistoryAge time.Duration
 	// NoHistory reduces the records of sent deliveries to the fields that a restart needs: owners are not shown the deliveries that were sent.
 	NoHistory bool
-	// DeadPerProvider bounds the dead letters of one Provider, so that they do not push out those of others: beyond it its oldest are
-	// discarded.
+	// DeadPerProvider bounds the dead letters of one Provider: beyond it its oldest are discarded. See quotas for those of one namespace.
 	DeadPerProvider int
 	// ReplicaID names this process among its peers. It must not be shared or reused; random when empty.
 	ReplicaID string

@@ -73,6 +73,7 @@ func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) (ack, err
 func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) []outcome {
 	out := b.writeAll(ctx, stream, msgs)
 	b.confirm(ctx, stream, out)
+	b.quotas[stream].count(msgs, out)
 	return out
 }
 

@@ -33,7 +33,11 @@ func newStats(b *Bus) *stats { return &stats{bus: b, states: map[string]jetstrea
 
 func (s *stats) run(ctx context.Context) {
 	for fair.Sleep(ctx, statsInterval) == nil {
-		if err := s.refresh(ctx); err != nil && ctx.Err() == nil {
+		err := s.refresh(ctx)
+		if err == nil {
+			err = s.bus.enforceQuotas(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			s.bus.log.Warn("streams do not answer", "error", err)
 		}
 	}
@@ -96,6 +100,13 @@ func (b *Bus) unhandled(ctx context.Context, r role, states map[string]jetstream
 	}
 	info := c.CachedInfo()
 	return info.NumPending + uint64(info.NumAckPending), nil
+}
+
+// used returns how many bytes a stream has.
+func (s *stats) used(stream string) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.states[stream].Bytes
 }
 
 func (s *stats) age() time.Duration {

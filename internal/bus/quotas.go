@@ -1,0 +1,131 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// quotaParts is the number of parts in which a namespace's quota is counted and given up.
+	quotaParts = 16
+	// maxQuotas bounds the namespaces that are counted.
+	maxQuotas = 8192
+)
+
+// quotas bound what one namespace has in a stream that discards its oldest messages: while the stream is more than half full, at most a
+// namespaceShare of its budget. Beyond that the namespace's own oldest are purged, so that its flood pushes out nothing of the others
+// (T6). What earlier workers wrote is not counted; it is purged first when the namespace is over its quota by what it wrote since.
+type quotas struct {
+	stream string
+	budget int64
+
+	mu sync.Mutex
+	// written by namespace, as the first tokens of its subjects.
+	written *simplelru.LRU[string, *written]
+}
+
+// written is what this process wrote for one namespace.
+type written struct {
+	// ends has the last sequence of each full part of the quota, the oldest part first. bytes are those of the part that is not full.
+	ends  []uint64
+	bytes int64
+}
+
+func newQuotas(stream string, budget int64) *quotas {
+	lru, err := simplelru.NewLRU[string, *written](maxQuotas, nil)
+	if err != nil {
+		panic(err) // its only error is a size that is not positive
+	}
+	return &quotas{stream: stream, budget: budget, written: lru}
+}
+
+// count counts the messages that were stored. A nil quotas counts nothing.
+func (q *quotas) count(msgs []*nats.Msg, out []outcome) {
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, m := range msgs {
+		if out[i].err == nil && !out[i].ack.Duplicate {
+			q.add(namespacePrefix(m.Subject), int64(m.Size()+storedOverhead), out[i].ack.Seq)
+		}
+	}
+}
+
+func (q *quotas) add(namespace string, size int64, seq uint64) {
+	w, known := q.written.Get(namespace)
+	if !known {
+		w = &written{}
+		q.written.Add(namespace, w)
+	}
+	if w.bytes += size; w.bytes < q.budget/namespaceShare/quotaParts {
+		return
+	}
+	w.bytes = 0
+	if w.ends = append(w.ends, seq); len(w.ends) > namespaceShare*quotaParts {
+		w.ends = w.ends[1:] // the stream has discarded that part
+	}
+}
+
+// excess returns, for each namespace that is over its quota, the last sequence to be purged.
+func (q *quotas) excess() map[string]uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	over := map[string]uint64{}
+	for _, namespace := range q.written.Keys() {
+		if w, _ := q.written.Peek(namespace); len(w.ends) > quotaParts {
+			over[namespace] = w.ends[len(w.ends)-quotaParts-1]
+		}
+	}
+	return over
+}
+
+// purged forgets the parts of a namespace up to a sequence.
+func (q *quotas) purged(namespace string, last uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w, known := q.written.Peek(namespace)
+	for known && len(w.ends) > 0 && w.ends[0] <= last {
+		w.ends = w.ends[1:]
+	}
+}
+
+// enforceQuotas purges what namespaces have beyond their quotas in the streams that are more than half full.
+func (b *Bus) enforceQuotas(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	for _, q := range b.quotas {
+		if int64(b.stats.used(q.stream)) <= q.budget/2 {
+			continue
+		}
+		for namespace, last := range q.excess() {
+			err := b.streams[q.stream].Purge(ctx, jetstream.WithPurgeSubject(namespace+"."+everythingElse), jetstream.WithPurgeSequence(last+1))
+			if err != nil {
+				return fmt.Errorf("purge the oldest of one namespace in %s: %w", q.stream, err)
+			}
+			q.purged(namespace, last)
+			b.log.Debug("a namespace's oldest messages were purged, it has more than its quota", "stream", q.stream, "namespace", namespaceOf(namespace))
+		}
+	}
+	return nil
+}
+
+// namespacePrefix returns the part of a subject up to its namespace, which is its third token in the streams that have quotas.
+func namespacePrefix(subject string) string {
+	end := 0
+	for range 3 {
+		next := strings.IndexByte(subject[end:], '.')
+		if next < 0 {
+			return subject
+		}
+		end += next + 1
+	}
+	return subject[:end-1]
+}
