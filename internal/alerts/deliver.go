@@ -117,7 +117,7 @@ type Deliverer struct {
 	shards *serving
 	// requests bounds the replays and tests that owners may ask for.
 	requests *requests
-	// whole reads the dead letters of all shards, a few at a time.
+	// whole reads the dead letters and the sent deliveries of all shards, a few at a time.
 	whole *wholeLetters
 	// heldBytes is about the size of the deliveries in the memory of all shards.
 	heldBytes atomic.Int64
@@ -129,7 +129,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		return nil, err
 	}
 	o.DrainTimeout, o.MaxAge = cmp.Or(o.DrainTimeout, DefaultDrainTimeout), cmp.Or(o.MaxAge, DefaultMaxAge)
-	whole := newWholeLetters(o.Dead)
+	whole := newWholeLetters(o.Dead, o.Archive, o.Alerts)
 	o.Dead = whole
 	d := &Deliverer{
 		DelivererOptions: o, sends: newSends(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,

@@ -74,8 +74,11 @@ func (s *fakeSession) EventAt(_ context.Context, namespace string, order uint64)
 	failed := s.op("event", func() {
 		if rec = s.records[order]; rec == nil || rec.Event.InvolvedObject.Namespace != namespace {
 			err = view.ErrNotFound
+			return
 		}
+		rec = s.large.event(rec)
 	})
+	s.large.measure()
 	if failed != nil {
 		return nil, failed
 	}

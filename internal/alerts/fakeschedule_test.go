@@ -189,7 +189,7 @@ func (s *fakeSession) NextDead(
 
 func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
 	s.large.measure()
-	letter.Delivery = s.large.stored(letter.Delivery)
+	letter.Delivery = s.large.stored(letter.Delivery, letter.Seq == 0)
 	err := s.op("replay", func() {
 		key := fmt.Sprintf("%s#due%d", letter.Delivery.Run(), letter.Delivery.Reschedules)
 		if s.reschedules[key]++; s.reschedules[key] == 1 {

@@ -2,27 +2,32 @@ package alerts
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"notifier/internal/event"
+	"notifier/internal/event/view"
+	"notifier/internal/fair"
 )
 
-// lettersAtOnce bounds the dead letters that the process has whole in memory at a time, for all replays and counts together. Those of one
-// Provider may be larger than the memory of the process, and many Providers may be mended at once. The bus answers one request after the
-// other, so more would hardly be faster. A turn lasts for one letter: a Provider with many does not keep the others waiting (E5).
+// lettersAtOnce bounds the dead letters, and the sent deliveries that are made anew, that the process has whole in memory at a time, for all
+// replays and counts together. Those of one Provider may be larger than the memory of the process, and many Providers may be mended at once.
+// The bus answers one request after the other, so more would hardly be faster. A turn lasts for one letter: a Provider with many does not keep
+// the others waiting (E5).
 const lettersAtOnce = 16
 
-// wholeLetters are the dead letters on the bus. A replay keeps their outlines in memory, and each is read whole once more when it is
-// published.
+// wholeLetters are the dead letters on the bus, and the deliveries that were sent. A replay keeps their outlines in memory, and each is read
+// whole once more when it is published.
 type wholeLetters struct {
 	DeadLetters
-	turns *semaphore.Weighted
+	archive Archive
+	alerts  *Table
+	turns   *fair.Capacity
 }
 
-func newWholeLetters(of DeadLetters) *wholeLetters {
-	return &wholeLetters{DeadLetters: of, turns: semaphore.NewWeighted(lettersAtOnce)}
+func newWholeLetters(of DeadLetters, archive Archive, alerts *Table) *wholeLetters {
+	return &wholeLetters{DeadLetters: of, archive: archive, alerts: alerts, turns: fair.NewCapacity(lettersAtOnce)}
 }
 
 // each calls f with the dead letters of a Provider that are no older than since, in the order in which they were given up. What f keeps of
@@ -43,29 +48,69 @@ func (w *wholeLetters) each(ctx context.Context, key destinationKey, since time.
 	return nil
 }
 
-// Replay publishes the dead letter of an outline. A letter that is gone was published by an earlier try or another replay, or the bus has
-// dropped it. With a Seq of 0 it is the delivery itself, which was sent.
+// Replay publishes the delivery of an outline. One that is gone was published by an earlier try or another replay, or the bus has dropped it,
+// or its event. A test message is whole.
 func (w *wholeLetters) Replay(ctx context.Context, outline event.Dead) error {
-	if outline.Seq == 0 {
+	if outline.Delivery.Test && outline.Seq == 0 {
 		return w.DeadLetters.Replay(ctx, outline)
 	}
-	d := &outline.Delivery
 	return w.turn(ctx, func() error {
-		letter, _, err := w.NextDead(ctx, d.Namespace, d.Provider, time.Time{}, outline.Seq)
-		if err != nil || letter == nil || letter.Seq != outline.Seq {
+		whole, err := w.read(ctx, &outline)
+		if errors.Is(err, view.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		d.Event, d.Authored = letter.Delivery.Event, letter.Delivery.Authored
+		outline.Delivery.Event, outline.Delivery.Authored = whole.Event, whole.Authored
 		return w.DeadLetters.Replay(ctx, outline)
 	})
 }
 
+// read returns the delivery of an outline whole, or view.ErrNotFound if it is gone. With a Seq of 0 it was sent.
+func (w *wholeLetters) read(ctx context.Context, outline *event.Dead) (*event.Delivery, error) {
+	d := &outline.Delivery
+	if outline.Seq == 0 {
+		a, known := w.alerts.Lookup(d.Namespace, d.Alert)
+		if !known {
+			return nil, view.ErrNotFound
+		}
+		return w.made(ctx, a, d.Order, d.ID)
+	}
+	letter, _, err := w.NextDead(ctx, d.Namespace, d.Provider, time.Time{}, outline.Seq)
+	switch {
+	case err != nil:
+		return nil, err
+	case letter == nil || letter.Seq != outline.Seq:
+		return nil, view.ErrNotFound
+	}
+	return &letter.Delivery, nil
+}
+
+// errOtherAlert says that a delivery was for an earlier Alert of the name.
+var errOtherAlert = fmt.Errorf("%w: it was another Alert's", view.ErrNotFound)
+
+// made makes a delivery that was sent anew, as the router makes it: from its event, for its Alert. It returns view.ErrNotFound if the event is
+// not kept, and errOtherAlert.
+func (w *wholeLetters) made(ctx context.Context, a *Alert, order uint64, id string) (*event.Delivery, error) {
+	rec, err := w.archive.EventAt(ctx, a.Namespace, order)
+	if err != nil {
+		return nil, err
+	}
+	d, _ := address(rec, a)
+	if d.ID != id { // the Alert's UID is in it
+		return nil, errOtherAlert
+	}
+	return &d, nil
+}
+
 // turn runs f when few enough others run.
 func (w *wholeLetters) turn(ctx context.Context, f func() error) error {
-	if err := w.turns.Acquire(ctx, 1); err != nil {
+	use, err := w.turns.Acquire(ctx, 1)
+	if err != nil {
 		return err
 	}
-	defer w.turns.Release(1)
+	defer use.Release()
 	return f()
 }
 

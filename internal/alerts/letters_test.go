@@ -14,8 +14,8 @@ import (
 	"notifier/internal/event/view"
 )
 
-// largeLetters makes the dead letters of a fakeBus large where they are read, since those of a real bus are outside of the Go heap. It
-// measures the heap meanwhile.
+// largeLetters makes the dead letters of a fakeBus, and its events, large where they are read, since those of a real bus are outside of the Go
+// heap. It measures the heap meanwhile.
 type largeLetters struct {
 	size int // of each letter, 0 for letters as they are
 
@@ -57,8 +57,18 @@ func (l *largeLetters) read(d event.Delivery) event.Delivery {
 	return d
 }
 
-// stored returns a delivery as it is kept by the fakeBus after it was published, which takes a while.
-func (l *largeLetters) stored(d event.Delivery) event.Delivery {
+// event returns an event as it is read from the bus.
+func (l *largeLetters) event(rec *event.Record) *event.Record {
+	if l.size == 0 {
+		return rec
+	}
+	large := *rec
+	large.Event.Metadata = map[string]string{event.MetadataPrefix + "text": strings.Repeat("x", l.size)}
+	return &large
+}
+
+// stored returns a delivery as it is kept by the fakeBus after it was published, which takes a while. With sent it was sent before.
+func (l *largeLetters) stored(d event.Delivery, sent bool) event.Delivery {
 	if l.size == 0 {
 		return d
 	}
@@ -66,7 +76,7 @@ func (l *largeLetters) stored(d event.Delivery) event.Delivery {
 	l.measure()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(d.Event.Metadata["text"]) == l.size && slices.Equal(d.Authored, []string{"text"}) {
+	if len(d.Event.Metadata["text"]) == l.size && (sent || slices.Equal(d.Authored, []string{"text"})) {
 		l.whole++
 	} else {
 		l.cut++
@@ -110,14 +120,14 @@ func (w *world) die(providers ...string) (ids []string) {
 }
 
 // inOrder checks that a destination got each delivery once, and those of an object in order.
-func (r *refusing) inOrder(t *testing.T, ids []string) {
+func inOrder(t *testing.T, arrived, ids []string) {
 	t.Helper()
 	for object := range 3 {
 		var want, got []string
 		for i := object; i < len(ids); i += 3 {
 			want = append(want, ids[i])
 		}
-		for _, id := range r.ids() {
+		for _, id := range arrived {
 			if slices.Contains(want, id) {
 				got = append(got, id)
 			}
@@ -146,7 +156,7 @@ func TestT6TheReplayOfAMendedProviderKeepsFewDeadLettersInMemory(t *testing.T) {
 		}
 		wait(time.Minute)
 		w.bus.large.keptAtMost(t, fewLetters)
-		dest.inOrder(t, ids)
+		inOrder(t, dest.ids(), ids)
 		if l := &w.bus.large; l.whole != manyLetters || l.cut != 0 || len(w.bus.deadLetters()) != 0 || !w.bus.empty() {
 			t.Errorf("%d were published whole, %d cut, %d are left", l.whole, l.cut, len(w.bus.deadLetters()))
 		}
@@ -200,7 +210,7 @@ func TestT6ARequestedReplayKeepsFewDeadLettersInMemory(t *testing.T) {
 				}
 				wait(time.Minute)
 				w.bus.large.keptAtMost(t, fewLetters)
-				dest.inOrder(t, ids)
+				inOrder(t, dest.ids(), ids)
 				if l := &w.bus.large; l.whole != len(ids) || l.cut != 0 || len(w.bus.deadLetters()) != manyLetters-len(ids) {
 					t.Errorf("%d were published whole, %d cut, %d are left", l.whole, l.cut, len(w.bus.deadLetters()))
 				}
@@ -208,6 +218,34 @@ func TestT6ARequestedReplayKeepsFewDeadLettersInMemory(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Fails when a request keeps the deliveries that it makes anew and not their outlines, or publishes an outline.
+func TestT6ARequestedReplayKeepsFewSentDeliveriesInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.version("chat", "1", dest)
+		d, _, stop := w.start()
+		var ids []string
+		for i := range manyLetters {
+			next := w.routed("chat", fmt.Sprint("app", i%3))
+			ids = append(ids, next.ID)
+			w.bus.publish(next)
+		}
+		wait(time.Minute)
+		w.bus.large.begin(largeLetter)
+		if r := replay(t, d, view.ReplayRequest{State: view.StateSent}); r.Replayed != manyLetters || r.More || len(r.Refused) != 0 {
+			t.Errorf("%+v", r)
+		}
+		wait(time.Minute)
+		w.bus.large.keptAtMost(t, fewLetters)
+		inOrder(t, dest.ids()[:manyLetters], ids)
+		inOrder(t, dest.ids()[manyLetters:], ids)
+		if l := &w.bus.large; l.whole != manyLetters || l.cut != 0 {
+			t.Errorf("%d were published whole, %d cut", l.whole, l.cut)
+		}
+		stop()
+	})
 }
 
 // Fails when the count of dead letters by their Alerts keeps the letters that it reads: a worker that starts reads all of them.

@@ -292,9 +292,8 @@ func (r *replayed) dead(letter *event.Dead, dest *Destination) string {
 	return ""
 }
 
-// sent makes anew a delivery that was sent, as the router makes it: from its event, for its Alert. It returns the reason if that is not
-// possible.
-func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination) (_ event.Dead, why string, _ error) {
+// sent returns the outline of a delivery that was sent, as it is made anew. It returns the reason if that is not possible.
+func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination) (outline event.Dead, why string, _ error) {
 	if v.Alert == "" {
 		return event.Dead{}, refusedTest, nil
 	}
@@ -309,20 +308,22 @@ func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination
 	case dest.Created.After(v.Time):
 		return event.Dead{}, refusedAnew, nil
 	}
-	rec, err := r.Archive.EventAt(ctx, r.namespace, v.Order)
-	switch {
-	case errors.Is(err, view.ErrNotFound):
-		return event.Dead{}, refusedNoEvent, nil
-	case err != nil:
-		return event.Dead{}, "", err
-	}
-	d, _ := address(rec, a)
-	if d.ID != v.ID { // the UID is in the ID: this was another Alert of that name
-		return event.Dead{}, refusedNoAlert, nil
-	}
-	if !dest.takes(notification(&d)) {
-		return event.Dead{}, refusedType, nil
-	}
-	d.ProviderUID, d.Destination, d.Routed, d.Replays, d.Again = dest.UID, dest.Version, v.Routed, v.Replays, true
-	return event.Dead{Delivery: d}, "", nil
+	err := r.whole.turn(ctx, func() error {
+		d, err := r.whole.made(ctx, a, v.Order, v.ID)
+		switch {
+		case errors.Is(err, errOtherAlert):
+			why = refusedNoAlert
+		case errors.Is(err, view.ErrNotFound):
+			why = refusedNoEvent
+		case err != nil:
+			return err
+		case !dest.takes(notification(d)):
+			why = refusedType
+		default:
+			d.ProviderUID, d.Destination, d.Routed, d.Replays, d.Again = dest.UID, dest.Version, v.Routed, v.Replays, true
+			outline = outlineOf(&event.Dead{Delivery: *d})
+		}
+		return nil
+	})
+	return outline, why, err
 }
