@@ -37,10 +37,11 @@ func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision
 	o := rec.Event.InvolvedObject
 	all, selected := r.Alerts.survey(o, rec.Labels)
 	decisions := make([]view.Decision, 0, len(all))
-	if err := r.turn.Acquire(ctx, 1); err != nil {
+	turn, err := r.turn.Acquire(ctx, 1)
+	if err != nil {
 		return decisions
 	}
-	defer r.turn.Release(1)
+	defer turn.Release()
 	q := ask(rec, r.explaining)
 	defer q.meter.end()
 	for _, a := range all {

@@ -2,10 +2,8 @@ package alerts
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"notifier/internal/event"
@@ -45,49 +43,24 @@ type deliveryKey struct{ namespace, id string }
 type requests struct {
 	rate  *fair.Limiters[destinationKey]
 	again *fair.Limiters[deliveryKey]
-	turns *semaphore.Weighted
-
-	mu sync.Mutex
-	// busy has the namespaces whose request is being served. A channel is closed when that ends.
-	busy map[string]chan struct{}
+	turns *fair.Capacities[string]
 }
 
 func newRequests() *requests {
 	return &requests{
 		rate:  fair.NewLimiters[destinationKey](rate.Every(requestEvery), requestBurst, requestKeys),
 		again: fair.NewLimiters[deliveryKey](rate.Every(againEvery), 1, againKeys),
-		turns: semaphore.NewWeighted(requestsAtOnce), busy: map[string]chan struct{}{},
+		turns: fair.NewCapacities[string](fair.NewCapacity(requestsAtOnce), 1, 0),
 	}
 }
 
 // begin waits for the turn of a namespace's request, of which one is served at a time. It returns the function that ends the turn.
 func (r *requests) begin(ctx context.Context, namespace string) (end func(), err error) {
-	for {
-		r.mu.Lock()
-		before := r.busy[namespace]
-		if before == nil {
-			r.busy[namespace] = make(chan struct{})
-			r.mu.Unlock()
-			break
-		}
-		r.mu.Unlock()
-		select {
-		case <-before:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	leave := func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		close(r.busy[namespace])
-		delete(r.busy, namespace)
-	}
-	if err := r.turns.Acquire(ctx, 1); err != nil {
-		leave()
+	turn, err := r.turns.Acquire(ctx, namespace, 1)
+	if err != nil {
 		return nil, err
 	}
-	return func() { r.turns.Release(1); leave() }, nil
+	return func() { turn.Release() }, nil
 }
 
 // Labels of requests that are not served.

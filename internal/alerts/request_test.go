@@ -38,7 +38,7 @@ func TestT6ARequestWaitsOnlyForItsOwnNamespace(t *testing.T) {
 		}
 		end()
 		synctest.Wait()
-		if !slices.Equal(began, []string{"b", "a"}) || len(r.busy) != 0 {
+		if !slices.Equal(began, []string{"b", "a"}) || r.turns.Len() != 0 {
 			t.Errorf("began %v", began)
 		}
 	})

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // EventSource hands out the accepted events.
@@ -73,7 +73,7 @@ type Router struct {
 	// explaining is the budget of explanations, so that requests for them never have an event routed unfiltered. turn is acquired by the one
 	// explanation whose patterns are evaluated.
 	explaining *budget
-	turn       *semaphore.Weighted
+	turn       *fair.Capacity
 }
 
 // NewRouter returns a Router that is not running, or an error that joins the faults of the options.
@@ -83,7 +83,7 @@ func NewRouter(o RouterOptions) (*Router, error) {
 	}
 	return &Router{
 		RouterOptions: o, metrics: newRouteMetrics(o.Registerer),
-		budget: newBudget(time.Now), explaining: newExplaining(time.Now), turn: semaphore.NewWeighted(1),
+		budget: newBudget(time.Now), explaining: newExplaining(time.Now), turn: fair.NewCapacity(1),
 	}, nil
 }
 

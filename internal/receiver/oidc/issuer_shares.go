@@ -5,8 +5,9 @@ import (
 	"net/url"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
+
+	"notifier/internal/fair"
 )
 
 // Bounds on one namespace's issuers and fetches. Beyond them the namespace's own tokens are answered 503.
@@ -24,7 +25,7 @@ const (
 
 // share is one namespace's part of Issuers, whose lock protects it.
 type share struct {
-	places *semaphore.Weighted // of fetches
+	places *fair.Capacity // of fetches
 	rate   *rate.Limiter
 	uses   map[string]*use // by URL
 }
@@ -57,7 +58,7 @@ func (s *Issuers) issuer(namespace, address string) (*issuer, *fetcher, bool) {
 	n := s.shares[namespace]
 	if n == nil {
 		n = &share{
-			places: semaphore.NewWeighted(fetchesAtOnce), rate: rate.NewLimiter(fetchRate, fetchBurst), uses: map[string]*use{},
+			places: fair.NewCapacity(fetchesAtOnce), rate: rate.NewLimiter(fetchRate, fetchBurst), uses: map[string]*use{},
 		}
 		s.shares[namespace] = n
 	}
@@ -127,10 +128,11 @@ func (s *Issuers) sweep(now time.Time) {
 func (a *fetcher) enter(ctx context.Context) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	if a.share.places.Acquire(ctx, 1) != nil {
+	place, err := a.share.places.Acquire(ctx, 1)
+	if err != nil {
 		return nil, false
 	}
-	return func() { a.share.places.Release(1) }, true
+	return place.Release, true
 }
 
 // allow reports whether the namespace may fetch the issuer's keys now, and counts the fetch if so.
