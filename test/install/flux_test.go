@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"notifier/test/crds"
 	"notifier/test/env"
 )
 
@@ -39,19 +40,69 @@ func swap(t *testing.T) *fixture {
 	return s
 }
 
-// onlyOurs are the fields of our definitions that Flux's do not have, in the order of docs/flux.md. The API server
-// prunes them under Flux's definitions.
-var onlyOurs = map[string][]string{
-	"Receiver": {
-		"spec.serviceAccountName", "spec.rateLimit", "spec.eventSources", "spec.resources[].matchExpressions", "status.deliveries",
-	},
-	"Alert":    {"status"},
-	"Provider": {"spec.rateLimit", "spec.jetstream", "status"},
+// onlyOurs returns by kind the fields of our definitions that Flux's do not have. The API server prunes them under Flux's definitions. Of a
+// field whose parts are all missing it has the field.
+func onlyOurs(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := crds.FluxNotification(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := schemas(t, text)
+	if text, err = manifests("crd"); err != nil {
+		t.Fatal(err)
+	}
+	only := map[string][]string{}
+	for kind, ours := range schemas(t, text) {
+		only[kind] = missing("", ours, theirs[kind])
+	}
+	return only
 }
 
-// fluxTypes are the types of Receivers that Flux's definition lists.
-var fluxTypes = []any{
-	"generic", "generic-hmac", "generic-oidc", "github", "gitlab", "bitbucket", "harbor", "dockerhub", "quay", "gcr", "nexus", "acr", "cdevents",
+// schemas returns by kind the schemas of the one version of definitions.
+func schemas(t *testing.T, text string) map[string]map[string]any {
+	t.Helper()
+	definitions, err := env.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]map[string]any{}
+	for _, d := range definitions {
+		kind, _, err := unstructured.NestedString(d.Object, "spec", "names", "kind")
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions, _, err := unstructured.NestedSlice(d.Object, "spec", "versions")
+		if err != nil || len(versions) != 1 {
+			t.Fatalf("the definition of %s has %d versions (%v)", kind, len(versions), err)
+		}
+		version, _ := versions[0].(map[string]any)
+		if all[kind], _, err = unstructured.NestedMap(version, "schema", "openAPIV3Schema"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// missing returns the paths below path of the properties that a schema has and another one lacks.
+func missing(path string, of, in map[string]any) (paths []string) {
+	if items, ok := of["items"].(map[string]any); ok {
+		other, _ := in["items"].(map[string]any)
+		return missing(path+"[]", items, other)
+	}
+	properties, _ := of["properties"].(map[string]any)
+	others, _ := in["properties"].(map[string]any)
+	for name, property := range properties {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		other, known := others[name].(map[string]any)
+		if !known {
+			paths = append(paths, at)
+			continue
+		}
+		schema, _ := property.(map[string]any)
+		paths = append(paths, missing(at, schema, other)...)
+	}
+	return paths
 }
 
 // fluxInstall returns the manifests that flux install applies, its definitions first.
@@ -62,12 +113,12 @@ func (s *fixture) fluxInstall() string {
 	return s.fluxDefinitions() + "---\n" + string(text)
 }
 
-// fluxDefinitions returns Flux's custom resource definitions: ours, without our own fields and with Flux's labels.
+// fluxDefinitions returns Flux's custom resource definitions with the labels that flux install gives them.
 func (s *fixture) fluxDefinitions() string {
 	s.Helper()
-	ours, err := manifests("crd")
+	text, err := crds.FluxNotification(s.Ctx)
 	s.Must(err)
-	definitions, err := env.Decode(ours)
+	definitions, err := env.Decode(text)
 	s.Must(err)
 	var all []string
 	for _, d := range definitions {
@@ -75,48 +126,11 @@ func (s *fixture) fluxDefinitions() string {
 			"app.kubernetes.io/component": "notification-controller", "app.kubernetes.io/instance": fluxNamespace,
 			"app.kubernetes.io/part-of": "flux", "app.kubernetes.io/version": "v2.8.0",
 		})
-		versions, _, err := unstructured.NestedSlice(d.Object, "spec", "versions")
-		s.Must(err)
-		kind, _, err := unstructured.NestedString(d.Object, "spec", "names", "kind")
-		s.Must(err)
-		version := versions[0].(map[string]any)
-		schema := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
-		for _, field := range onlyOurs[kind] {
-			s.prune(schema, field)
-		}
-		if kind != "Receiver" {
-			version["subresources"] = map[string]any{}
-		} else {
-			s.Must(unstructured.SetNestedSlice(schema, fluxTypes, "properties", "spec", "properties", "type", "enum"))
-			unstructured.RemoveNestedField(schema, "properties", "spec", "x-kubernetes-validations") // they are about pruned fields
-		}
-		s.Must(unstructured.SetNestedSlice(d.Object, versions, "spec", "versions"))
 		text, err := yaml.Marshal(d.Object)
 		s.Must(err)
 		all = append(all, string(text))
 	}
 	return strings.Join(all, "---\n")
-}
-
-// prune removes a field from a schema, and fails the test if it is missing.
-func (s *fixture) prune(schema map[string]any, field string) {
-	s.Helper()
-	path := strings.Split(field, ".")
-	for i, name := range path {
-		name, list := strings.CutSuffix(name, "[]")
-		properties, ok := schema["properties"].(map[string]any)
-		if !ok || properties[name] == nil {
-			s.Fatalf("our definition has no field %s", field)
-		}
-		if i == len(path)-1 {
-			delete(properties, name)
-			return
-		}
-		schema = properties[name].(map[string]any)
-		if list {
-			schema = schema["items"].(map[string]any)
-		}
-	}
 }
 
 // fluxFromGit returns the manifests that Flux builds from its Git repository: the kustomization.yaml beside the output
