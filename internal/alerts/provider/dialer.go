@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -22,8 +23,9 @@ import (
 // Dialer connects to a destination that does not speak HTTP, under the same rules as Client. It checks every address when it dials it,
 // uses the Provider's proxy and applies the Provider's TLS material.
 type Dialer struct {
-	network Network
-	direct  *net.Dialer
+	namespace string
+	network   Network
+	direct    *net.Dialer
 	// proxy returns the proxy for a host and port, nil for none. own says that it is the Provider's own, whose owner decides which
 	// names it resolves.
 	proxy   func(hostPort string) (*url.URL, error)
@@ -42,7 +44,7 @@ func NewDialer(cfg Config) (*Dialer, error) {
 		return nil, err
 	}
 	return &Dialer{
-		network: cfg.Network, proxy: chosen, own: cfg.Proxy.Address != "", tls: tlsConfig, timeout: timeout,
+		namespace: cfg.Namespace, network: cfg.Network, proxy: chosen, own: cfg.Proxy.Address != "", tls: tlsConfig, timeout: timeout,
 		direct: &net.Dialer{Timeout: dialTimeout, Resolver: cfg.Network.Resolver, Control: cfg.Network.control},
 	}, nil
 }
@@ -63,6 +65,13 @@ func (c Config) dialProxy() (func(string) (*url.URL, error), error) {
 
 // Timeout returns the bound on one send.
 func (d *Dialer) Timeout() time.Duration { return d.timeout }
+
+// Keep takes a place among the connections that the Provider's namespace keeps between sends, and reports whether there was one. Without one
+// the connection is to be closed after its send. The caller calls release when the connection is closed.
+func (d *Dialer) Keep() (release func(), ok bool) {
+	place, ok := kept.TryAcquire(d.namespace, 1)
+	return sync.OnceFunc(func() { place.Release() }), ok
+}
 
 // TLS returns a copy of the Provider's TLS configuration for a host.
 func (d *Dialer) TLS(host string) *tls.Config {

@@ -24,6 +24,9 @@ type conn struct {
 	metered *provider.Metered
 	// refused ends when the server refuses a request: it may give no other answer.
 	refused context.Context //nolint:containedctx // it lives as long as the connection
+	// kept says that the connection has a place among those that are kept, until release.
+	kept    bool
+	release func()
 }
 
 // Close ends the connection at once. The library alone would first write what is left for a server that does not read, for up to a minute.
@@ -31,6 +34,7 @@ type conn struct {
 func (c *conn) Close() {
 	_ = c.metered.Close()
 	c.Conn.Close()
+	c.release()
 }
 
 // until returns a ctx that also ends when the server refuses a request.
@@ -76,7 +80,7 @@ func (l *link) end() {
 	if l.sends--; l.sends > 0 {
 		return
 	}
-	if l.closed {
+	if l.closed || l.current != nil && !l.current.kept {
 		l.hangUp()
 	} else if l.current != nil {
 		l.idle = time.AfterFunc(idleTime, l.rest)
@@ -133,8 +137,11 @@ func (l *link) conn(ctx context.Context) (*conn, error) {
 	l.mu.Lock()
 	c := l.current
 	l.mu.Unlock()
-	if c != nil && c.IsConnected() {
-		return c, nil
+	if c != nil {
+		if c.IsConnected() {
+			return c, nil
+		}
+		l.drop(c)
 	}
 	c, err := l.connect(ctx)
 	if err != nil {
@@ -172,6 +179,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 		return nil, errors.Join(ctx.Err(), w.failed, w.fault(), err)
 	}
 	c.Conn, c.metered = nc, w.metered
+	c.release, c.kept = l.dialer.Keep()
 	return c, nil
 }
 

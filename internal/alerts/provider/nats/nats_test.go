@@ -205,6 +205,47 @@ func TestASendConnectsAnew(t *testing.T) {
 	next(t, messages)
 }
 
+// TestT6AConnectionIsKeptWithinTheBoundOfItsNamespaceAlone is T6. Fails when a connection without a place is kept, when a closed one keeps
+// its place, or when one that its server closed does.
+func TestT6AConnectionIsKeptWithinTheBoundOfItsNamespaceAlone(t *testing.T) {
+	s := newSender(t, provider.Config{Address: start(t, nil).ClientURL(), Namespace: "team-nats"})
+	send := func(when string, want bool) *conn {
+		t.Helper()
+		if err := s.Send(t.Context(), info(t)); err != nil {
+			t.Fatal(err)
+		}
+		s.link.mu.Lock()
+		defer s.link.mu.Unlock()
+		if kept := s.link.current != nil; kept != want {
+			t.Errorf("%s: kept %t", when, kept)
+		}
+		return s.link.current
+	}
+	var places []func()
+	for {
+		release, ok := s.link.dialer.Keep()
+		if !ok {
+			break
+		}
+		t.Cleanup(release)
+		places = append(places, release)
+	}
+	send("beyond the bound", false)
+	places[0]()
+	if c := send("within the bound", true); c != nil {
+		c.Conn.Close()
+	}
+	send("after its server closed the one before", true)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	release, ok := s.link.dialer.Keep()
+	if !ok {
+		t.Error("a closed connection keeps its place")
+	}
+	release()
+}
+
 // Fails when an idle connection is kept: thousands of Providers would keep thousands.
 func TestAnIdleConnectionEnds(t *testing.T) {
 	server := start(t, nil)
