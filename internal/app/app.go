@@ -49,6 +49,8 @@ type App struct {
 	applier     *apply.Applier
 	router      *alerts.Router
 	deliverer   *alerts.Deliverer
+	// takeUp is nil with an external NATS.
+	takeUp *takeUp
 	// deliveries reports the webhooks and events of Receivers.
 	deliveries *receiver.Reporter
 	// subscriber triggers the Receivers of type event.

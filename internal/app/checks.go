@@ -29,9 +29,8 @@ func (a *App) checks() []check {
 		{name: "impersonation", advisory: true, test: a.applier.Impersonation},
 		{name: "definitions", advisory: true, test: a.definitions.Whole},
 	}
-	if a.options.NATSURL == "" {
-		deliveries := &takeUp{compiled: a.reconcile.Complete(), serves: a.deliverer.ServesAll}
-		all = append(all, check{name: "deliveries", test: deliveries.test})
+	if a.takeUp != nil {
+		all = append(all, check{name: "deliveries", test: a.takeUp.test})
 	}
 	return all
 }

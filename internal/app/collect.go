@@ -56,7 +56,7 @@ const (
 )
 
 // trims are the times after the compilation at which the memory of the start is returned, or later, once the process is not busy. Before the
-// first, the waiting deliveries are listed. Before the others, statuses are written and Secrets watched, and the goroutines of the watches
+// first, the waiting deliveries are listed; with the embedded server the start includes it if they are many. Before the others, statuses are written and Secrets watched, and the goroutines of the watches
 // return their stacks when the collector has seen them idle.
 var trims = []time.Duration{time.Second, 15 * time.Second, 45 * time.Second, 105 * time.Second, 225 * time.Second}
 
@@ -72,9 +72,12 @@ func (a *App) collect(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	t, g := trimmer{began: time.Now(), left: trims}, garbage{}
+	if a.takeUp != nil && a.takeUp.await(ctx) {
+		t.left = trims[1:]
+	}
 	tick := time.NewTicker(boundInterval)
 	defer tick.Stop()
-	t, g := trimmer{began: time.Now(), left: trims}, garbage{}
 	second := newLastSecond(readHeap().allocated)
 	for set := 0; ; {
 		select {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,6 +187,11 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 	events, err := events.New(o)
 	if err != nil {
 		return err
+	}
+	if a.options.NATSURL == "" {
+		a.takeUp = &takeUp{
+			compiled: a.reconcile.Complete(), serves: a.deliverer.ServesAll, trim: debug.FreeOSMemory, over: make(chan struct{}),
+		}
 	}
 	a.health = &health{checks: a.checks()}
 	all := listeners(a.options, webhooks, events, a.registry, a.health)
