@@ -173,7 +173,7 @@ func (q *queue) providerGone(now time.Time) bool {
 }
 
 // start sends an item, and releases its place.
-func (s *shard) start(work context.Context, it *item, dest *Destination, place place) {
+func (s *shard) start(work context.Context, it *item, dest *Destination, place sendPlace) {
 	q := it.queue
 	it.d.Destination = dest.Version
 	q.dequeue(it)

@@ -33,24 +33,24 @@ func newSends() *sends {
 	}
 }
 
-// place is the place of one send. Its owner releases it when the send has ended.
-type place struct{ all, further fair.KeyUse[string] }
+// sendPlace is the place of one send. Its owner releases it when the send has ended.
+type sendPlace struct{ all, further fair.KeyUse[string] }
 
 // take takes a place for a send to a Provider of a namespace that has others under way. It reports whether there was one.
-func (s *sends) take(namespace string, others int) (p place, ok bool) {
+func (s *sends) take(namespace string, others int) (p sendPlace, ok bool) {
 	if others > 0 {
 		if p.further, ok = s.further.TryAcquire(namespace, 1); !ok {
-			return place{}, false
+			return sendPlace{}, false
 		}
 	}
 	if p.all, ok = s.all.TryAcquire(namespace, 1); !ok {
 		p.further.Release()
-		return place{}, false
+		return sendPlace{}, false
 	}
 	return p, true
 }
 
-func (p *place) release() {
+func (p *sendPlace) release() {
 	p.all.Release()
 	p.further.Release()
 }
