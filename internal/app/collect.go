@@ -56,8 +56,8 @@ const (
 )
 
 // trims are the times after the compilation at which the memory of the start is returned, or later, once the process is not busy. Before the
-// first, the waiting deliveries are listed; with the embedded server the start includes it if they are many. Before the others, statuses are written and Secrets watched, and the goroutines of the watches
-// return their stacks when the collector has seen them idle.
+// first, the waiting deliveries are listed; where they are many, takeUp has returned that memory. Before the others, statuses are written and
+// Secrets watched, and the goroutines of the watches return their stacks when the collector has seen them idle.
 var trims = []time.Duration{time.Second, 15 * time.Second, 45 * time.Second, 105 * time.Second, 225 * time.Second}
 
 // collect has the collector run when the garbage reaches its bound, and returns memory to the system: that of the start, and later that of
