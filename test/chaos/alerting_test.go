@@ -17,6 +17,7 @@ import (
 // the answer to each request that opens or closes an alert is lost. Fails when an alert is opened or closed twice, or
 // not at all.
 func TestE3AnAlertIsOpenedClosedAndOpenedOverKills(t *testing.T) {
+	t.Parallel()
 	ctx, w := open(t)
 	n := start(ctx, t, w, env.NotifierOptions{})
 	tenant, err := w.Tenant(ctx, "alerting")

@@ -14,6 +14,7 @@ import (
 // the process is killed. Fails when a late failure replaces a newer success, or when an object has more than one
 // comment.
 func TestE4TheLastStatusOfACommitIsTheObjectsLastState(t *testing.T) {
+	t.Parallel()
 	ctx, w := open(t)
 	n := start(ctx, t, w, env.NotifierOptions{})
 	tenant, err := w.Tenant(ctx, "statuses")
