@@ -37,12 +37,13 @@ type ClientOptions struct {
 	Wait func(status int, header http.Header, answer []byte) (wait time.Duration, limited bool)
 }
 
-// Client is the HTTP client of one destination, with connections of its own.
+// Client is the HTTP client of one destination, with connections of its own. Its parts are one object in memory: a cluster has thousands of
+// Providers.
 type Client struct {
-	http      *http.Client
-	transport *transport
-	base      *base
-	address   *url.URL
+	http      http.Client
+	transport transport
+	base      base
+	address   url.URL
 	timeout   time.Duration
 }
 
@@ -56,31 +57,31 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	if err := errors.Join(addressErr, timeoutErr, proxyErr, tlsErr); err != nil {
 		return nil, err
 	}
-	t := &transport{
-		proxy: proxy, network: cfg.Network, resolves: cfg.Proxy.Address != "",
-		host: address.Host, header: o.Header, maxReply: o.MaxReply, word: o.Word, wait: o.Wait,
-		namespace: cfg.Namespace, long: make(chan struct{}, 1),
-	}
-	own := &base{network: &t.network, proxy: proxy, conns: conns{namespace: cfg.Namespace}}
-	if !cfg.TLS.none() {
-		own.tls = tlsConfig
-	}
-	t.base = own
-	return &Client{
-		http: &http.Client{
-			Transport: t,
-			// The transport turns a redirect into an error before this is called. It is here in case that ever changes.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	c := &Client{
+		transport: transport{
+			proxy: proxy, network: cfg.Network, resolves: cfg.Proxy.Address != "",
+			host: address.Host, header: o.Header, maxReply: o.MaxReply, word: o.Word, wait: o.Wait, namespace: cfg.Namespace,
 		},
-		transport: t, base: own, address: address, timeout: timeout,
-	}, nil
+		address: *address, timeout: timeout,
+	}
+	c.transport.base = &c.base
+	c.base.network, c.base.proxy, c.base.conns.namespace = &c.transport.network, proxy, cfg.Namespace
+	if !cfg.TLS.none() {
+		c.base.tls = tlsConfig
+	}
+	c.http.Transport = &c.transport
+	// The transport turns a redirect into an error before this is called. It is here in case that ever changes.
+	c.http.CheckRedirect = lastResponse
+	return c, nil
 }
+
+func lastResponse(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Call calls send, which makes one request, perhaps through a vendor's library. It bounds send by the send's timeout and classifies
 // the outcome. The http.Client passed to send returns an error for every answer that is not 2xx. It returns every 2xx as 200 with the
 // whole body already read, so a library's own treatment of redirects, statuses and unbounded bodies has no effect.
 func (c *Client) Call(ctx context.Context, send func(ctx context.Context, h *http.Client) error) error {
-	return c.call(ctx, func(ctx context.Context, _ context.CancelFunc) error { return send(ctx, c.http) })
+	return c.call(ctx, func(ctx context.Context, _ context.CancelFunc) error { return send(ctx, &c.http) })
 }
 
 // call is Call with the function that ends the send's context.

@@ -27,10 +27,11 @@ const (
 	restTime = 5 * time.Second
 )
 
-// The places of the namespaces that are reading medium and long answers.
+// The places of the namespaces that are reading medium and long answers, and of the Providers that are reading long ones.
 var (
 	mediums = fair.NewCapacities[string](fair.NewCapacity(mediumTotal), mediumReplies, mediumReserve)
 	longs   = fair.NewCapacities[string](nil, longReplies, 0)
+	ownLong = fair.NewCapacities[*transport](nil, 1, 0)
 )
 
 // reply reads an answer of at most maxReply bytes. cancel ends a read that is blocked.
@@ -59,12 +60,11 @@ func (t *transport) reply(ctx context.Context, body io.Reader, cancel context.Ca
 	case len(answer) > t.maxReply:
 		return nil, errTooLong
 	}
-	select {
-	case t.long <- struct{}{}:
-		defer func() { <-t.long }()
-	case <-ctx.Done():
-		return nil, Classify(ctx.Err())
+	own, err := ownLong.Acquire(ctx, t, 1)
+	if err != nil {
+		return nil, Classify(err)
 	}
+	defer own.Release()
 	long, err := longs.Acquire(ctx, t.namespace, 1)
 	if err != nil {
 		return nil, Classify(err)

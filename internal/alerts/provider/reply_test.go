@@ -35,7 +35,7 @@ func (d *dripping) Read(p []byte) (int, error) {
 }
 
 func newTransport(namespace string) *transport {
-	return &transport{maxReply: testReply, namespace: namespace, long: make(chan struct{}, 1)}
+	return &transport{maxReply: testReply, namespace: namespace}
 }
 
 // Fails when the memory for a tenant's endless answers grows with its Providers and sends, when they delay the answers of another

@@ -32,7 +32,7 @@ func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, err
 
 // do makes a request in a context that cancel ends. The caller calls cancel in any case.
 func (c *Client) do(ctx context.Context, cancel context.CancelFunc, h *http.Client, r Request) ([]byte, error) {
-	method, u := r.Method, c.address
+	method, u := r.Method, &c.address
 	if method == "" {
 		method = http.MethodPost
 	}
@@ -75,7 +75,7 @@ func newRequest(ctx context.Context, method string, u *url.URL, r Request) *http
 // request makes a request of context ctx, which cancel ends, by h. The Client's own http.Client would only add copies of the header, for
 // redirects that are not followed and cookies that are not kept. So for that one the transport is called directly.
 func (c *Client) request(ctx context.Context, h *http.Client, req *http.Request, cancel context.CancelFunc) (*http.Response, error) {
-	if h != c.http {
+	if h != &c.http {
 		return h.Do(req)
 	}
 	if user := req.URL.User; user != nil && req.Header.Get("Authorization") == "" {
@@ -88,7 +88,7 @@ func (c *Client) request(ctx context.Context, h *http.Client, req *http.Request,
 // Send makes one request as a whole send: it bounds it by the timeout and classifies the outcome.
 func (c *Client) Send(ctx context.Context, r Request) (answer []byte, err error) {
 	err = c.call(ctx, func(ctx context.Context, cancel context.CancelFunc) error {
-		answer, err = c.do(ctx, cancel, c.http, r)
+		answer, err = c.do(ctx, cancel, &c.http, r)
 		return err
 	})
 	return answer, err

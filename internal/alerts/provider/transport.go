@@ -35,12 +35,10 @@ type transport struct {
 	// resolves means that the proxy is the tenant's, whose owner decides which names it resolves.
 	resolves bool
 	// header is sent to host alone.
-	host     string
-	header   http.Header
-	maxReply int
-	// namespace is the Provider's, and long has the Provider's one place for long answers.
-	namespace string
-	long      chan struct{}
+	host      string
+	header    http.Header
+	maxReply  int
+	namespace string // the Provider's
 	word      func(answer []byte) string
 	wait      func(status int, header http.Header, answer []byte) (time.Duration, bool)
 }
