@@ -145,7 +145,7 @@ func (t *publisher) recordSilently(ctx context.Context, o *object) error {
 		return err
 	}
 	if prior.state != st {
-		prior = lastPublished{state: st, Since: o.ready.since, Observed: time.Now()}
+		prior = lastPublished{state: st, Since: o.ready.since.time(), Observed: time.Now()}
 		if err := t.write(ctx, it, prior, revision); err != nil {
 			return err
 		}

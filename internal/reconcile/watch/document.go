@@ -7,26 +7,27 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // document has the fields of a Flux object's JSON that are read. A large cluster sends a hundred megabytes of JSON at a start, and
 // these fields are a tenth of it. The rest is skipped and never decoded into Go values.
 type document struct {
-	APIVersion string `json:"apiVersion"`
-	Metadata   struct {
-		Namespace         string            `json:"namespace"`
-		Name              string            `json:"name"`
-		UID               types.UID         `json:"uid"`
-		ResourceVersion   string            `json:"resourceVersion"`
-		Generation        int64             `json:"generation"`
-		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
-		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
-		Labels            map[string]string `json:"labels"`
-		Annotations       map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	Status status `json:"status"`
+	APIVersion string           `json:"apiVersion"`
+	Metadata   documentMetadata `json:"metadata"`
+	Status     status           `json:"status"`
 	refusal
+}
+
+type documentMetadata struct {
+	Namespace         string            `json:"namespace"`
+	Name              string            `json:"name"`
+	UID               string            `json:"uid"`
+	ResourceVersion   string            `json:"resourceVersion"`
+	Generation        int64             `json:"generation"`
+	CreationTimestamp metav1.Time       `json:"creationTimestamp"`
+	DeletionTimestamp metav1.Time       `json:"deletionTimestamp"`
+	Labels            map[string]string `json:"labels"`
+	Annotations       map[string]string `json:"annotations"`
 }
 
 // refusal has the fields of the answer that the API server sends instead of an object when a watch cannot continue.

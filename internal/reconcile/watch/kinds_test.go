@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/internal/event"
 )
@@ -188,14 +188,25 @@ func TestObjectsAreTrimmed(t *testing.T) {
 			"managedFields":[{"manager":"x"}],"finalizers":["f"],"ownerReferences":[]},
 		"spec":{"path":"./"},"status":{"inventory":{"entries":[{"id":"x"}]},"lastAppliedRevision":"r1",
 			"conditions":[{"type":"Ready","status":"True","message":"`+strings.Repeat("é", maxMessage)+`"}]}}`)
-	want := metav1.ObjectMeta{
+	want := objectMeta{
 		Name: "app", Namespace: "team-a", UID: "u", ResourceVersion: "7", Generation: 3,
 		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"event.toolkit.fluxcd.io/env": "prod"},
 	}
-	if diff := cmp.Diff(want, o.ObjectMeta); diff != "" {
+	if diff := cmp.Diff(want, o.objectMeta); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 	if n := len(o.ready.message); n != maxMessage || strings.Trim(o.ready.message, "é") != "" {
 		t.Errorf("message of %d bytes, or cut within a character", n)
+	}
+}
+
+// A cluster has tens of thousands of Flux objects, each in the cache.
+func TestACachedObjectIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(object{}); size > 256 {
+		t.Errorf("%d bytes, want at most 256, a size class of the allocator", size)
+	}
+	o := fromJSON(t, "Kustomization", `{"metadata":{"name":"app","namespace":"team-a","uid":"u","resourceVersion":"7"}}`)
+	if unsafe.Pointer(unsafe.StringData(o.Name)) != unsafe.Add(unsafe.Pointer(unsafe.StringData(o.Namespace)), len(o.Namespace)) {
+		t.Error("its name and its namespace are two strings in memory")
 	}
 }

@@ -9,13 +9,59 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // maxAnnotations bounds the annotations of an object that are kept only for filters, keys and values together, in bytes. There may be
 // 100,000 objects.
 const maxAnnotations = 2 << 10
+
+// objectMeta is the cached metadata of an object. It has a part of the fields of metav1.ObjectMeta, which would be most of the cache.
+type objectMeta struct {
+	Namespace, Name, UID, ResourceVersion string
+	Generation                            int64
+	Created, Deleted                      second
+	Labels, Annotations                   map[string]string
+}
+
+// second is a time in Unix seconds, the API server's resolution. Zero means that there is none.
+type second int64
+
+func newObjectMeta(d *documentMetadata) objectMeta {
+	m := objectMeta{
+		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion, Generation: d.Generation,
+		Created: secondOf(d.CreationTimestamp.Time), Deleted: secondOf(d.DeletionTimestamp.Time),
+		Labels: d.Labels, Annotations: keptAnnotations(d.Annotations),
+	}
+	kube.Pack(&m.Namespace, &m.Name, &m.UID, &m.ResourceVersion)
+	return m
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor for an informer, which reads the name and the version.
+func (m *objectMeta) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: types.UID(m.UID), ResourceVersion: m.ResourceVersion}
+}
+
+func secondOf(t time.Time) second {
+	if t.IsZero() {
+		return 0
+	}
+	return second(t.Unix())
+}
+
+// time returns the time in UTC, the zero time for zero.
+func (s second) time() time.Time {
+	if s == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(s), 0).UTC()
+}
+
+// String returns the time as the API server writes it.
+func (s second) String() string { return s.time().Format(time.RFC3339) }
 
 // keptAnnotations deletes from all the annotations that the cache does not keep: kubectl's copy of the object and, beyond the bound,
 // the largest of those other than event annotations.
@@ -58,20 +104,18 @@ func eventAnnotations(all map[string]string) map[string]string {
 
 // document returns the kept metadata of the object in the form of the object's JSON.
 func (o *object) document() map[string]any {
-	metadata := map[string]any{
-		"name": o.Name, "namespace": o.Namespace, "uid": string(o.UID), "resourceVersion": o.ResourceVersion, "generation": o.Generation,
-		"creationTimestamp": timeText(&o.CreationTimestamp),
+	shown := map[string]any{
+		"name": o.Name, "namespace": o.Namespace, "uid": o.UID, "resourceVersion": o.ResourceVersion, "generation": o.Generation,
+		"creationTimestamp": o.Created.String(),
 	}
 	if len(o.Labels) > 0 {
-		metadata["labels"] = o.Labels
+		shown["labels"] = o.Labels
 	}
 	if len(o.Annotations) > 0 {
-		metadata["annotations"] = o.Annotations
+		shown["annotations"] = o.Annotations
 	}
-	if o.DeletionTimestamp != nil {
-		metadata["deletionTimestamp"] = timeText(o.DeletionTimestamp)
+	if o.Deleted != 0 {
+		shown["deletionTimestamp"] = o.Deleted.String()
 	}
-	return map[string]any{"apiVersion": o.apiVersion, "kind": o.kind.Kind, "metadata": metadata}
+	return map[string]any{"apiVersion": o.apiVersion, "kind": o.kind.Kind, "metadata": shown}
 }
-
-func timeText(t *metav1.Time) string { return t.UTC().Format(time.RFC3339) }

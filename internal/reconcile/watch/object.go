@@ -19,21 +19,20 @@ const maxWord = 1024
 // maxMessage is the greatest length of an event's message in bytes, as in Flux's event API.
 const maxMessage = 39000
 
-// object is the cached part of a Flux object: the outcome of its last reconciliation, and of its metadata only name, namespace, UID,
-// versions, labels, the annotations that keptAnnotations leaves, and the times of creation and deletion. It is immutable once it is
-// cached.
+// object is the cached part of a Flux object: the outcome of its last reconciliation, and the metadata that is used. It is immutable once it
+// is cached.
 type object struct {
-	metav1.ObjectMeta
+	objectMeta
 	kind       *Kind
 	apiVersion string
 	ready      condition
 	// reconciling reports that the controller is still at work, for any status of Ready.
 	reconciling bool
+	// listed reports that the object came in a list, and not in a watch as soon as it changed.
+	listed bool
 	// observed is status.observedGeneration, zero when there is none.
 	observed int64
 	revision string
-	// listed reports that the object came in a list, and not in a watch as soon as it changed.
-	listed bool
 	// faults are the beginnings of the messages of the other conditions that are False. After a rollback a HelmRelease's Ready names the
 	// rollback, and another condition its reason.
 	faults []string
@@ -47,7 +46,7 @@ type condition struct {
 	status   string
 	reason   string
 	message  string
-	since    time.Time
+	since    second
 	observed int64
 }
 
@@ -61,20 +60,8 @@ type state struct {
 // newObject converts a document to its cached form.
 func newObject(kind *Kind, d *document) *object {
 	o := &object{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:         d.Metadata.Namespace,
-			Name:              d.Metadata.Name,
-			UID:               d.Metadata.UID,
-			ResourceVersion:   d.Metadata.ResourceVersion,
-			Generation:        d.Metadata.Generation,
-			CreationTimestamp: d.Metadata.CreationTimestamp,
-			DeletionTimestamp: d.Metadata.DeletionTimestamp,
-			Labels:            d.Metadata.Labels,
-			Annotations:       keptAnnotations(d.Metadata.Annotations),
-		},
-		kind:       kind,
-		apiVersion: d.APIVersion,
-		observed:   d.Status.ObservedGeneration,
+		objectMeta: newObjectMeta(&d.Metadata),
+		kind:       kind, apiVersion: d.APIVersion, observed: d.Status.ObservedGeneration,
 	}
 	for i := range d.Status.Conditions {
 		switch c := &d.Status.Conditions[i]; c.Type {
@@ -101,14 +88,14 @@ func newCondition(c *statusCondition) condition {
 		status:   c.Status,
 		reason:   event.Truncate(c.Reason, maxWord, ""),
 		message:  event.Truncate(c.Message, maxMessage, ""),
-		since:    since.UTC(),
+		since:    secondOf(since),
 		observed: c.ObservedGeneration,
 	}
 }
 
 // share replaces values that other objects probably have too by one shared copy.
 func (o *object) share(with *kube.Interner) {
-	for _, text := range [...]*string{&o.Namespace, &o.apiVersion, &o.revision, &o.ready.status, &o.ready.reason, &o.ready.message} {
+	for _, text := range [...]*string{&o.apiVersion, &o.revision, &o.ready.status, &o.ready.reason, &o.ready.message} {
 		*text = with.Text(*text)
 	}
 	o.Labels = with.Labels(o.Labels)
@@ -123,7 +110,7 @@ func (o *object) DeepCopyObject() runtime.Object { return o }
 // terminal returns the state in which the object's last reconciliation ended. It reports false during a reconciliation, for a status
 // about an older generation, and for an object that is being deleted.
 func (o *object) terminal() (state, bool) {
-	s := state{UID: string(o.UID), Revision: o.revision}
+	s := state{UID: o.UID, Revision: o.revision}
 	switch metav1.ConditionStatus(o.ready.status) {
 	case metav1.ConditionTrue:
 		s.Outcome = event.OutcomeSucceeded
@@ -133,7 +120,7 @@ func (o *object) terminal() (state, bool) {
 		return state{}, false
 	}
 	switch {
-	case o.DeletionTimestamp != nil, event.Unsettled(o.ready.reason), o.outdated():
+	case o.Deleted != 0, event.Unsettled(o.ready.reason), o.outdated():
 		return state{}, false
 	case s.Outcome == event.OutcomeFailed && o.awaitsSource():
 		return state{}, false
@@ -159,7 +146,7 @@ var noLabels = map[string]string{}
 
 // known returns the facts with which events about the object are compared.
 func (o *object) known() event.Object {
-	k := event.Object{UID: string(o.UID), Labels: o.Labels, Version: o.ResourceVersion}
+	k := event.Object{UID: o.UID, Labels: o.Labels, Version: o.ResourceVersion}
 	if k.Labels == nil {
 		k.Labels = noLabels
 	}

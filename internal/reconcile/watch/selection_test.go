@@ -152,7 +152,7 @@ func TestTheAnnotationsOfAnObjectAreBounded(t *testing.T) {
 // Annotations that are kept for filters are not published: fails when newRecord takes all annotations.
 func TestOnlyEventAnnotationsArePublished(t *testing.T) {
 	annotations := map[string]string{"team": "blue", event.MetadataPrefix + "env": "prod"}
-	o := &object{kind: kindNamed("Kustomization"), ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: annotations}, revision: "r1"}
+	o := &object{kind: kindNamed("Kustomization"), objectMeta: objectMeta{Name: "app", Annotations: annotations}, revision: "r1"}
 	record := newRecord(&transition{object: o}, lastPublished{}, lastPublished{})
 	want := map[string]string{event.MetadataPrefix + "env": "prod", "kustomize.toolkit.fluxcd.io/revision": "r1"}
 	if diff := cmp.Diff(want, record.Event.Metadata); diff != "" {

@@ -52,7 +52,7 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 	if err != nil || !decided {
 		return err
 	}
-	next := lastPublished{state: tr.state, Since: tr.object.ready.since, Observed: tr.observed, Ordinal: 1}
+	next := lastPublished{state: tr.state, Since: tr.object.ready.since.time(), Observed: tr.observed, Ordinal: 1}
 	if prior.UID == tr.UID {
 		next.Ordinal = prior.Ordinal + 1
 	}
@@ -228,7 +228,7 @@ func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) 
 	if revision := r.Event.Revision(); revision != "" && tr.Revision != "" {
 		return revision == tr.Revision
 	}
-	return !r.Event.Timestamp.Before(tr.object.ready.since.Add(-t.opts.Settle))
+	return !r.Event.Timestamp.Before(tr.object.ready.since.time().Add(-t.opts.Settle))
 }
 
 // newRecord returns the event of the transition into next from prior.

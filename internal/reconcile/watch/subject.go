@@ -135,7 +135,7 @@ func (t *publisher) consider(o *object, found bool) {
 // condition then has the time of the change. A change within one outcome need not change that time. After a start the state waits from
 // when it was observed, because controllers still try to POST the events of the time before. The caller holds the lock.
 func (t *publisher) reached(s *subject, tr *transition) time.Time {
-	since := tr.object.ready.since
+	since := tr.object.ready.since.time()
 	unseen := tr.object.listed && !tr.found && tr.observed.Sub(t.began) >= emitterTime
 	if unseen && !since.IsZero() && since.Before(tr.observed) && s.decided().Outcome != tr.Outcome {
 		return since
