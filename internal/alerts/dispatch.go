@@ -67,6 +67,9 @@ func (b byShard) Swap(i, j int) {
 	b.ds[i], b.ds[j] = b.ds[j], b.ds[i]
 }
 
+// Full implements Dispatcher.
+func (d *Deliverer) Full(namespace string) bool { return d.shares.full(namespace) }
+
 // CaughtUp implements Dispatcher.
 func (d *Deliverer) CaughtUp(ctx context.Context, yes bool) {
 	for _, s := range d.shards.caughtUp(yes) {

@@ -270,24 +270,6 @@ func (s *shard) giveUp(work context.Context, it *item, dest *Destination, label,
 	s.putAway(work, it, dest, verdict{action: toDeadLetters, label: label, reason: reason})
 }
 
-// putAway carries out a verdict that needs no send.
-func (s *shard) putAway(work context.Context, it *item, dest *Destination, v verdict) {
-	it.queue.dequeue(it)
-	it.busy = true
-	s.rescheduling++
-	if v.action == toDeadLetters {
-		s.changing(it.queue.key, 1)
-	}
-	s.spawnFor(func() func() {
-		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
-		case <-work.Done():
-		}
-		return s.conclude(work, it, dest, v)
-	})
-}
-
 // attempted takes in the result of an attempt before its outcome is on the bus: the destination is free for the next one.
 func (s *shard) attempted(work context.Context, it *item, dest *Destination, a attempt, v verdict) {
 	q, now := it.queue, time.Now()

@@ -246,6 +246,7 @@ func (s *shard) take(q *queue, l *line, e *entry, d event.Delivery, m event.Acke
 	it := q.hold(l, e, d, m)
 	s.items[it] = struct{}{}
 	s.heldBytes.Add(it.bytes())
+	q.share.hold(1, it.bytes())
 	return it
 }
 
@@ -253,6 +254,7 @@ func (s *shard) take(q *queue, l *line, e *entry, d event.Delivery, m event.Acke
 func (s *shard) drop(it *item) {
 	delete(s.items, it)
 	s.heldBytes.Add(-it.bytes())
+	it.queue.share.hold(-1, -it.bytes())
 }
 
 // leave drops a recalled item from memory. The schedule has it unchanged, so nothing is written.

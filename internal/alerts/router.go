@@ -26,6 +26,8 @@ type Dispatcher interface {
 	// Dispatch takes deliveries in, those of an event after those of earlier events. Each is acknowledged when it is sent, waits on the bus,
 	// or is a dead letter. Dispatch may change the order of ds, and keeps it. It returns an error only when ctx ends.
 	Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error
+	// Full reports whether so many deliveries of a namespace are in memory that its next events are to wait.
+	Full(namespace string) bool
 	// CaughtUp reports to the Dispatcher whether all events on the bus at the beginning of reading were dispatched.
 	CaughtUp(ctx context.Context, yes bool)
 	// Spill asks for the deliveries of events up to a place in the stream to be acknowledged soon.
@@ -93,7 +95,7 @@ func (r *Router) Run(ctx context.Context) error {
 		return nil
 	}
 	return r.Events.Events(ctx, event.Handler{
-		Heavy: r.heavy, Handle: r.route, CaughtUp: r.Deliverer.CaughtUp, Spill: r.Deliverer.Spill,
+		Heavy: r.heavy, Full: r.Deliverer.Full, Handle: r.route, CaughtUp: r.Deliverer.CaughtUp, Spill: r.Deliverer.Spill,
 	})
 }
 

@@ -53,6 +53,7 @@ func (f *fakeEvents) Ack(context.Context) error      { f.done++; return nil }
 func (f *fakeEvents) InProgress() error              { return nil }
 func (f *fakeEvents) Nak() error                     { return nil }
 func (f *fakeEvents) CaughtUp(context.Context, bool) {}
+func (f *fakeEvents) Full(string) bool               { return false }
 func (f *fakeEvents) Spill(context.Context, uint64)  {}
 
 func (f *fakeEvents) Dispatch(_ context.Context, ds []event.Message[event.Delivery]) error {

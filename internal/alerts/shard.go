@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 const (
@@ -18,8 +19,8 @@ const (
 	maxHeldBytes = 128 << 20
 	// maxTwins bounds the duplicate messages that are kept for one delivery; further ones are returned.
 	maxTwins = 8
-	// workers bounds the concurrent writes to the bus for deliveries that leave memory without a send.
-	workers = 64
+	// writers bounds the concurrent writes to the bus for deliveries that leave memory without a send.
+	writers = 64
 	// tickEvery is the interval of tick, which extends the deadlines of messages in memory, well within event.AckWait.
 	tickEvery = 10 * time.Second
 )
@@ -48,9 +49,12 @@ type shard struct {
 	longest *queue
 	wakes   wakes
 
+	// leaving are the items that leave memory without a send and wait for their write. writing counts those that are being written.
+	leaving *fair.Queue[leaving]
+	writing int
+
 	// tasks counts the tasks whose end the loop has not seen.
 	tasks    int
-	slots    chan struct{}
 	results  chan func()
 	draining bool
 
@@ -69,7 +73,7 @@ func newShard(d *Deliverer, number int) *shard {
 		Deliverer: d, log: d.Log.With("shard", number), number: number,
 		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{}, letters: map[destinationKey]*letters{},
 		changes: map[destinationKey]int{}, unsettled: map[destinationKey]bool{},
-		slots: make(chan struct{}, workers), results: make(chan func(), workers),
+		leaving: fair.NewQueue(leaving.namespace), results: make(chan func(), writers),
 		calls: make(chan func(context.Context)), stopped: make(chan struct{}),
 	}
 }

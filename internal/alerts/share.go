@@ -17,6 +17,7 @@ const unknownShare = 4
 type share struct {
 	deliveries, providers atomic.Int64
 	kib                   atomic.Int64 // of the deliveries that were read here
+	held, heldBytes       atomic.Int64 // the deliveries in memory, also those that are leaving it
 	users                 int          // queues, under shares.mu
 }
 
@@ -44,6 +45,24 @@ func (s *share) leave(n int, kib int64) {
 	if n > 0 {
 		s.providers.Add(-1)
 	}
+}
+
+// Bounds on the deliveries of one namespace in memory. One event is a delivery for each Alert of its namespace, and while a namespace has more
+// its events wait. They are well above what a destination that keeps up needs.
+const (
+	namespaceHeld      = 8192
+	namespaceHeldBytes = 32 << 20
+)
+
+// hold records that n more deliveries are in memory, of a size in bytes. Both may be negative.
+func (s *share) hold(n, bytes int64) {
+	s.held.Add(n)
+	s.heldBytes.Add(bytes)
+}
+
+// full reports whether the namespace has as many deliveries in memory as it may have.
+func (s *share) full() bool {
+	return s.held.Load() >= namespaceHeld || s.heldBytes.Load() >= namespaceHeldBytes
 }
 
 // excess returns by how many deliveries a Provider with n of them is over its share of a quota. It is zero unless the namespace is over
@@ -87,6 +106,14 @@ func (s *shares) put(namespace string) {
 			delete(s.of, namespace)
 		}
 	}
+}
+
+// full reports whether a namespace has as many deliveries in memory as it may have.
+func (s *shares) full(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.of[namespace]
+	return n != nil && n.full()
 }
 
 // cause is the reason for which a delivery is given up before its turn.

@@ -52,6 +52,7 @@ type Bus struct {
 	quotas           map[string]*quotas // by stream
 	pendingTriggers  *pendingTriggers
 	recent           *recent
+	crowd            *crowd
 	duplicates       *duplicates // nil with a remote server
 	stats            *stats
 	progress         *progress
@@ -77,7 +78,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })
 	b.reads = newReads(b)
-	b.recent = newRecent()
+	b.recent, b.crowd = newRecent(), newCrowd()
 	defer func() {
 		if err != nil {
 			b.abandon()

@@ -30,7 +30,7 @@ func newHeldEvents() *heldEvents {
 
 func (e *heldEvents) handler() event.Handler {
 	return event.Handler{
-		Heavy: light, Spill: func(_ context.Context, seq uint64) { e.spill <- seq }, CaughtUp: func(_ context.Context, yes bool) { e.caught <- yes },
+		Heavy: light, Full: never, Spill: func(_ context.Context, seq uint64) { e.spill <- seq }, CaughtUp: func(_ context.Context, yes bool) { e.caught <- yes },
 		Handle: func(_ context.Context, batch []event.Message[*event.Record]) error {
 			for _, h := range batch {
 				e.handed <- h

@@ -44,7 +44,7 @@ func newEventCommitter(b *Bus) *committer {
 // of an ID is under way at a time: another waits for its outcome.
 //
 // It refuses with ErrFull when the records that were not yet routed take most of the stream: publishing more would make the stream discard
-// them. While this process routes and is far behind, it waits, behindWait at most.
+// them; and when too many of the namespace's wait to be routed here. While this process routes and is far behind, it waits, behindWait at most.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
 	b.recent.await(ctx)
 	return b.publishRecord(ctx, r, func(e entry) (ack, error) { return b.events.commit(ctx, e) })
@@ -92,7 +92,11 @@ func (b *Bus) publishRecord(ctx context.Context, r *event.Record, commit func(en
 	if err := r.Event.Validate(); err != nil {
 		return false, fmt.Errorf("publish event: %w", err)
 	}
-	if err := b.stats.checkEventsQuota(); err != nil {
+	err = b.stats.checkEventsQuota()
+	if err == nil {
+		err = b.crowd.await(ctx, r.Event.InvolvedObject.Namespace)
+	}
+	if err != nil {
 		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()
 		return false, err
 	}

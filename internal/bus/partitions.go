@@ -3,14 +3,17 @@ package bus
 import (
 	"context"
 	"sync"
+	"time"
 
 	"notifier/internal/event"
 )
 
 const (
-	// maxBufferedBytes bounds the records of EVENTS that wait to be handled. A namespace whose records take long may use all of it before the
-	// others wait for it.
+	// maxBufferedBytes bounds the records of EVENTS that wait to be handled. All namespaces wait beyond it, as they do beyond maxOpen records:
+	// the publishers of a namespace are refused once it has a part of either (see crowd).
 	maxBufferedBytes = 64 << 20
+	// fullPause is the time after which a namespace is looked at again whose records wait because the handler is full of it.
+	fullPause = 20 * time.Millisecond
 	// maxAlone is how many namespaces are handled alone at a time, aloneBatch how many records of one are in one call.
 	maxAlone   = 4
 	aloneBatch = 8
@@ -24,9 +27,11 @@ type partitions struct {
 	reader *eventReader
 
 	all map[string]*partition
-	// light and alone are the partitions that wait for their turn, by the weight of their first record.
-	light, alone []*partition
-	bytes        int
+	// light and alone are the partitions that wait for their turn, by the weight of their first record. full are those whose namespace the
+	// handler is full of. look, unless nil, fires when they are looked at again.
+	light, alone, full []*partition
+	look               <-chan time.Time
+	bytes              int
 
 	shared   bool // a call of light records is under way
 	calls    int  // of partitions alone
@@ -39,6 +44,9 @@ type partition struct {
 	namespace string
 	records   []event.Message[*event.Record]
 	busy      bool
+	// waiting and bytes count the records that are not handled, also those in a call. crowded says that the namespace is in the crowd.
+	waiting, bytes int
+	crowded        bool
 }
 
 // call is one call of the handler.
@@ -53,6 +61,7 @@ type call struct {
 func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error {
 	l := &partitions{reader: r, all: map[string]*partition{}, finished: make(chan *call, 1+maxAlone)}
 	ctx, cancel := context.WithCancel(ctx)
+	defer l.leave()
 	defer l.running.Wait()
 	defer cancel()
 	return l.run(ctx, in)
@@ -83,13 +92,14 @@ func (l *partitions) run(ctx context.Context, in <-chan event.Message[*event.Rec
 				return c.err
 			}
 			l.end(c)
+		case <-l.look:
+			l.lookAgain()
 		}
 		l.begin(ctx)
 	}
 }
 
 func (l *partitions) add(h event.Message[*event.Record]) {
-	l.bytes += sizeOf(h.Value)
 	namespace := h.Value.Event.InvolvedObject.Namespace
 	of := l.all[namespace]
 	if of == nil {
@@ -97,13 +107,48 @@ func (l *partitions) add(h event.Message[*event.Record]) {
 		l.all[namespace] = of
 	}
 	of.records = append(of.records, h)
+	l.count(of, 1, sizeOf(h.Value))
 	if len(of.records) == 1 && !of.busy {
+		l.queue(of)
+	}
+}
+
+// count adds n records to those of a partition that are not handled, and size bytes. Both may be negative.
+func (l *partitions) count(of *partition, n, size int) {
+	of.waiting, of.bytes, l.bytes = of.waiting+n, of.bytes+size, l.bytes+size
+	if crowded := of.waiting >= crowdRecords || of.bytes >= crowdBytes; crowded != of.crowded {
+		of.crowded = crowded
+		l.reader.consumer.bus.crowd.set(of.namespace, crowded)
+	}
+}
+
+// leave ends what the partitions told the publishers.
+func (l *partitions) leave() {
+	for namespace, of := range l.all {
+		if of.crowded {
+			l.reader.consumer.bus.crowd.set(namespace, false)
+		}
+	}
+}
+
+// lookAgain gives a turn to the partitions that the handler is no longer full of.
+func (l *partitions) lookAgain() {
+	full := l.full
+	l.full, l.look = nil, nil
+	for _, of := range full {
 		l.queue(of)
 	}
 }
 
 // queue adds a partition behind all others.
 func (l *partitions) queue(of *partition) {
+	if l.reader.handler.Full(of.namespace) {
+		l.full = append(l.full, of)
+		if l.look == nil {
+			l.look = time.After(fullPause)
+		}
+		return
+	}
 	if l.reader.handler.Heavy(of.records[0].Value) {
 		l.alone = append(l.alone, of)
 	} else {
@@ -160,7 +205,7 @@ func (l *partitions) end(c *call) {
 		l.shared = false
 	}
 	for _, h := range c.batch {
-		l.bytes -= sizeOf(h.Value)
+		l.count(l.all[h.Value.Event.InvolvedObject.Namespace], -1, -sizeOf(h.Value))
 	}
 	for _, of := range c.partitions {
 		of.busy = false

@@ -6,6 +6,8 @@ import "context"
 type Handler struct {
 	// Heavy reports whether handling a record may take long. Other namespaces do not wait for it.
 	Heavy func(*Record) bool
+	// Full reports whether the next records of a namespace are to wait: those that were handled still take much memory.
+	Full func(namespace string) bool
 	// Handle processes records, those of one namespace in the order of the stream. Each stays open until its Ack. After an error the
 	// same records are passed again.
 	Handle func(ctx context.Context, batch []Message[*Record]) error

@@ -1,0 +1,99 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// T6: the events of one namespace come faster than they are handled. Fails when they take all places for open events, or all of the memory,
+// so that another namespace's events wait for them.
+func TestT6EventsThatComeFasterThanTheyAreHandledDelayOnlyTheirNamespace(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	heavy := func(r *event.Record) bool { return strings.HasPrefix(r.ID, "heavy") }
+	held, quick := make(chan struct{}), make(chan string, 2*maxOpen)
+	start(t, func(ctx context.Context) error {
+		return b.Events(ctx, handlerOf(heavy, func(ctx context.Context, batch []*event.Record) error {
+			if heavy(batch[0]) {
+				select {
+				case <-held:
+				case <-ctx.Done():
+				}
+				return ctx.Err()
+			}
+			for _, r := range batch {
+				quick <- r.ID
+			}
+			return ctx.Err()
+		}))
+	})
+	publish := func(id, namespace string) error {
+		_, err := b.PublishEvent(ctx, testRecord(id, namespace, "app"))
+		return err
+	}
+	must(t, publish("first", "other"))
+	receive(t, quick)
+	accepted, refused := 0, error(nil)
+	for refused == nil && accepted < 2*crowdRecords {
+		batch := make([]*event.Record, 64)
+		for i := range batch {
+			batch[i] = testRecord(fmt.Sprint("heavy-", accepted+i), "many", "app")
+		}
+		publishRecords(t, b, batch...)
+		accepted += len(batch)
+		refused = publish(fmt.Sprint("heavy-last-", accepted), "many")
+	}
+	if !errors.Is(refused, ErrFull) {
+		t.Fatalf("after %d events that nothing handles: got %v, want %v", accepted, refused, ErrFull)
+	}
+	began := time.Now()
+	must(t, publish("second", "other"))
+	receive(t, quick)
+	if took := time.Since(began); took > crowdWait {
+		t.Errorf("another namespace's event took %s", took)
+	}
+	close(held)
+	for publish("heavy-again", "many") != nil && ctx.Err() == nil { // each waits for crowdWait
+	}
+	must(t, ctx.Err())
+}
+
+// T6: fails when the events of a namespace that the handler is full of are handled, or are not handled once it is not full, or when another
+// namespace's events wait for them.
+func TestT6EventsWaitWhileTheHandlerIsFullOfTheirNamespace(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	var full atomic.Bool
+	full.Store(true)
+	handled := make(chan string, 10)
+	h := handlerOf(light, func(_ context.Context, batch []*event.Record) error {
+		for _, r := range batch {
+			handled <- r.ID
+		}
+		return nil
+	})
+	h.Full = func(namespace string) bool { return namespace == "many" && full.Load() }
+	start(t, func(ctx context.Context) error { return b.Events(ctx, h) })
+	for _, r := range []*event.Record{testRecord("one", "many", "app"), testRecord("two", "many", "app"), testRecord("other", "other", "app")} {
+		_, err := b.PublishEvent(ctx, r)
+		must(t, err)
+	}
+	if id := receive(t, handled); id != "other" {
+		t.Errorf("%s is handled first", id)
+	}
+	full.Store(false)
+	for _, want := range []string{"one", "two"} {
+		if id := receive(t, handled); id != want {
+			t.Errorf("%s is handled, want %s", id, want)
+		}
+	}
+}
