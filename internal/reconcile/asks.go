@@ -86,7 +86,7 @@ func newAsks[T subject](r *Reconciler, kind, key string, objects *kube.Informer[
 	}
 	a.queue = kube.NewController(kube.ControllerOptions[kube.Key]{
 		Name: kind + " asks", Workers: askWorkers, Parts: kube.Key.Parts, Reconcile: a.reconcile,
-		MinBackoff: r.options.MinRetryDelay, MaxBackoff: r.options.MaxRetryDelay, Log: r.log.With("kind", kind, "stage", "asks"),
+		Log: r.log.With("kind", kind, "stage", "asks"),
 	})
 	return a
 }

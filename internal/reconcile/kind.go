@@ -38,11 +38,11 @@ func newKind[T subject, L runtime.Object](
 func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.Key) error, status statusOptions[T, L]) {
 	queue := func(stage string, workers int) kube.ControllerOptions[kube.Key] {
 		return kube.ControllerOptions[kube.Key]{
-			Name: k.name, Workers: workers, Parts: kube.Key.Parts, MinBackoff: r.options.MinRetryDelay, MaxBackoff: r.options.MaxRetryDelay,
+			Name: k.name, Workers: workers, Parts: kube.Key.Parts,
 			Observe: r.metrics.observe(k.name, stage), Log: r.log.With("kind", k.name, "stage", stage),
 		}
 	}
-	compile := queue(stageCompile, r.options.Workers)
+	compile := queue(stageCompile, compileWorkers)
 	compile.Reconcile = reconcile
 	k.compile = kube.NewController(compile)
 	status.kind, status.resource, status.objects, status.verdicts, status.health = k.name, k.resource, k.objects, k.verdicts, r.health

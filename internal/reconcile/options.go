@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
@@ -102,28 +101,24 @@ type Options struct {
 	MaxAlertsPerNamespace int
 	// RequireSecretLabel restricts the used Secrets to those with the label v1.SecretLabel.
 	RequireSecretLabel bool
-	// Workers is the number of objects of one kind that are compiled at once, 16 by default. A worker may wait for the read of a Secret.
-	Workers int
 	// StatusWorkers is the number of statuses of one kind that are written at once, 4 by default.
 	StatusWorkers int
 	// SecretQPS bounds the reads of Secrets a second, 500 by default, with bursts of ten times as many. Starts of watches have a limit of
 	// their own, of the same size.
-	SecretQPS float64
-	// MinRetryDelay and MaxRetryDelay bound the delay before a failed reconcile is retried; 250 ms and 1 min by default.
-	MinRetryDelay, MaxRetryDelay time.Duration
-	Log                          *slog.Logger
-	Registerer                   prometheus.Registerer
+	SecretQPS  float64
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
 }
 
 const (
-	defaultWorkers       = 16
+	// compileWorkers is the number of objects of one kind that are compiled at once. A worker may wait for the read of a Secret.
+	compileWorkers       = 16
 	defaultStatusWorkers = 4
 	defaultSecretQPS     = 500
 )
 
 // validate sets the defaults and returns an error that joins all faults.
 func (o *Options) validate() error {
-	o.Workers = cmp.Or(o.Workers, defaultWorkers)
 	o.StatusWorkers = cmp.Or(o.StatusWorkers, defaultStatusWorkers)
 	o.SecretQPS = cmp.Or(o.SecretQPS, defaultSecretQPS)
 	var errs []error
@@ -152,8 +147,8 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s is missing", need.name))
 		}
 	}
-	if o.Workers < 0 || o.StatusWorkers < 0 || o.SecretQPS < 0 || o.MaxAlertsPerNamespace < 0 {
-		errs = append(errs, errors.New("a negative Workers, StatusWorkers, SecretQPS or MaxAlertsPerNamespace"))
+	if o.StatusWorkers < 0 || o.SecretQPS < 0 || o.MaxAlertsPerNamespace < 0 {
+		errs = append(errs, errors.New("a negative StatusWorkers, SecretQPS or MaxAlertsPerNamespace"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("reconcile options: %w", err)

@@ -46,6 +46,9 @@ func isOwn(h http.Header) bool {
 // postTime bounds one event's publish: emitters hang up after 5 seconds.
 const postTime = 4500 * time.Millisecond
 
+// heldWait bounds the wait of a body for capacity.
+const heldWait = 2 * time.Second
+
 // maxNamespaces bounds the namespaces whose budgets are remembered; the least recently used is evicted.
 const maxNamespaces = 16384
 
@@ -63,9 +66,8 @@ type Options struct {
 	// DuplicateWindow is the time for which the stream remembers an event; the answer to a duplicate names it.
 	DuplicateWindow time.Duration
 	// Held bounds the bytes of all bodies at once beyond the first 16 KiB of each, which the connection cap bounds: ordinary events need none
-	// of it. HeldWait bounds the wait of a body for capacity.
+	// of it.
 	Held       int64
-	HeldWait   time.Duration
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -77,7 +79,6 @@ func DefaultOptions() Options {
 		Namespace:       limit.Budget{Rate: 500, Burst: 2000},
 		DuplicateWindow: 5 * time.Minute,
 		Held:            64 << 20,
-		HeldWait:        2 * time.Second,
 	}
 }
 
@@ -192,7 +193,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 		answer.Abandon(w, r)
 		return early, nil, nil
 	}
-	body := limit.Body{Max: h.maxBody, Use: h.held.Use(), Wait: h.options.HeldWait}
+	body := limit.Body{Max: h.maxBody, Use: h.held.Use(), Wait: heldWait}
 	defer body.Use.Release()
 	switch err := body.Read(r); {
 	case errors.Is(err, limit.ErrNoCapacity):

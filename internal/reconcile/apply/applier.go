@@ -82,9 +82,8 @@ type Options struct {
 	// QPS and Burst bound the requests to the API server, 100 and 200 by default.
 	QPS   float64
 	Burst int
-	// Workers bounds the requests in flight, 16 by default; Timeout ends each, 10 s by default.
+	// Workers bounds the requests in flight, 16 by default.
 	Workers    int
-	Timeout    time.Duration
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -94,7 +93,6 @@ func (o *Options) validate() error {
 	setDefault(&o.QPS, 100)
 	setDefault(&o.Burst, 200)
 	setDefault(&o.Workers, 16)
-	setDefault(&o.Timeout, 10*time.Second)
 	setDefault(&o.ReviewInterval, 5*time.Minute)
 	var errs []error
 	for _, need := range []struct {
@@ -115,8 +113,8 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s is missing", need.name))
 		}
 	}
-	if o.Interval < 0 || o.QPS < 0 || o.Burst < 0 || o.Workers < 0 || o.Timeout < 0 || o.ReviewInterval < 0 {
-		errs = append(errs, errors.New("a negative Interval, QPS, Burst, Workers, Timeout or ReviewInterval"))
+	if o.Interval < 0 || o.QPS < 0 || o.Burst < 0 || o.Workers < 0 || o.ReviewInterval < 0 {
+		errs = append(errs, errors.New("a negative Interval, QPS, Burst, Workers or ReviewInterval"))
 	}
 	return errors.Join(errs...)
 }

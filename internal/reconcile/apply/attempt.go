@@ -12,6 +12,9 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
+// requestTimeout bounds one request for a reconcile.
+const requestTimeout = 10 * time.Second
+
 // errNotOwned reports that another replica may write by now: a second request would exceed the one per interval.
 var errNotOwned = errors.New("another replica may own the shard")
 
@@ -129,7 +132,7 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 	if !at.job.shard.owned() {
 		return outcome{verdict: failed, err: errNotOwned, receiver: receiver} // only until the shard is drained, in a moment
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	result := outcome{sent: true, receiver: receiver, resource: resource.GroupResource().String(), stamp: time.Now()}
 	if result.stamp.Before(trigger.Accepted) { // accepted by another replica, whose clock is ahead

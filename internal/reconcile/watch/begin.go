@@ -112,7 +112,7 @@ func (t *publisher) baseline(ctx context.Context, in *informer) error {
 		return nil
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(t.opts.Workers)
+	group.SetLimit(publishers)
 	for _, o := range in.all() {
 		group.Go(func() error { return t.recordSilently(groupCtx, o) })
 	}

@@ -33,6 +33,9 @@ type lastPublished struct {
 	Ordinal uint64 `json:"ordinal"`
 }
 
+// publishers bounds the number of transitions that are published at once.
+const publishers = 32
+
 // The pauses between attempts when the bus fails.
 const (
 	minBusPause = 200 * time.Millisecond
@@ -75,7 +78,7 @@ func (w *Watcher) Lead(ctx context.Context) error {
 		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, publishing: map[*Kind]*informer{},
 	}
 	t.queue = kube.NewController(kube.ControllerOptions[item]{
-		Name: "transitions", Workers: t.opts.Workers, Parts: item.parts, Reconcile: t.work, Observe: t.observed,
+		Name: "transitions", Workers: publishers, Parts: item.parts, Reconcile: t.work, Observe: t.observed,
 		MinBackoff: minBusPause, MaxBackoff: maxBusPause, Log: t.log,
 	})
 	if !w.leading.CompareAndSwap(nil, t) {

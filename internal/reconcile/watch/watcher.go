@@ -61,9 +61,7 @@ type Options struct {
 	// finds do not count. It must not block.
 	Changed func(namespace string)
 	// Settle is how long a transition waits for a POST about it, 5 s by default.
-	Settle time.Duration
-	// Workers bounds the number of transitions that are published at once, 32 by default.
-	Workers    int
+	Settle     time.Duration
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -71,9 +69,6 @@ type Options struct {
 func (o *Options) validate() error {
 	if o.Settle == 0 {
 		o.Settle = 5 * time.Second
-	}
-	if o.Workers == 0 {
-		o.Workers = 32
 	}
 	if o.Changed == nil {
 		o.Changed = func(string) {}
@@ -95,8 +90,8 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s is missing", need.name))
 		}
 	}
-	if o.Settle < 0 || o.Workers < 0 {
-		errs = append(errs, errors.New("a negative Settle or Workers"))
+	if o.Settle < 0 {
+		errs = append(errs, errors.New("a negative Settle"))
 	}
 	return errors.Join(errs...)
 }
