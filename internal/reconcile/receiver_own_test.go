@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,53 @@ func TestAForeignEntryIsDeniedAndTheOthersAreServed(t *testing.T) {
 			t.Errorf("Serving without a foreign entry: %s", short)
 		}
 	})
+}
+
+// Fails when a faulty entry becomes a target, when its filter is compiled, or when it removes the other entries, as none does with Flux.
+// Fails when its owner does not get one Event, and when the condition stays after the entry was mended.
+func TestAFaultyEntryIsLeftOutAndTheOthersAreServed(t *testing.T) {
+	star := reference("", "GitRepository", "*")
+	star.Filter = "not CEL ("
+	const why = `spec.resources[0]: name "*" needs matchLabels or matchExpressions; ` +
+		`an empty map of matchLabels selects all objects of the kind; `
+	for name, tc := range map[string]struct {
+		faulty []v1.ReceiverResource
+		want   string
+	}{
+		"one": {[]v1.ReceiverResource{star}, why + "it is not served, the others are"},
+		"three": {
+			[]v1.ReceiverResource{star, with(star, map[string]string{"a": "not a value"}), reference("", "GitRepository", "a/b")},
+			why + "it and 2 more that are faulty are not served, the others are",
+		},
+		"one that is long": {
+			[]v1.ReceiverResource{reference("", strings.Repeat("x", 1500), "app")},
+			`spec.resources[0]: kind "` + strings.Repeat("x", 484) + "…; it is not served, the others are",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t1")}}, func(w *world) {
+				w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) {
+					r.Spec.Resources = append(slices.Clone(tc.faulty), r.Spec.Resources...)
+				}))
+				w.ready("Receiver", "app", "True Succeeded")
+				if hook := w.hooks.get("team-a/app"); hook == nil || len(hook.Targets) != 1 || hook.Targets[0].Target.Name != "app" {
+					t.Errorf("served: %+v", hook)
+				}
+				short, message := w.condition("Receiver", "app", v1.ServingCondition)
+				if short != "False ValidationFailed" || message != tc.want {
+					t.Errorf("Serving: %s %s, want %s", short, message, tc.want)
+				}
+				want := []string{"Receiver team-a/app uid-app Warning ValidationFailed: " + tc.want}
+				if diff := cmp.Diff(want, w.events.take()); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+				w.apply("Receiver", newReceiver("app"))
+				if short, _ := w.condition("Receiver", "app", v1.ServingCondition); short != "" {
+					t.Errorf("Serving without a faulty entry: %s", short)
+				}
+			})
+		})
+	}
 }
 
 // E1: fails when a foreign source is subscribed to, or when the other sources are not served.

@@ -56,7 +56,8 @@ type plannedRule struct {
 	conditions []*cel.Condition
 }
 
-// planTargets adds the resources to the plan as targets, each once, and compiles their filters.
+// planTargets adds the resources to the plan as targets, each once, and compiles their filters. It notes the faulty entries, which are not
+// served. It refuses a Receiver that has no others.
 func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 	common, f := compileFilter(r, "spec.resourceFilter", r.Spec.ResourceFilter)
 	if f != nil {
@@ -64,12 +65,14 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 	}
 	filtered := len(common) > 0
 	rules := make([]plannedRule, 0, len(r.Spec.Resources))
+	var faulty faultyEntries
 	seen := map[string]bool{}
 	for i, res := range servedResources(r) {
 		name := fmt.Sprintf("spec.resources[%d]", i)
 		target, err := planTarget(res)
 		if err != nil {
-			return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf("%s: %v", name, err)}
+			faulty.add(name, err)
+			continue
 		}
 		own, f := compileFilter(r, name+".filter", res.Filter)
 		if f != nil {
@@ -85,6 +88,35 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 	if filtered {
 		plan.rules = rules
 	}
+	return faulty.note(plan)
+}
+
+// faultyEntries are the entries of spec.resources that cannot be served: their number, and the first with its fault.
+type faultyEntries struct {
+	count int
+	first string
+}
+
+func (e *faultyEntries) add(name string, err error) {
+	if e.count++; e.count == 1 {
+		e.first = cut(name+": "+err.Error(), maxEventMessage/2) // the message goes on, and the error quotes the spec
+	}
+}
+
+// note adds the entries to the plan's lack. It returns a fault if the plan has no targets beside them.
+func (e *faultyEntries) note(plan *receiverPlan) *fault {
+	message := e.first
+	switch {
+	case e.count == 0:
+		return nil
+	case len(plan.targets) == 0:
+		return &fault{reason: v1.ValidationFailedReason, message: message + ", and no other entry is left to serve"}
+	case e.count > 1:
+		message += fmt.Sprintf("; it and %d more that are faulty are not served, the others are", e.count-1)
+	default:
+		message += "; it is not served, the others are"
+	}
+	plan.lack.add(v1.ValidationFailedReason, message)
 	return nil
 }
 

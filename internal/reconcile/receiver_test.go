@@ -78,6 +78,11 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 			r.Spec.Resources = append(r.Spec.Resources, v1.ReceiverResource{CrossNamespaceObjectReference: ref})
 		}
 	}
+	only := func(ref v1.CrossNamespaceObjectReference) func(*v1.Receiver) {
+		return func(r *v1.Receiver) {
+			r.Spec.Resources = []v1.ReceiverResource{{CrossNamespaceObjectReference: ref}}
+		}
+	}
 	for name, tc := range map[string]struct {
 		change  func(*v1.Receiver)
 		reason  string
@@ -137,11 +142,18 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 			reason: v1.TokenNotFoundReason, says: `has no key "token", or it is empty`, event: "Failed", retried: true,
 		},
 		"all names without labels": {
-			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*"}),
+			change: only(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*"}),
 			reason: v1.ValidationFailedReason, says: `name "*" needs matchLabels or matchExpressions`,
 		},
+		"no entry but a foreign and a faulty one": {
+			change: func(r *v1.Receiver) {
+				only(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*"})(r)
+				resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "theirs", Namespace: "team-b"})(r)
+			},
+			reason: v1.ValidationFailedReason, says: ", and no other entry is left to serve",
+		},
 		"labels that are none": {
-			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*", MatchLabels: map[string]string{"a b": "c"}}),
+			change: only(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*", MatchLabels: map[string]string{"a b": "c"}}),
 			reason: v1.ValidationFailedReason, says: "matchLabels",
 		},
 		"expressions beside a name": {
@@ -165,15 +177,15 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 			says: "the matchLabels and matchExpressions of spec.resources have 9004 characters together",
 		},
 		"an API version that is none": {
-			change: resource(v1.CrossNamespaceObjectReference{APIVersion: "a/b/c", Kind: "Kustomization", Name: "app"}),
+			change: only(v1.CrossNamespaceObjectReference{APIVersion: "a/b/c", Kind: "Kustomization", Name: "app"}),
 			reason: v1.ValidationFailedReason, says: "apiVersion",
 		},
 		"a kind that is in no namespace": {
-			change: resource(v1.CrossNamespaceObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}),
+			change: only(v1.CrossNamespaceObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}),
 			reason: v1.ValidationFailedReason, says: "kind Namespace is not in a namespace",
 		},
 		"a name that leaves its path": {
-			change: resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "../../secrets/x"}),
+			change: only(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "../../secrets/x"}),
 			reason: v1.ValidationFailedReason, says: "is not the name of an object",
 		},
 		"a spec that does not decode": {

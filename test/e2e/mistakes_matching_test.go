@@ -41,6 +41,11 @@ func matchingMistakes() map[string]mistake {
 			spec:    resource(`{"kind":"GitRepository","name":"app","namespace":"flux-system"},{"kind":"GitRepository","name":"app"}`),
 			problem: `is in namespace "flux-system"`, next: "own namespace only",
 		},
+		"a faulty resource beside another": {
+			kind: "Receiver", secret: token, condition: "Serving", reason: "ValidationFailed", columns: map[string]string{"Ready": "True"},
+			spec:    resource(`{"kind":"GitRepository","name":"*"},{"kind":"GitRepository","name":"app"}`),
+			problem: `spec.resources[0]: name "*" needs matchLabels or matchExpressions`, next: "it is not served, the others are",
+		},
 		"an account that does not exist": {
 			kind: "Receiver", secret: token, condition: "WriteDenied", reason: "ServiceAccountNotFound",
 			spec:    strings.Replace(resource(`{"kind":"GitRepository","name":"app"}`), "{", `{"serviceAccountName":"absent",`, 1),
