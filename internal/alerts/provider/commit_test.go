@@ -33,6 +33,36 @@ func TestACommitIsReadFromEveryFormOfARevision(t *testing.T) {
 	}
 }
 
+// Fails when the digest of an artifact is taken for a commit, or when a commit of Git's SHA-256 is not.
+func TestTheDigestOfAnArtifactIsNoCommit(t *testing.T) {
+	digest := strings.Repeat("0123456789abcdef", 4)
+	of := func(kind string, pairs ...string) Notification {
+		n := with(pairs...)
+		n.Event.InvolvedObject.Kind = kind
+		return n
+	}
+	for name, row := range map[string]struct {
+		n    Notification
+		want string
+	}{
+		"a Bucket":                      {of("Bucket", "revision", "sha256:"+digest), ""},
+		"an OCIRepository":              {of("OCIRepository", "revision", "latest@sha256:"+digest), ""},
+		"what an OCIRepository has":     {of("Kustomization", "revision", "latest@sha256:"+digest), ""},
+		"what a Bucket has":             {of("Kustomization", "revision", digest), ""},
+		"an older OCIRepository":        {of("OCIRepository", "revision", "latest/"+digest), ""},
+		"an artifact's origin":          {of("Kustomization", "originRevision", "main@sha256:"+digest, "revision", "latest@sha256:"+hash), digest},
+		"a GitRepository":               {of("GitRepository", "revision", "main@sha256:"+digest), digest},
+		"a commit of a GitRepository":   {of("GitRepository", "revision", "sha256:"+digest), digest},
+		"a branch that no registry has": {of("Kustomization", "revision", "feature/x@sha256:"+digest), digest},
+		"its older form":                {of("Kustomization", "revision", "feature/x/"+digest), digest},
+		"a commit of the author":        {of("Kustomization", "commit", "sha256:"+digest), digest},
+	} {
+		if got := Commit(row.n); got != row.want {
+			t.Errorf("%s: got %q, want %q", name, got, row.want)
+		}
+	}
+}
+
 // Fails when an artifact's revision takes precedence over the commit that it was made of, or when a commit that is no hash is skipped
 // for a later key.
 func TestTheCommitCountsBeforeTheOriginBeforeTheRevision(t *testing.T) {

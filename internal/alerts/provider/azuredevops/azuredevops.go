@@ -74,7 +74,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		return nil, err
 	}
 	h.client, h.login = client, login
-	limits := githost.Limits{Name: maxText, Description: maxText}
+	limits := githost.Limits{Name: maxText, Description: maxText, Commit: provider.SHA1Digits}
 	return &Sender{githost.NewStatuses(cfg, client, h, limits, false), h}, nil
 }
 

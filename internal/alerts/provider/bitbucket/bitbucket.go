@@ -72,7 +72,7 @@ func newSender(cfg provider.Config, api string) (*Sender, error) {
 		return nil, err
 	}
 	h.client = client
-	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText}, false), h}, nil
+	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText, Commit: provider.SHA1Digits}, false), h}, nil
 }
 
 // locate returns the repository of an address.

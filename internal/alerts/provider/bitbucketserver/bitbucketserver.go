@@ -58,7 +58,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		return nil, err
 	}
 	h.client = client
-	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText}, false), h}, nil
+	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText, Commit: provider.SHA1Digits}, false), h}, nil
 }
 
 // errAddress describes the form of an address.

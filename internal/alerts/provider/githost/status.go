@@ -44,6 +44,11 @@ func TakesStatuses(n provider.Notification) bool {
 // TakesResults is for types without such a state: it leaves out events about work under way.
 func TakesResults(n provider.Notification) bool { return TakesStatuses(n) && StateOf(n) != Pending }
 
+// TakesSHA1Results is TakesResults for hosts whose repositories have no hashes of SHA-256: such a host would refuse the commit for ever.
+func TakesSHA1Results(n provider.Notification) bool {
+	return TakesResults(n) && len(provider.Commit(n)) == provider.SHA1Digits
+}
+
 // StateOf returns the state of an event. The reason decides whether work is under way, since such an event has the severity of a
 // success. An error is a failure under every reason except Progressing.
 func StateOf(n provider.Notification) State {
@@ -61,8 +66,9 @@ func StateOf(n provider.Notification) State {
 // maxStatusName bounds the name of a status, in characters, if its host does not: expressions can return names of a megabyte.
 const maxStatusName = 1024
 
-// Limits are the lengths of the longest texts of a status that a host takes, in characters. Zero means that the host has no limit.
-type Limits struct{ Name, Description int }
+// Limits are the lengths of the longest texts of a status that a host takes, in characters. Zero means that the host has no limit. A
+// commit beyond its limit is none.
+type Limits struct{ Name, Description, Commit int }
 
 // statusOf returns the status of a notification. Its errors are *event.Error.
 func statusOf(ctx context.Context, names *naming, limits Limits, n provider.Notification) (Status, error) {
@@ -71,7 +77,7 @@ func statusOf(ctx context.Context, names *naming, limits Limits, n provider.Noti
 		Commit: provider.Commit(n), State: StateOf(n), Description: Describe(n.Event.Reason, limits.Description),
 		Object: strings.ToLower(plain(o.Kind + "/" + o.Name)), Summary: strings.TrimSpace(plain(n.Event.Metadata["summary"])),
 	}
-	if s.Commit == "" {
+	if s.Commit == "" || limits.Commit > 0 && len(s.Commit) > limits.Commit {
 		return Status{}, event.NewError(event.Permanent, provider.LabelPayload,
 			"event names no commit (metadata commit, originRevision or revision)", nil)
 	}

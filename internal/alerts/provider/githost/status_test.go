@@ -47,6 +47,26 @@ func TestWorkUnderWayIsPendingAndNoResult(t *testing.T) {
 	}
 }
 
+// Fails when a host that has no hashes of SHA-256 is asked for one, or when another commit is refused.
+func TestACommitThatTheHostCannotHaveIsNone(t *testing.T) {
+	for _, row := range []struct {
+		commit string
+		limit  int
+		sent   bool
+	}{
+		{commit, provider.SHA1Digits, true},
+		{strings.Repeat("c", 64), provider.SHA1Digits, false},
+		{strings.Repeat("c", 64), 0, true},
+	} {
+		n := apps("error", "HealthCheckFailed")
+		n.Event.Metadata["commit"] = row.commit
+		s, err := statusOf(t.Context(), &naming{}, Limits{Commit: row.limit}, n)
+		if sent := err == nil && s.Commit == row.commit; sent != row.sent {
+			t.Errorf("%s at a host with %d digits: %+v, %v", row.commit, row.limit, s, err)
+		}
+	}
+}
+
 func TestTheDefaultNameTellsObjectsAndClustersApart(t *testing.T) {
 	o := apps("info", "").Event.InvolvedObject
 	if got := DefaultName("0C9C2E41-d2f9-4f9b-9c41-bebc1984d67a", o); got != "kustomization/apps/0c9c2e41" {

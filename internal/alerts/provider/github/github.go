@@ -66,7 +66,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	switch {
 	case slices.Contains(StatusTypes, cfg.Type):
-		s.send = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: 255, Description: 140}, false).Send
+		s.send = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: 255, Description: 140, Commit: provider.SHA1Digits}, false).Send
 	case slices.Contains(CommentTypes, cfg.Type):
 		s.send = githost.NewComments(cfg, s.client, s, githost.PullRequestKey).Send
 	default:

@@ -13,6 +13,7 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/event"
 )
 
 // types are all types that the API lists.
@@ -112,6 +113,23 @@ func TestOnlyAddressesOfSlackAreLimitedByDefault(t *testing.T) {
 var elsewhere = []string{
 	"discord", "email", "generic", "generic-hmac", "googlechat", "googlepubsub", "lark", "msteams", "nats", "pagerduty",
 	"rocket", "zulip",
+}
+
+// Fails when a host whose repositories have no hashes of SHA-256 is sent one, which it refuses for ever, or when another is not.
+func TestOnlyHostsWithHashesOfSHA256AreSentThem(t *testing.T) {
+	for typ, want := range map[string]bool{
+		"azuredevops": false, "bitbucket": false, "bitbucketserver": false, "github": false, "gitea": true, "gitlab": true,
+	} {
+		takes := registry.Takes(typ)
+		for digits, want := range map[int]bool{40: true, 64: want} {
+			n := provider.Notification{Event: event.Event{
+				Severity: event.SeverityError, Metadata: map[string]string{"commit": strings.Repeat("c", digits)},
+			}}
+			if got := takes(n); got != want {
+				t.Errorf("%s with a hash of %d digits: taken %t", typ, digits, got)
+			}
+		}
+	}
 }
 
 // Fails when a type checks a token in its own way, or only the first message reveals a faulty one.
