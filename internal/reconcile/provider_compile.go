@@ -143,7 +143,8 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 	}
 	if s := c.main; s != nil {
 		cfg.Address = cmp.Or(strings.TrimSpace(s.value(addressKey)), cfg.Address)
-		cfg.Username = cmp.Or(s.value(usernameKey), cfg.Username)
+		name := s.value(usernameKey)
+		cfg.Username, cfg.SecretUsername = cmp.Or(name, cfg.Username), name != ""
 		cfg.Password = s.value(passwordKey)
 		cfg.Token = s.value(tokenKey)
 		cfg.Values = valuesOf(s, registry.Keys(p.Spec.Type))

@@ -219,13 +219,18 @@ func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 				"proxy", "http://secret-proxy")},
 			want: with(func(c *provider.Config) {
 				c.Address, c.Username, c.Password, c.Token = "a", "u", "p", " t\n"
+				c.SecretUsername = true
 				c.Headers = map[string]string{"A": "b", "C": "d"}
 				c.Proxy = provider.Proxy{Address: "http://secret-proxy"}
 			}),
 		},
 		"only one of username and password drops nothing else": {
 			given: credentials{main: secretOf("username", "u", "token", "t")},
-			want:  with(func(c *provider.Config) { c.Username, c.Token = "u", "t" }),
+			want:  with(func(c *provider.Config) { c.Username, c.SecretUsername, c.Token = "u", true, "t" }),
+		},
+		"a Secret without a username leaves that of the spec, which may be a name to show": {
+			given: credentials{main: secretOf("token", "t")},
+			want:  with(func(c *provider.Config) { c.Token = "t" }),
 		},
 		"the proxy's Secret wins over both": {
 			given: credentials{main: secretOf("proxy", "http://x"), proxy: secretOf("address", "http://y", "username", "u", "password", "p")},

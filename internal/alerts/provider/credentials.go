@@ -48,13 +48,22 @@ func (c Config) Bearer() (http.Header, error) {
 	return Credential("Authorization", "Bearer ", "token", c.Token)
 }
 
-// Login returns the header that sends the token. Without a token the header logs in with username and password. It is nil if there are
-// none of these.
+// Login returns the header that sends the token. Without a token the header logs in with username and password. It is nil if there is
+// neither a token nor a password: a username alone may be a name to show.
 func (c Config) Login() (http.Header, error) {
-	if c.Token == "" && c.Username != "" && c.Password != "" {
+	if c.Token == "" && c.Password != "" {
 		return Basic(c.Username, c.Password)
 	}
 	return c.Bearer()
+}
+
+// OptionalLogin is Login for types that also send without credentials and show no username. It returns an error if the Secret has a
+// username alone, with which they would send without.
+func (c Config) OptionalLogin() (http.Header, error) {
+	if c.Token == "" && c.SecretUsername {
+		return Basic(c.Username, c.Password)
+	}
+	return c.Login()
 }
 
 // RequireLogin is Login for types that need credentials: it returns an error if there are none.

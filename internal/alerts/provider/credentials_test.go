@@ -9,7 +9,7 @@ import (
 )
 
 // Fails when a value that no header may have is accepted, a colon moves from a user's name into the password, or an error quotes a
-// credential.
+// credential. Fails also when half a pair is silent, since the destination then gets no login.
 func TestFaultyCredentialsAreRefusedWithoutQuotingThem(t *testing.T) {
 	refused := func(name string, h http.Header, err error, says string) {
 		t.Helper()
@@ -34,10 +34,19 @@ func TestFaultyCredentialsAreRefusedWithoutQuotingThem(t *testing.T) {
 		h, err := Basic(pair[0], pair[1])
 		refused(pair[0], h, err, "user")
 	}
-	for name, cfg := range map[string]Config{"half a pair": {Username: "s3cret"}, "the other half": {Password: "s3cret"}, "nothing": {}} {
+	for name, cfg := range map[string]Config{"half a pair": {Username: "s3cret"}, "nothing": {}} {
 		h, err := cfg.RequireLogin()
 		refused(name, h, err, "key token")
 	}
+	const half = "the Secret's keys username and password are needed, and one is missing"
+	for name, login := range map[string]func(Config) (http.Header, error){
+		"for some": Config.Login, "for all": Config.RequireLogin, "if there is one": Config.OptionalLogin,
+	} {
+		h, err := login(Config{Password: "s3cret"})
+		refused("a password without a username, login "+name, h, err, half)
+	}
+	h, err := Config{Username: "s3cret", SecretUsername: true}.OptionalLogin()
+	refused("the Secret's username without a password", h, err, half)
 }
 
 func TestCredentialsAreSentAsTheyAre(t *testing.T) {
@@ -52,14 +61,21 @@ func TestCredentialsAreSentAsTheyAre(t *testing.T) {
 		cfg                       Config
 		bearer, login, key, value string
 	}{
+		"a token beside half":   {Config{Password: "p", Token: "t"}, "Bearer t", "Bearer t", "token", "t"},
+		"a Secret's name":       {Config{Username: "u", SecretUsername: true, Token: "t"}, "Bearer t", "Bearer t", "token", "t"},
+		"a Secret's pair":       {Config{Username: "u", SecretUsername: true, Password: "p"}, "", "Basic dTpw", "password", "p"},
+		"only a name to show":   {Config{Username: "u"}, "", "", "token", ""},
 		"a token before a pair": {Config{Username: "u", Password: "p", Token: "t"}, "Bearer t", "Bearer t", "token", "t"},
 		"a pair":                {Config{Username: "u", Password: "p"}, "", "Basic dTpw", "password", "p"},
 		"a name to show":        {Config{Username: "u", Token: "t"}, "Bearer t", "Bearer t", "token", "t"},
-		"half a pair":           {Config{Password: "p"}, "", "", "password", "p"},
 		"nothing":               {Config{}, "", "", "token", ""},
 	} {
 		bearer, bearerErr := c.cfg.Bearer()
 		login, loginErr := c.cfg.Login()
+		optional, optionalErr := c.cfg.OptionalLogin()
+		if diff := cmp.Diff(login, optional); diff != "" || optionalErr != nil {
+			t.Errorf("%s, optional: %v %s", name, optionalErr, diff)
+		}
 		key, value := c.cfg.TokenOrPassword()
 		got := []string{bearer.Get("Authorization"), login.Get("Authorization"), key, value}
 		if diff := cmp.Diff([]string{c.bearer, c.login, c.key, c.value}, got); diff != "" || bearerErr != nil || loginErr != nil {

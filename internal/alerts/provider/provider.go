@@ -58,6 +58,8 @@ type Config struct {
 	Channel string
 	// Username is the name shown as the author, or the one to log in with, as the type defines it.
 	Username string
+	// SecretUsername means that Username is from the Secret, so that it is no name to show.
+	SecretUsername bool
 	// Password belongs to Username for types that log in.
 	Password string
 	// Token is a bearer token, or the key of a signature. It is used untrimmed.

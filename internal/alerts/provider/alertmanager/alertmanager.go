@@ -44,7 +44,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if cfg.Username != "" && cfg.Password != "" {
 		cfg.Token = "" // username and password take precedence
 	}
-	login, err := cfg.Login()
+	login, err := cfg.OptionalLogin()
 	if err != nil {
 		return nil, err
 	}

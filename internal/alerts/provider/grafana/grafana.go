@@ -29,7 +29,7 @@ type Sender struct {
 
 // New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	login, err := cfg.Login()
+	login, err := cfg.OptionalLogin()
 	if err != nil {
 		return nil, err
 	}

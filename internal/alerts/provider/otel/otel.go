@@ -59,7 +59,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	if cfg.Username != "" {
 		login.Token, login.Password = "", cmp.Or(cfg.Token, cfg.Password)
 	}
-	loginHeader, loginErr := login.Login()
+	if s.header.Get("Authorization") != "" { // it logs in, so that half a pair does no harm
+		login.Username, login.SecretUsername, login.Password = "", false, ""
+	}
+	loginHeader, loginErr := login.OptionalLogin()
 	cfg.Address = tracesURL(cfg.Address)
 	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxReply})
 	if err := errors.Join(headerErr, loginErr, clientErr); err != nil {

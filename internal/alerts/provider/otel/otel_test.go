@@ -153,6 +153,8 @@ func TestTheLogin(t *testing.T) {
 		"Bearer t":   {Token: "t"},
 		"Basic dTp0": {Username: "u", Token: "t", Password: "p"},
 		"Basic dTpw": {Username: "u", Password: "p"},
+		"Token k":    {Username: "u", SecretUsername: true, Headers: map[string]string{"Authorization": "Token k"}},
+		"Token p":    {Password: "p", Headers: map[string]string{"Authorization": "Token p"}},
 		"Api-Key k":  {Username: "u", Password: "p", Headers: map[string]string{"authorization": "Api-Key k"}},
 		"":           {Headers: map[string]string{"X-Scope-OrgID": "a"}},
 	} {

@@ -68,6 +68,33 @@ func TestEveryListedTypeIsBuilt(t *testing.T) {
 	}
 }
 
+// Fails when half a username and password is silent, so that a type that also sends without a login sends without, or when a name that the
+// spec gives to be shown is refused.
+func TestHalfALoginIsRefused(t *testing.T) {
+	for _, typ := range []string{"alertmanager", "grafana", "otel"} {
+		for name, c := range map[string]struct {
+			change  func(*provider.Config)
+			refused bool
+		}{
+			"a password":            {func(c *provider.Config) { c.Password = "p" }, true},
+			"the Secret's username": {func(c *provider.Config) { c.Username, c.SecretUsername = "u", true }, true},
+			"the spec's username":   {func(c *provider.Config) { c.Username = "u" }, false},
+			"no login":              {func(*provider.Config) {}, false},
+		} {
+			cfg := config(typ)
+			cfg.Token = ""
+			c.change(&cfg)
+			s, err := registry.New(cfg)
+			if s != nil {
+				_ = s.Close()
+			}
+			if refused := err != nil && strings.Contains(err.Error(), "username and password are needed"); refused != c.refused {
+				t.Errorf("%s with %s: %v", typ, name, err)
+			}
+		}
+	}
+}
+
 func TestAnotherTypeIsNamedWithThoseSupported(t *testing.T) {
 	_, err := registry.New(provider.Config{Type: "carrier-pigeon"})
 	unsupported, ok := errors.AsType[*registry.UnsupportedTypeError](err)
