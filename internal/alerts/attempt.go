@@ -96,7 +96,11 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 	it.mu.Lock() // a copy may be made for the schedule
 	defer it.mu.Unlock()
 	v := s.judge(d, failure, started, now)
-	d.Failed(started, took, failure, v.at)
+	next := v.at
+	if v.action == reschedule {
+		next = later(next, now.Add(pauseOf(failure)))
+	}
+	d.Failed(started, took, failure, next)
 	return v, attempt{made: true, err: failure, took: took}
 }
 

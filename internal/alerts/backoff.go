@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )
 
@@ -16,8 +17,10 @@ const (
 	// slowAfter is the age from which gaps grow beyond steadyGap, by an eighth of the time since. slowestGap is the longest gap.
 	slowAfter  = time.Hour
 	slowestGap = 500 * time.Second
-	// maxRetryAfter clamps a destination's Retry-After: it is outside input, and a wrong number must not silence a tenant.
+	// maxRetryAfter clamps a destination's Retry-After: it is outside input, and a wrong number must not silence a tenant. maxPeriod clamps
+	// the period of a rate limit, which an API names in its own way and counts a request within it against its caller.
 	maxRetryAfter = 5 * time.Minute
+	maxPeriod     = provider.MaxRetryAfter
 	jitterShare   = 0.2
 	// maxPanics is the attempt at which a Sender's panic becomes a permanent failure.
 	maxPanics = 3
@@ -58,6 +61,12 @@ func retryAt(d *event.Delivery, retryAfter time.Duration, now, last time.Time) t
 }
 
 func clampRetryAfter(d time.Duration) time.Duration { return max(0, min(d, maxRetryAfter)) }
+
+// pauseOf returns how long nothing is sent to a destination after a failure. The failed delivery itself comes back from the schedule after
+// retryAt and waits in the queue for the rest of a longer period: a change of the Provider ends that wait.
+func pauseOf(e *event.Error) time.Duration {
+	return max(clampRetryAfter(e.RetryAfter), min(e.Period, maxPeriod))
+}
 
 // expiry returns when an unsent delivery ends as a dead letter: MaxAge after its first attempt. Without an attempt it is MaxAge after it
 // was routed or last replayed.

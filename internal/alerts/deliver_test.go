@@ -105,54 +105,6 @@ func TestRetriesFollowTheScheduleForADay(t *testing.T) {
 	})
 }
 
-// Fails when retryAt ignores RetryAfter or does not clamp it, or when the queue is not delayed.
-func TestRetryAfterHoldsBackTheQueueAndIsClamped(t *testing.T) {
-	for name, tc := range map[string]struct {
-		asked    time.Duration
-		from, to time.Duration
-	}{
-		"a wait that was asked for is kept":    {90 * time.Second, 90 * time.Second, 93 * time.Second},
-		"an absurd wait is cut to the maximum": {1000 * time.Hour, maxRetryAfter, maxRetryAfter + 3*time.Second},
-		"a negative wait is none":              {-time.Hour, time.Second, 5 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				var tries []time.Time
-				w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
-					tries = append(tries, time.Now())
-					if len(tries) > 1 {
-						return nil
-					}
-					e := event.NewError(event.Retry, provider.LabelLimited, "too many requests", nil)
-					e.RetryAfter = tc.asked
-					return e
-				}))
-				w.bus.publish(w.delivery("chat", "app"))
-				_, stop := w.run()
-				wait(500 * time.Millisecond)
-				w.bus.publish(w.delivery("chat", "other"))
-				wait(time.Hour)
-				stop()
-				if at := w.bus.parkings()[0].at; tc.asked > 0 && at.Before(tries[0].Add(tc.from)) {
-					t.Errorf("put on the schedule for %v after the attempt", at.Sub(tries[0]))
-				}
-				if len(tries) != 3 {
-					t.Fatalf("%d attempts", len(tries))
-				}
-				for _, at := range tries[1:] {
-					if gap := at.Sub(tries[0]); tc.asked > 0 && gap < tc.from || gap > tc.to {
-						t.Errorf("attempt after %v, want %v to %v", gap, tc.from, tc.to)
-					}
-				}
-				if !w.bus.empty() {
-					t.Error("something is left")
-				}
-			})
-		})
-	}
-}
-
 // TestDeliveryIDIsTheSameAtEveryAttempt is E3. Fails when send makes a new ID.
 func TestDeliveryIDIsTheSameAtEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

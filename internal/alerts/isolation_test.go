@@ -33,7 +33,7 @@ func TestABadDestinationDelaysOnlyItself(t *testing.T) {
 		}),
 		"rate limiting": sendFunc(func(context.Context, provider.Notification) error {
 			e := event.NewError(event.Retry, provider.LabelLimited, "too many requests", nil)
-			e.RetryAfter = time.Hour
+			e.RetryAfter, e.Period = time.Hour, time.Hour
 			return e
 		}),
 		"panicking": sendFunc(func(context.Context, provider.Notification) error { panic("bug") }),

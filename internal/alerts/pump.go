@@ -294,7 +294,7 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, a a
 				s.log.Warn("destination fails, sending only probes", "namespace", q.key.namespace, "provider", q.key.name,
 					"reason", a.err.Reason)
 			}
-			if wait := now.Add(clampRetryAfter(a.err.RetryAfter)); wait.After(q.notBefore) {
+			if wait := now.Add(pauseOf(a.err)); wait.After(q.notBefore) {
 				q.notBefore = wait
 			}
 			q.health.failed(dest.UID, q.breaker.open(), a.err)

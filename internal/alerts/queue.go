@@ -298,7 +298,8 @@ func later(t, u time.Time) time.Time {
 	return t
 }
 
-// adopt takes over a destination and its limit. A changed destination may have been mended, so an open breaker probes it at once.
+// adopt takes over a destination and its limit. A changed destination may have been mended, so an open breaker probes it at once. A wait
+// that the destination asked for ends when the Provider's configuration changes: it may be another account or host now.
 func (q *queue) adopt(d *Destination, now time.Time) {
 	q.unusable = false
 	if q.current == d {
@@ -306,6 +307,9 @@ func (q *queue) adopt(d *Destination, now time.Time) {
 	}
 	if q.current != nil && q.breaker.open() {
 		q.breaker.until = now
+	}
+	if q.current != nil && q.current.Version != d.Version {
+		q.notBefore = time.Time{}
 	}
 	q.mended = q.mended || q.current == nil || q.current.Version != d.Version
 	q.current = d

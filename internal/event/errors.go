@@ -28,7 +28,9 @@ type Error struct {
 	Status int
 	// RetryAfter is the wait that the destination asked for, zero if it asked for none.
 	RetryAfter time.Duration
-	cause      error
+	// Period is the wait that the destination's API names for its rate limit in its own way, zero if it names none.
+	Period time.Duration
+	cause  error
 }
 
 // NewError returns an Error with a class, a label, a reason and a cause. The cause is kept for errors.Is and errors.As and is never

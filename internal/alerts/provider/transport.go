@@ -96,7 +96,8 @@ func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *eve
 	answer := t.short(resp.Body, cancel)
 	if t.wait != nil {
 		if wait, limited := t.wait(resp.StatusCode, resp.Header, answer); limited {
-			e.Class, e.Label, e.RetryAfter = event.Retry, LabelLimited, min(max(wait, ParseRetryAfter(after, now)), MaxRetryAfter)
+			e.Class, e.Label, e.Period = event.Retry, LabelLimited, min(max(wait, 0), MaxRetryAfter)
+			e.RetryAfter = max(e.Period, ParseRetryAfter(after, now))
 		}
 	}
 	if t.word != nil && answer != nil {
