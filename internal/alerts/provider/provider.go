@@ -26,6 +26,8 @@ type Notification struct {
 	// Replayed means that the notification had ended before and is sent again. Newer notifications of its object may have been sent
 	// since.
 	Replayed bool
+	// Since is when this process began to deliver to the destination, without a break. Before that another process may have delivered.
+	Since time.Time
 	// Alert is the name of its Alert, in the namespace of the event's object, and AlertUID is the Alert's UID.
 	Alert, AlertUID string
 }
@@ -44,6 +46,13 @@ func (n Notification) Reported(key string) string {
 type Sender interface {
 	// Send makes one attempt. A failure is an *event.Error.
 	Send(ctx context.Context, n Notification) error
+}
+
+// Sparing is a Sender that knows of notifications that would change nothing at its destination. The deliverer drops them.
+type Sparing interface {
+	Sender
+	// Needless reports whether a notification would change nothing. It holds until another notification of the same object is sent.
+	Needless(n Notification) bool
 }
 
 // Config is a Provider's spec together with the values of its Secrets.

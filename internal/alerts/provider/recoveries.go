@@ -1,20 +1,54 @@
 package provider
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// maxRecoveries bounds the number of objects whose recovery a Sender remembers.
-const maxRecoveries = 512
+const (
+	// maxRecoveries bounds the number of objects whose recovery a Sender remembers. With more objects than that, each recovery that
+	// only closes is sent.
+	maxRecoveries = 2048
+	// maxClosings bounds the number of Alerts whose recovery of one object a Sender remembers.
+	maxClosings = 16
+)
 
-// Recoveries remembers the objects that recovered lately, for types whose incidents stay open until a recovery is sent. A failure that
-// was given up and is replayed after the recovery was sent would open an incident that nothing closes. The zero value remembers none.
+// Recoveries remembers the objects that recovered lately, for types whose incidents stay open until a recovery is sent. By that it
+// leaves out two kinds of notifications. A failure that was given up and is replayed after the recovery was sent would open an incident
+// that nothing closes. A recovery that only closes (ClosesOnly) changes nothing if an earlier recovery closed already and no failure was
+// sent since. The zero value remembers none.
 type Recoveries struct {
-	mu    sync.Mutex
-	times *simplelru.LRU[string, time.Time]
+	mu      sync.Mutex
+	objects *simplelru.LRU[string, *recovery]
+}
+
+// recovery is what is known about one object. A failure of the object replaces it.
+type recovery struct {
+	// at is the time of the last recovery that was sent, zero if there was none.
+	at time.Time
+	// closed has the UIDs of the Alerts whose recovery was sent since the last failure of the object. The incidents of two Alerts may
+	// differ (type alertmanager). It counts for notifications with the same Since alone.
+	closed []string
+	since  time.Time
+}
+
+// get returns what is known about the object of a notification, nil if nothing is.
+func (r *Recoveries) get(n Notification) *recovery {
+	if r.objects == nil {
+		return nil
+	}
+	known, _ := r.objects.Get(ObjectID(n))
+	return known
+}
+
+func (r *Recoveries) put(n Notification, known *recovery) {
+	if r.objects == nil {
+		r.objects, _ = simplelru.NewLRU[string, *recovery](maxRecoveries, nil) // fails only for a size below one
+	}
+	r.objects.Add(ObjectID(n), known)
 }
 
 // overtaken reports whether a notification is a replayed failure of an object that has recovered since.
@@ -24,34 +58,75 @@ func (r *Recoveries) overtaken(n Notification) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.times == nil {
-		return false
-	}
-	at, known := r.times.Get(ObjectID(n))
-	return known && !at.Before(n.Event.Timestamp)
+	known := r.get(n)
+	return known != nil && !known.at.IsZero() && !known.at.Before(n.Event.Timestamp)
 }
 
-// sent remembers the recovery in a notification that was sent.
-func (r *Recoveries) sent(n Notification) {
+// Needless reports whether a notification only closes what is closed already. It implements Sparing.
+func (r *Recoveries) Needless(n Notification) bool {
+	if !ClosesOnly(n) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.get(n)
+	return known != nil && known.since.Equal(n.Since) && slices.Contains(known.closed, n.AlertUID)
+}
+
+// begin is called before a notification is sent. A failure that is sent without an answer may have opened an incident as well. So the
+// object counts as open from here on. For a recovery it returns the object's entry, by which end sees whether a failure was sent
+// meanwhile.
+func (r *Recoveries) begin(n Notification) *recovery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.get(n)
+	switch {
+	case Failed(n) && known != nil:
+		r.put(n, &recovery{at: known.at})
+	case Recovered(n) && known == nil:
+		known = new(recovery)
+		r.put(n, known)
+	}
+	return known
+}
+
+// end remembers a recovery that was sent.
+func (r *Recoveries) end(n Notification, begun *recovery) {
 	if !Recovered(n) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.times == nil {
-		r.times, _ = simplelru.NewLRU[string, time.Time](maxRecoveries, nil) // fails only for a size below one
+	known := r.get(n)
+	switch {
+	case known == nil:
+		r.put(n, &recovery{at: n.Event.Timestamp})
+		return
+	case known != begun:
+		known.at = n.Event.Timestamp
+		return
+	case !known.since.Equal(n.Since):
+		known.since, known.closed = n.Since, nil
 	}
-	r.times.Add(ObjectID(n), n.Event.Timestamp)
+	known.at = n.Event.Timestamp
+	if slices.Contains(known.closed, n.AlertUID) {
+		return
+	}
+	if len(known.closed) == maxClosings {
+		known.closed = known.closed[1:]
+	}
+	known.closed = append(known.closed, n.AlertUID)
 }
 
-// Send calls send unless the notification is overtaken, and remembers a recovery that was sent.
+// Send calls send unless the notification is overtaken or needless, and remembers a recovery that was sent.
 func (r *Recoveries) Send(n Notification, send func() error) error {
-	if r.overtaken(n) {
+	if r.overtaken(n) || r.Needless(n) {
 		return nil
 	}
+	begun := r.begin(n)
 	err := send()
 	if err == nil {
-		r.sent(n)
+		r.end(n, begun)
 	}
 	return err
 }

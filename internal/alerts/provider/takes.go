@@ -28,7 +28,11 @@ func TakesAll(Notification) bool { return true }
 func TakesMessages(n Notification) bool { return n.Reported(CommitStatusKey) != commitStatusUpdate }
 
 // TakesIncidents is for types that open and close incidents. It leaves out work under way, which does neither.
-func TakesIncidents(n Notification) bool { return TakesMessages(n) && !Progressing(n) }
+func TakesIncidents(n Notification) bool { return TakesMessagesAndClosings(n) && !Progressing(n) }
+
+// TakesMessagesAndClosings is for types that people read and on which a failure lasts until a recovery closes it. It takes the same
+// events as TakesMessages, and those that only close.
+func TakesMessagesAndClosings(n Notification) bool { return TakesMessages(n) || ClosesOnly(n) }
 
 // TakesCommits is for types that write the status of a commit. It takes events that their object ties to a commit, events that ask for
 // an update of its status, and failures. It leaves out events whose metadata has no commit.
@@ -44,7 +48,7 @@ func TakesChangeRequests(n Notification) bool { return n.Reported(ChangeRequestK
 func Progressing(n Notification) bool { return n.Event.Reason == reasonProgressing }
 
 // TakesOutcomes is for types that take nothing but incidents: failures, and the recoveries that end them.
-func TakesOutcomes(n Notification) bool { return TakesMessages(n) && (Failed(n) || Recovered(n)) }
+func TakesOutcomes(n Notification) bool { return Recovered(n) || Failed(n) && TakesMessages(n) }
 
 // Failed reports whether the event is a failure, which opens an incident.
 func Failed(n Notification) bool { return n.Event.Severity == event.SeverityError }
@@ -58,3 +62,9 @@ var unsettled = []string{
 
 // Recovered reports whether the event says that its object is well, which closes the incident that a failure opened.
 func Recovered(n Notification) bool { return !Failed(n) && !slices.Contains(unsettled, n.Event.Reason) }
+
+// ClosesOnly reports whether the event is a recovery that only updates the status of a commit. It closes what a failure opened, and is
+// no message. The only success that ends a failure of a Kustomization is such an event, which comes at every interval.
+func ClosesOnly(n Notification) bool {
+	return Recovered(n) && n.Reported(CommitStatusKey) == commitStatusUpdate
+}

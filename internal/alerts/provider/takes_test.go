@@ -6,26 +6,41 @@ import (
 	"notifier/internal/event"
 )
 
-func TestTypesTakeTheEventsThatFluxSendsThem(t *testing.T) {
-	type takes struct{ all, messages, incidents, commits, changes bool }
+// Fails when a recovery that only updates the status of a commit, as all of a Kustomization are, does not reach the types of incidents, or
+// reaches a chat.
+func TestTypesTakeTheEventsThatAreForThem(t *testing.T) {
+	type takes struct{ all, messages, closings, incidents, outcomes, commits, changes bool }
+	// read adds the types that take what people read.
+	read := func(t takes) takes {
+		t.all, t.messages, t.closings, t.incidents = true, true, true, true
+		return t
+	}
+	update := func() Notification { return with("commit_status", "update", "revision", hash) }
 	for name, c := range map[string]struct {
 		n    Notification
 		want takes
 	}{
-		"a success":          {Notification{}, takes{all: true, messages: true, incidents: true}},
-		"a failure":          {Notification{Event: event.Event{Severity: "error"}}, takes{all: true, messages: true, incidents: true}},
-		"a commit's failure": {failed(with("revision", "main@sha1:"+hash)), takes{all: true, messages: true, incidents: true, commits: true}},
-		"a chart's failure":  {failed(with("revision", "1.2.3")), takes{all: true, messages: true, incidents: true}},
-		"a revision":         {with("revision", "main@sha1:"+hash), takes{all: true, messages: true, incidents: true}},
-		"progress":           {Notification{Event: event.Event{Reason: "Progressing"}}, takes{all: true, messages: true}},
-		"a commit":           {with("commit", hash), takes{all: true, messages: true, incidents: true, commits: true}},
-		"no hash":            {with("commit", "c0ffee"), takes{all: true, messages: true, incidents: true}},
-		"a status's update":  {with("commit_status", "update", "revision", hash), takes{all: true, commits: true}},
-		"a change request":   {with("change_request", "7"), takes{all: true, messages: true, incidents: true, changes: true}},
-		"an author's commit": {authored(with("commit", hash), "commit"), takes{all: true, messages: true, incidents: true}},
-		"an author's update": {authored(with("commit_status", "update", "revision", hash), "commit_status"), takes{all: true, messages: true, incidents: true}},
+		"a success":          {Notification{}, read(takes{outcomes: true})},
+		"a failure":          {failed(Notification{}), read(takes{outcomes: true})},
+		"a commit's failure": {failed(with("revision", "main@sha1:"+hash)), read(takes{outcomes: true, commits: true})},
+		"a chart's failure":  {failed(with("revision", "1.2.3")), read(takes{outcomes: true})},
+		"a revision":         {with("revision", "main@sha1:"+hash), read(takes{outcomes: true})},
+		"progress":           {reason(Notification{}, "Progressing"), takes{all: true, messages: true, closings: true}},
+		"a wait":             {reason(Notification{}, "DependencyNotReady"), read(takes{})},
+		"a commit":           {with("commit", hash), read(takes{outcomes: true, commits: true})},
+		"no hash":            {with("commit", "c0ffee"), read(takes{outcomes: true})},
+		"a change request":   {with("change_request", "7"), read(takes{outcomes: true, changes: true})},
+		"an author's commit": {authored(with("commit", hash), "commit"), read(takes{outcomes: true})},
+		"an author's update": {authored(with("commit_status", "update", "revision", hash), "commit_status"), read(takes{outcomes: true})},
+		"an update":          {update(), takes{all: true, closings: true, incidents: true, outcomes: true, commits: true}},
+		"a failed update":    {failed(update()), takes{all: true, commits: true}},
+		"a waiting update":   {reason(update(), "DependencyNotReady"), takes{all: true, commits: true}},
+		"an update's work":   {reason(update(), "Progressing"), takes{all: true, commits: true}},
 	} {
-		got := takes{TakesAll(c.n), TakesMessages(c.n), TakesIncidents(c.n), TakesCommits(c.n), TakesChangeRequests(c.n)}
+		got := takes{
+			TakesAll(c.n), TakesMessages(c.n), TakesMessagesAndClosings(c.n), TakesIncidents(c.n), TakesOutcomes(c.n), TakesCommits(c.n),
+			TakesChangeRequests(c.n),
+		}
 		if got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
@@ -43,6 +58,11 @@ func with(pairs ...string) Notification {
 
 func failed(n Notification) Notification {
 	n.Event.Severity = event.SeverityError
+	return n
+}
+
+func reason(n Notification, r string) Notification {
+	n.Event.Reason = r
 	return n
 }
 

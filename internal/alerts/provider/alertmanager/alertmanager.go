@@ -71,6 +71,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
 
+// Needless reports whether n only closes what is closed already.
+func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
+
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
 		switch {

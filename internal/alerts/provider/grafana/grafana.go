@@ -23,8 +23,9 @@ const (
 
 // Sender sends to one Grafana.
 type Sender struct {
-	client *provider.Client
-	now    func() time.Time
+	client     *provider.Client
+	now        func() time.Time
+	recoveries provider.Recoveries
 }
 
 // New returns a Sender.
@@ -77,8 +78,16 @@ type found struct {
 	Data    data                  `json:"data"`
 }
 
-// Send writes the event's annotation, and ends the region of a failure if the object recovered.
+// Send writes the event's annotation, and ends the region of a failure if the object recovered. An event that only closes has no
+// annotation.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+}
+
+// Needless reports whether n only closes what is closed already.
+func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
+
+func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
 		all, err := s.read(ctx, h, n)
 		if err != nil {
@@ -100,6 +109,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 			if err := s.write(ctx, h, open, annotation{TimeEnd: max(at.UnixMilli(), open.Time+1)}); err != nil {
 				return err
 			}
+		}
+		if provider.ClosesOnly(n) {
+			return nil
 		}
 		return s.write(ctx, h, nil, annotation{Time: at.UnixMilli(), Text: text(n), Tags: tagsOf(n), Data: &ours})
 	})

@@ -116,10 +116,13 @@ type changePayload struct {
 	Details   details    `json:"custom_details"`
 }
 
-// Send triggers or resolves the object's alert. It sends a change event unless the event is a failure.
+// Send triggers or resolves the object's alert. It sends a change event unless the event is a failure or only closes.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
+
+// Needless reports whether n only closes what is closed already.
+func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
@@ -131,6 +134,9 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 			if err := s.post(ctx, h, "/v2/enqueue", resolve); err != nil {
 				return err
 			}
+		}
+		if provider.ClosesOnly(n) {
+			return nil
 		}
 		if err := s.post(ctx, h, "/v2/change/enqueue", s.change(n)); err != nil {
 			e := *provider.Classify(err)

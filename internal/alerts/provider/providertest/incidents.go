@@ -14,27 +14,32 @@ import (
 	"notifier/internal/event"
 )
 
-// Incidents lets one object succeed, fail, recover and fail again. It compares the opened and closed incidents at the destination,
-// which log returns in words: "opened", "closed", "opened", each once. Each notification is sent twice, as after a lost answer. Each
-// time build makes a new Sender, as after a restart.
+// Incidents lets one object succeed, fail, recover, fail again and recover. It compares the opened and closed incidents at the
+// destination, which log returns in words: "opened", "closed", "opened", "closed", each once. All recoveries but the last only update
+// the status of a commit, as those of a Kustomization do. Each notification is sent twice, as after a lost answer. Each time build
+// makes a new Sender, as after a restart.
 func Incidents(t *testing.T, build func() provider.Sender, log func() []string) {
 	t.Helper()
 	all := Notifications(t)
 	for i, step := range []struct {
-		name, reason, revision string
-		want                   []string
+		name, reason, revision, commitStatus string
+		want                                 []string
 	}{
-		{"info", "ReconciliationSucceeded", "1", nil},
-		{"error", "HealthCheckFailed", "2", []string{"opened"}},
-		{"info", "DependencyNotReady", "2", []string{"opened"}},
-		{"info", "ReconciliationSucceeded", "3", []string{"opened", "closed"}},
-		{"info", "ReconciliationSucceeded", "4", []string{"opened", "closed"}},
-		{"error", "HealthCheckFailed", "2", []string{"opened", "closed", "opened"}},
+		{"info", "ReconciliationSucceeded", "1", "update", nil},
+		{"error", "HealthCheckFailed", "2", "", []string{"opened"}},
+		{"info", "DependencyNotReady", "2", "", []string{"opened"}},
+		{"info", "ReconciliationSucceeded", "3", "update", []string{"opened", "closed"}},
+		{"info", "ReconciliationSucceeded", "4", "update", []string{"opened", "closed"}},
+		{"error", "HealthCheckFailed", "2", "", []string{"opened", "closed", "opened"}},
+		{"info", "InstallSucceeded", "5", "", []string{"opened", "closed", "opened", "closed"}},
 	} {
 		n := all[step.name]
 		n.Event.Reason = step.reason
 		n.Event.Timestamp = n.Event.Timestamp.Add(time.Duration(i) * time.Minute)
 		n.Event.Metadata = map[string]string{"revision": step.revision}
+		if step.commitStatus != "" {
+			n.Event.Metadata[provider.CommitStatusKey] = step.commitStatus
+		}
 		n.DeliveryID = fmt.Sprintf("%032x", i)
 		for range 2 {
 			s := build()

@@ -90,13 +90,13 @@ var destinations = []destination{
 	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
 
 	{types: alertmanager.Types, new: builder(alertmanager.New), takes: provider.TakesOutcomes},
-	{types: datadog.Types, new: builder(datadog.New), takes: provider.TakesMessages},
-	{types: grafana.Types, new: builder(grafana.New), takes: provider.TakesMessages},
+	{types: datadog.Types, new: builder(datadog.New), takes: provider.TakesMessagesAndClosings},
+	{types: grafana.Types, new: builder(grafana.New), takes: provider.TakesMessagesAndClosings},
 	{types: incidentio.Types, new: builder(incidentio.New), takes: provider.TakesOutcomes},
 	{types: opsgenie.Types, new: builder(opsgenie.New), takes: provider.TakesOutcomes},
 	{types: otel.Types, new: builder(otel.New), takes: otel.Takes},
 	{types: pagerduty.Types, new: builder(pagerduty.New), takes: provider.TakesIncidents},
-	{types: sentry.Types, new: builder(sentry.New), takes: provider.TakesMessages},
+	{types: sentry.Types, new: builder(sentry.New), takes: provider.TakesMessagesAndClosings},
 }
 
 // builder returns build with the interface as its result. With an error it returns a nil interface, not a nil pointer in it.

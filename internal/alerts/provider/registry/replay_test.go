@@ -20,7 +20,7 @@ func TestALateFailureOpensNoIncidentOfAnObjectThatRecovered(t *testing.T) {
 			InvolvedObject: event.ObjectReference{Kind: "K", Namespace: "n", Name: "o" + uid, UID: uid},
 		}}
 	}
-	for _, typ := range []string{"alertmanager", "incident.io", "opsgenie", "pagerduty", "sentry"} {
+	for _, typ := range []string{"alertmanager", "datadog", "grafana", "incident.io", "opsgenie", "pagerduty", "sentry"} {
 		cfg, sink := lead(t, typ, func(w http.ResponseWriter, r *http.Request) {
 			if typ == "sentry" && r.Method == http.MethodGet {
 				_, _ = w.Write([]byte(`[{"id":"1","organization":{"slug":"acme"}}]`))

@@ -113,9 +113,12 @@ type trace struct {
 	Status  string `json:"status"`
 }
 
-// Send submits the event's envelope. It first resolves the issues of an object that recovered: a second attempt then finds none,
+// Send submits the event's envelope, unless the event only closes. It first resolves the issues of an object that recovered: a second attempt then finds none,
 // whereas a second transaction would count.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	if s.Needless(n) {
+		return nil
+	}
 	body, err := envelope(s.item(n))
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
@@ -128,6 +131,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 			if err := s.issues.before(ctx, h, n, s.now()); err != nil {
 				return err
 			}
+			if provider.ClosesOnly(n) {
+				return nil
+			}
 			_, err := s.client.Do(ctx, h, provider.Request{Header: s.header, Body: body})
 			if err == nil {
 				s.issues.sent(n, s.now())
@@ -135,6 +141,11 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 			return err
 		})
 	})
+}
+
+// Needless reports whether n only closes, and nothing can be closed (without a token) or is open.
+func (s *Sender) Needless(n provider.Notification) bool {
+	return provider.ClosesOnly(n) && (s.issues == nil || s.issues.recoveries.Needless(n))
 }
 
 // envelope returns three lines: the envelope's header, the item's header and the item.
