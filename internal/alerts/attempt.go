@@ -121,7 +121,7 @@ func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination)
 			err = event.NewError(event.Retry, labelPanic, "internal error in the sender", errPanic)
 		}
 	}()
-	return dest.Sender.Send(work, notification(d))
+	return dest.Sender.Send(work, s.notification(d))
 }
 
 // notification returns the notification that a destination gets for a delivery.
@@ -129,6 +129,24 @@ func notification(d *event.Delivery) provider.Notification {
 	return provider.Notification{
 		Event: d.Event, Authored: d.Authored, DeliveryID: d.ID, Replayed: d.Replays > 0, Alert: d.Alert, AlertUID: d.AlertUID,
 	}
+}
+
+// notification returns the notification that a destination is sent for a delivery of the shard.
+func (s *shard) notification(d *event.Delivery) provider.Notification {
+	n := notification(d)
+	n.Since = s.since
+	return n
+}
+
+// needless reports whether the destination knows that a delivery, the first in its line, would change nothing.
+func (s *shard) needless(it *item, dest *Destination) bool {
+	sender, ok := dest.Sender.(provider.Sparing)
+	return ok && sender.Needless(s.notification(&it.d))
+}
+
+// spare drops an item that is needless.
+func (s *shard) spare(work context.Context, it *item, dest *Destination) {
+	s.putAway(work, it, dest, verdict{action: drop, outcome: outcomeSkipped})
 }
 
 // judge decides the next step after a failed attempt and writes the attempt into d. After the first attempt it also records a Kubernetes

@@ -60,7 +60,7 @@ const (
 	outcomeKnown   = "known"   // found in the history: sent before
 	outcomeRetry   = "retry"   // failed, put on the schedule
 	outcomeDead    = "dead"    // written to the dead letters
-	outcomeSkipped = "skipped" // not for this type of Provider
+	outcomeSkipped = "skipped" // not for this type of Provider, or needless there
 )
 
 // Labels of dead letters beyond those of failed sends.

@@ -107,6 +107,10 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 		if !s.owned(work, it, dest, now) {
 			continue
 		}
+		if s.needless(it, dest) {
+			s.spare(work, it, dest)
+			continue
+		}
 		place, ok := s.sends.take(q.key.namespace, q.inflight)
 		if !ok {
 			s.metrics.crowded.Inc()

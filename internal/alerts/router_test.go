@@ -250,6 +250,7 @@ func TestEventsThatAProviderDoesNotTakeAreNotRouted(t *testing.T) {
 	}{
 		"a suspended Provider":                         {&Destination{Type: "generic", Suspended: true}, nil, false},
 		"a commit status for a chat":                   {&Destination{Type: "slack", Takes: provider.TakesMessages}, update, false},
+		"a commit status for incidents":                {&Destination{Type: "opsgenie", Takes: provider.TakesOutcomes}, update, true},
 		"a commit status for generic":                  {&Destination{Type: "generic", Takes: provider.TakesAll}, update, true},
 		"a Provider that does not exist gets it later": {nil, nil, true},
 	} {

@@ -31,6 +31,8 @@ type shard struct {
 	*Deliverer
 	log    *slog.Logger
 	number int
+	// since is when the shard was taken over.
+	since time.Time
 
 	queues map[destinationKey]*queue
 	// items are all deliveries in memory, busy or not. rescheduling counts those that leave without a send.
@@ -70,7 +72,7 @@ type shard struct {
 
 func newShard(d *Deliverer, number int) *shard {
 	return &shard{
-		Deliverer: d, log: d.Log.With("shard", number), number: number,
+		Deliverer: d, log: d.Log.With("shard", number), number: number, since: time.Now(),
 		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{}, letters: map[destinationKey]*letters{},
 		changes: map[destinationKey]int{}, unsettled: map[destinationKey]bool{},
 		leaving: fair.NewQueue(leaving.namespace), results: make(chan func(), writers),
@@ -196,6 +198,12 @@ func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], di
 	behind := q.backlogged(l, e, rankOf(&d), now)
 	it := s.take(q, l, e, d, h.Acker)
 	it.direct, it.taken = direct, now
+	if l.head() == e && !q.listing && !q.replaying { // no dead letter is to be sent before it
+		if dest := s.Destinations.Get(d.Namespace, d.Provider); dest != nil && s.needless(it, dest) {
+			s.spare(work, it, dest) // nothing needless is to wait for a destination that is down
+			return q
+		}
+	}
 	if behind || q.closed(now) && !now.Before(s.expiry(&it.d)) {
 		s.putBack(work, it, now)
 	} else {
