@@ -8,7 +8,8 @@
 //     severity, reason, kind, name, namespace and reportingcontroller, as Flux has them. Its annotations are the message and the
 //     summary.
 //   - A recovery looks up the alerts of the object and posts them with an end. It uses the labels that Alertmanager returned, since
-//     the reason and the revision of a failure differ from those of the recovery. If nothing fires, nothing is posted.
+//     the reason and the revision of a failure differ from those of the recovery. If nothing fires, nothing is posted. A Kustomization
+//     says that it is well at every interval: its alerts are looked up only after a failure, and once after a start.
 //   - After a failure was posted, alerts of the object with other labels (of an earlier revision, or for another reason) are ended the
 //     same way. An error there is ignored: the failure was delivered, and the recovery ends the rest.
 //

@@ -7,6 +7,9 @@
 // any other event. Its aggregation_key is the object's, so Datadog groups the events of one object. An event monitor that is grouped
 // by the key alerts at the error and recovers at the success: events themselves are neither open nor closed.
 //
+// The recoveries of a Kustomization only update the status of a commit and come at every interval. One is sent only after a failure of
+// the object, and once after a start.
+//
 // The API has no field by which it drops a repeated event. A duplicate is a second event of the same time under the same key.
 //
 // # Text and limits

@@ -10,6 +10,8 @@
 //
 //   - A failure begins a region. If one is open, its text is replaced instead.
 //   - A recovery ends the open region, if there is one, and is a point.
+//   - A recovery that only updates the status of a commit, as all of kustomize-controller do, ends the open region and is no
+//     point. It comes at every interval, and the region is looked up only after a failure, and once after a start.
 //   - Any other event is a point.
 //
 // Tags are those of Flux: "flux", the controller, "kind: …", "name: …", "namespace: …" and the metadata. A failure also has "severity:

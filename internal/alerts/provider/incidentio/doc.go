@@ -3,7 +3,8 @@
 //
 // A failure is an event of status firing, a recovery an event of status resolved. The deduplication key of both is the object's UID.
 // incident.io keeps one firing alert per key, so an event that is sent twice is one alert. A resolved event resolves nothing if no
-// alert of its key fires.
+// alert of its key fires. A Kustomization says that it is well at every interval: that is sent only after a failure, and once after a
+// start.
 //
 // # Text and limits
 //

@@ -4,7 +4,8 @@
 //   - A failure creates an alert whose alias is a digest of the Provider's UID and the object's kind, namespace and name. While an
 //     alert of an alias is open, Opsgenie adds further ones to its count and notifies nobody. So a failure that is sent twice notifies
 //     once.
-//   - A recovery closes the alert of the alias. Opsgenie answers 202 whether one is open or not; a 404 is a success as well.
+//   - A recovery closes the alert of the alias. Opsgenie answers 202 whether one is open or not; a 404 is a success as well. A
+//     Kustomization says that it is well at every interval: that is sent only after a failure, and once after a start.
 //
 // # Text and limits
 //

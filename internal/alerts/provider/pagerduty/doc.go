@@ -6,6 +6,8 @@
 //     and pages nobody, so a failure that is sent twice pages once.
 //   - A recovery resolves the alert of the same dedup_key, which does nothing if none is open. It is then also sent as a change event.
 //     An event that is neither failure nor recovery is a change event alone.
+//   - A recovery that only updates the status of a commit, as all of kustomize-controller do, is no change event. It comes at every
+//     interval, and is sent only after a failure, and once after a start.
 //
 // The resolution is sent first, and the change only after it arrived. If the change is refused the error names the change. A repeated
 // attempt repeats the resolution, which is harmless, and the change that did not arrive. The only duplicate is a change event whose

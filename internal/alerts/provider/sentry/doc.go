@@ -1,5 +1,5 @@
-// Package sentry sends failures to Sentry as error events and all other events as transactions. The address is the DSN of a project,
-// and spec.channel the environment.
+// Package sentry sends failures to Sentry as error events and all other events as transactions, but for those that only close.
+// The address is the DSN of a project, and spec.channel the environment.
 //
 // Each is one envelope with one item. The event's ID is the delivery's, by which Sentry drops a repeated error. The fingerprint of an
 // error is the object and the reason. So all failures of an object for one reason are one issue, even with different messages.
@@ -9,11 +9,12 @@
 // A DSN only submits. The token of an internal integration, which is optional, gives access to the web API. Before a recovery is
 // submitted, one request resolves the unresolved issues of the project whose events have the object's tag ("Bulk Mutate an
 // Organization's Issues"). Every event of a Sender with a token has that tag. The request changes nothing if no issue is open, so it
-// may be repeated.
+// may be repeated. A recovery that only updates the status of a commit, as all of kustomize-controller do, resolves and is no
+// transaction. It comes at every interval, and the request is made only after a failure, and once after a start.
 //
 // Sentry's search finds an event some seconds after Sentry accepted it. So a recovery is retried if it finds no issue within a minute
 // after its Sender submitted a failure of the object. The minute is forgotten with the process, and then an issue may stay until the
-// next recovery.
+// recovery from the next failure.
 //
 // At Sentry's own service the DSN's host names the organization and the region, which determines the API's host. Elsewhere both are on
 // one host, and the organization is that of the project, which is read once. The token is sent to that host, and the DSN's key to the
