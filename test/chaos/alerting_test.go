@@ -47,6 +47,9 @@ func TestE3AnAlertIsOpenedClosedAndOpenedOverKills(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			if step.adds == "closed" { // a Kustomization's success only updates the status of its commit
+				event["metadata"].(map[string]string)["kustomize.toolkit.fluxcd.io/commit_status"] = "update"
+			}
 			got, err := n.Post(ctx, event)
 			if err == nil && got.Status != http.StatusAccepted && got.Status != http.StatusTooManyRequests {
 				err = fmt.Errorf("HTTP %d", got.Status)
