@@ -1,9 +1,11 @@
 package provider
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -20,12 +22,22 @@ type base struct {
 
 	once sync.Once
 	made atomic.Pointer[http.Transport]
+	// trace is in the context of each request.
+	trace httptrace.ClientTrace
 }
 
 // RoundTrip implements http.RoundTripper.
 func (b *base) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.once.Do(b.make)
+	if httptrace.ContextClientTrace(r.Context()) == nil { // a vendor's library makes requests of contexts of its own
+		r = r.WithContext(b.traced(r.Context()))
+	}
 	return b.made.Load().RoundTrip(r)
+}
+
+// traced returns a context for requests, with which conns learns the connection of each.
+func (b *base) traced(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &b.trace)
 }
 
 func (b *base) make() {
@@ -49,8 +61,13 @@ func (b *base) make() {
 		// An answer is never inflated: inflating would defeat the bound on its length.
 		DisableCompression: true,
 		Protocols:          protocols,
-		// Without pings a dead HTTP/2 connection is used again and again until the kernel closes it.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval},
+		// Without pings a dead HTTP/2 connection is used again and again until the kernel closes it. What is not read yet is buffered, by
+		// default 4 MiB of each answer, for as long as a send waits for its turn to read. The answers that wait must leave space for the
+		// one that is read.
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: pingInterval, PingTimeout: pingInterval,
+			MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: (idleConns + 1) * streamBuffer,
+		},
 	})
 }
 

@@ -19,6 +19,7 @@ const (
 	idleConns    = 8
 	pingInterval = 15 * time.Second
 	maxHeaders   = 64 << 10 // bytes of an answer's header
+	streamBuffer = 64 << 10 // bytes of an answer over HTTP/2 that are buffered
 )
 
 // ClientOptions are the options that a destination type adds to its Config.
@@ -66,6 +67,8 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	}
 	c.transport.base = &c.base
 	c.base.network, c.base.proxy, c.base.conns.namespace = &c.transport.network, proxy, cfg.Namespace
+	c.base.conns.most = sendBytes + 2*int64(o.MaxReply)
+	c.base.trace.GotConn = c.base.conns.got
 	if !cfg.TLS.none() {
 		c.base.tls = tlsConfig
 	}
@@ -86,7 +89,7 @@ func (c *Client) Call(ctx context.Context, send func(ctx context.Context, h *htt
 
 // call is Call with the function that ends the send's context.
 func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel context.CancelFunc) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(c.base.traced(ctx), c.timeout)
 	defer cancel()
 	c.base.conns.begin()
 	defer c.base.conns.end()

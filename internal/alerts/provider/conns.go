@@ -2,8 +2,11 @@ package provider
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
+	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 
 	"notifier/internal/fair"
 )
@@ -17,6 +20,15 @@ const (
 	keptTotal   = 4096
 )
 
+// Bounds on the bytes that the other end of a connection may send, TLS included. A destination could otherwise send frames of HTTP/2 for ever,
+// each of which is answered, or a certificate that does not end.
+const (
+	// idleBytes is for a handshake, and between sends.
+	idleBytes = 64 << 10
+	// sendBytes is for each send, beside twice the longest answer that the type reads: small records of TLS are longer than their contents.
+	sendBytes = 256 << 10
+)
+
 // kept are the places of the connections that are kept.
 var kept = fair.NewCapacities[string](fair.NewCapacity(keptTotal), keptConns, keptReserve)
 
@@ -26,6 +38,8 @@ var kept = fair.NewCapacities[string](fair.NewCapacity(keptTotal), keptConns, ke
 // the connections that its namespace keeps.
 type conns struct {
 	namespace string
+	// most is how many bytes may come for one send.
+	most int64
 
 	mu     sync.Mutex
 	open   map[*countedConn]struct{}
@@ -47,6 +61,7 @@ func (c *conns) dialer(dial func(context.Context, string, string) (net.Conn, err
 			return nil, net.ErrClosed
 		}
 		counted := &countedConn{Conn: conn, in: c}
+		counted.left.Store(idleBytes)
 		counted.place, counted.kept = kept.TryAcquire(c.namespace, 1)
 		if c.open == nil {
 			c.open = make(map[*countedConn]struct{})
@@ -74,12 +89,26 @@ func (c *conns) close() {
 	c.sweep()
 }
 
-// sweep closes the connections that are not kept, unless a send is under way. The caller has locked mu, and sweep unlocks it, since Close
+// got allows the other end of a connection to send an answer. The connection has been chosen for a request.
+func (c *conns) got(info httptrace.GotConnInfo) {
+	conn := info.Conn
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	if counted, ok := conn.(*countedConn); ok {
+		if left := counted.left.Add(c.most); left > idleConns*c.most { // as many sends are under way at most
+			counted.left.Add(-c.most)
+		}
+	}
+}
+
+// sweep ends the allowances of past sends, and closes the connections that are not kept, unless a send is under way. The caller has locked mu, and sweep unlocks it, since Close
 // takes it again.
 func (c *conns) sweep() {
 	var unused []*countedConn
 	if c.sends == 0 {
 		for conn := range c.open {
+			conn.left.Store(idleBytes)
 			if c.closed || !conn.kept {
 				unused = append(unused, conn)
 			}
@@ -97,6 +126,17 @@ type countedConn struct {
 	in    *conns
 	kept  bool
 	place fair.KeyUse[string]
+	// left is how many bytes the other end may still send.
+	left atomic.Int64
+}
+
+// Read returns ErrTooMuch once the other end has sent too much. The reader then closes the connection.
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.left.Add(-int64(n)) < 0 {
+		return 0, ErrTooMuch
+	}
+	return n, err
 }
 
 func (c *countedConn) Close() error {
