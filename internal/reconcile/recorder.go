@@ -13,6 +13,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // component is the source of Events. It is Flux's name, since people filter by it.
@@ -21,6 +22,15 @@ const component = "notification-controller"
 // recalled is the number of objects whose past Events are kept in memory, to coalesce equal ones and to limit each object's rate.
 // client-go's default of 4,096 took 6 MB once that many objects had Events, as after the installation in a large cluster.
 const recalled = 1024
+
+// Each namespace may have eventRate Events a second, and eventBurst at once. All wait in one line, which the API server takes at 50 a second
+// and client-go bounds to 1,000: one namespace whose thousand Alerts fail would have the Events of all others dropped. The conditions tell
+// what is dropped.
+const (
+	eventRate       = 10
+	eventBurst      = 250
+	eventNamespaces = 4096 // whose rates are remembered
+)
 
 // The API server's limits for an Event's message and reason.
 const (
@@ -37,18 +47,20 @@ var apiVersions = map[string]string{
 
 // Recorder writes Kubernetes Events about the three kinds. It exists on every replica: the replica that finds a fact records it.
 //
-// It never blocks: Events wait in a bounded buffer, and are dropped when it is full or when Run is not running. client-go coalesces equal
+// It never blocks: Events wait in a bounded buffer, and are dropped when it is full, when their namespace has too many, or when Run is not
+// running. client-go coalesces equal
 // Events and limits each object to 25, then one every five minutes. All readers of Events in the namespace see the messages, so callers
 // pass no secrets.
 type Recorder struct {
 	events  record.EventSink
 	log     *slog.Logger
+	rates   *fair.Limiters[string]
 	current atomic.Pointer[record.EventRecorderLogger]
 }
 
 // NewRecorder returns a recorder that writes to events.
 func NewRecorder(events record.EventSink, log *slog.Logger) *Recorder {
-	return &Recorder{events: events, log: log}
+	return &Recorder{events: events, log: log, rates: fair.NewLimiters[string](eventRate, eventBurst, eventNamespaces)}
 }
 
 // Run writes Events until ctx ends. It returns nil.
@@ -70,7 +82,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message string) {
 	recorder := r.current.Load()
 	apiVersion, known := apiVersions[kind]
-	if recorder == nil || !known {
+	if recorder == nil || !known || !r.rates.Allow(namespace) {
 		r.log.Debug("event not recorded", "kind", kind, "namespace", namespace, "name", name, "reason", reason)
 		return
 	}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 )
@@ -42,6 +44,48 @@ func TestAnEventStandsOnTheObject(t *testing.T) {
 		}
 		if len(e.Message) > 1024 || !utf8.ValidString(e.Message) || !strings.HasSuffix(e.Message, "…") {
 			t.Errorf("message of %d bytes", len(e.Message))
+		}
+	})
+}
+
+// slowSink takes as long for each Event as the rate of its client allows, and counts those of each namespace.
+type slowSink struct {
+	mu    sync.Mutex
+	taken map[string]int
+}
+
+func (s *slowSink) Update(e *corev1.Event) (*corev1.Event, error)          { return s.Create(e) }
+func (s *slowSink) Patch(e *corev1.Event, _ []byte) (*corev1.Event, error) { return s.Create(e) }
+
+func (s *slowSink) Create(e *corev1.Event) (*corev1.Event, error) {
+	<-time.After(time.Second / 50)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken[e.Namespace]++
+	return e, nil
+}
+
+// T6: a thousand objects of one namespace have an Event each second. Fails when another namespace's Events are dropped for them.
+func TestT6TheEventsOfANamespaceCrowdOutNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &slowSink{taken: map[string]int{}}
+		r := NewRecorder(sink, discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		for second := range 60 {
+			for i := range 1000 {
+				r.Event("Alert", "team-a", fmt.Sprint("alert-", i), "u", "Warning", "DeliveryFailed", fmt.Sprint("no. ", second))
+			}
+			r.Event("Alert", "team-b", fmt.Sprint("alert-", second), "u", "Warning", "DeliveryFailed", "failed")
+			pass(time.Second)
+		}
+		pass(time.Minute)
+		cancel()
+		wg.Wait()
+		if sink.taken["team-b"] != 60 || sink.taken["team-a"] < eventBurst {
+			t.Errorf("of 60 Events of one namespace %d were written, of 60,000 of another %d", sink.taken["team-b"], sink.taken["team-a"])
 		}
 	})
 }
