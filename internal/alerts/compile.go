@@ -11,9 +11,11 @@ import (
 // Bounds on the cost of one Alert to the router. Metadata is bounded because it is copied into every delivery, which must fit into a
 // message on the bus.
 const (
-	maxPatterns = 256      // of both lists
-	maxMetadata = 16 << 10 // bytes of keys and values together
-	maxSummary  = 255      // characters, as in the API
+	maxPatterns        = 256      // of both lists
+	maxPatternText     = 64 << 10 // bytes of both lists
+	maxMetadata        = 16 << 10 // bytes of keys and values together
+	maxMetadataEntries = 1024
+	maxSummary         = 255 // characters, as in the API
 )
 
 // MaxSources is how many event sources of one Alert are served, the first ones. The events and edits of an owner with more would delay
@@ -119,8 +121,11 @@ func (a *Alert) setMetadata(spec AlertSpec) error {
 	for k, v := range spec.Metadata {
 		size += len(k) + len(v)
 	}
+	if len(spec.Metadata) > maxMetadataEntries {
+		return fmt.Errorf("spec.eventMetadata has more than %d entries", maxMetadataEntries)
+	}
 	if size > maxMetadata {
-		return fmt.Errorf("spec.eventMetadata has %d bytes, more than %d", size, maxMetadata)
+		return fmt.Errorf("spec.eventMetadata has more than %d bytes", maxMetadata)
 	}
 	if len([]rune(spec.Summary)) > maxSummary {
 		return fmt.Errorf("spec.summary is longer than %d characters", maxSummary)
@@ -131,11 +136,11 @@ func (a *Alert) setMetadata(spec AlertSpec) error {
 
 // setPatterns compiles the exclusions first, since all of them count, and then as many inclusions as the bounds allow.
 func (a *Alert) setPatterns(inclusion, exclusion []string) error {
-	room := patternRoom{maxPatterns, programs}
+	room := patternRoom{maxPatterns, programs, maxPatternText}
 	excluding, left, faults := room.compile("exclusionList", exclusion)
 	if left > 0 {
-		return LimitError(fmt.Sprintf("spec.exclusionList has %d patterns, and only the first %d could be served: so that none is ignored, "+
-			"the Alert matches nothing", len(exclusion), len(exclusion)-left))
+		return LimitError(fmt.Sprintf("spec.exclusionList has too many patterns, and only the first %d could be served: so that none is "+
+			"ignored, the Alert matches nothing", len(exclusion)-left))
 	}
 	for _, f := range faults {
 		if _, beyond := errors.AsType[patterns.LimitError](f); beyond {
@@ -147,26 +152,27 @@ func (a *Alert) setPatterns(inclusion, exclusion []string) error {
 	case left > 0 && left == len(inclusion):
 		return LimitError("spec.exclusionList leaves no room for spec.inclusionList: the Alert matches nothing")
 	case left > 0:
-		a.Unserved = fmt.Sprintf("spec.inclusionList has %d patterns, and only the first %d are served: "+
-			"join them, or use another Alert", len(inclusion), len(inclusion)-left)
+		a.Unserved = fmt.Sprintf("spec.inclusionList has too many patterns, and only the first %d are served: "+
+			"join them, or use another Alert", len(inclusion)-left)
 	}
 	a.include, a.exclude = including, excluding
 	return errors.Join(append(more, faults...)...)
 }
 
 // patternRoom is the remaining capacity of an Alert for patterns.
-type patternRoom struct{ patterns, instructions int }
+type patternRoom struct{ patterns, instructions, text int }
 
 // compile compiles a list as far as there is capacity. It returns the number of patterns left out, and the faults of the others. A faulty
 // pattern is charged as a valid one of its length: it was parsed as well.
 func (r *patternRoom) compile(list string, expressions []string) (compiled []pattern, left int, faults []error) {
 	for i, expr := range expressions {
-		if r.patterns == 0 {
+		length := min(len(expr), patternBounds.Source+1) // of a longer one the rest may have been cut off
+		if r.patterns == 0 || length > r.text {
 			return compiled, len(expressions) - i, faults
 		}
 		p, err := compilePattern(expr)
 		if err != nil {
-			p.size = min(2*len(expr), patternBounds.Size)
+			p.size = min(2*length, patternBounds.Size)
 		}
 		switch {
 		case p.size > r.instructions:
@@ -176,7 +182,7 @@ func (r *patternRoom) compile(list string, expressions []string) (compiled []pat
 		default:
 			compiled = append(compiled, p)
 		}
-		r.patterns, r.instructions = r.patterns-1, r.instructions-p.size
+		r.patterns, r.instructions, r.text = r.patterns-1, r.instructions-p.size, r.text-length
 	}
 	return compiled, 0, faults
 }

@@ -52,11 +52,11 @@ func TestABadSpecIsAnErrorThatNamesThePlace(t *testing.T) {
 		},
 		"too many exclusions": {
 			spec(func(s *AlertSpec) { s.Exclusion = make([]string, 257) }),
-			"spec.exclusionList has 257 patterns, and only the first 256 could be served: so that none is ignored, the Alert matches nothing",
+			"spec.exclusionList has too many patterns, and only the first 256 could be served: so that none is ignored, the Alert matches nothing",
 		},
 		"exclusions that are too dear together": {
 			spec(func(s *AlertSpec) { s.Exclusion = slices.Repeat([]string{strings.Repeat("a", 8<<10)}, 8) }),
-			"spec.exclusionList has 8 patterns, and only the first 7 could be served",
+			"spec.exclusionList has too many patterns, and only the first 7 could be served",
 		},
 		"exclusions that leave no room": {
 			spec(func(s *AlertSpec) { s.Inclusion, s.Exclusion = []string{"x"}, make([]string, 256) }), "leaves no room for spec.inclusionList",
@@ -99,10 +99,10 @@ func TestOfTooManyInclusionsTheFirstAreServed(t *testing.T) {
 		says                 string
 	}{
 		"as many as there may be": {numbered(200), numbered(56), 200, ""},
-		"too many":                {numbered(300), numbered(56), 200, "spec.inclusionList has 300 patterns, and only the first 200 are served"},
+		"too many":                {numbered(300), numbered(56), 200, "spec.inclusionList has too many patterns, and only the first 200 are served"},
 		"too dear together": {
 			append(slices.Repeat([]string{strings.Repeat("a", 8<<10)}, 7), append(numbered(1), strings.Repeat("b", 8<<10))...), nil, 8,
-			"spec.inclusionList has 9 patterns, and only the first 8 are served",
+			"spec.inclusionList has too many patterns, and only the first 8 are served",
 		},
 	} {
 		a, err := Compile(spec(func(s *AlertSpec) { s.Inclusion, s.Exclusion = tc.inclusion, tc.exclusion }))

@@ -8,6 +8,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
+	"notifier/internal/reconcile/bounds"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -37,7 +38,7 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	}
 	compiled, err := alerts.Compile(spec)
 	if err == nil {
-		return compiled, joined(deniedSources(compiled), unservedSources(a), unservedPatterns(compiled))
+		return compiled, joined(deniedSources(compiled), unservedSources(a), unmatchedSources(a), unservedPatterns(compiled))
 	}
 	f := &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
 	if _, beyond := errors.AsType[alerts.LimitError](err); beyond {
@@ -55,7 +56,7 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	if compiled, err = alerts.Compile(spec); err != nil {
 		return alerts.Inert(spec), f
 	}
-	return compiled, joined(f, deniedSources(compiled), unservedSources(a), unservedPatterns(compiled))
+	return compiled, joined(f, deniedSources(compiled), unservedSources(a), unmatchedSources(a), unservedPatterns(compiled))
 }
 
 // joined merges faults into the first one, under its reason. It returns nil if there is none.
@@ -98,13 +99,24 @@ func deniedSources(a *alerts.Alert) *fault {
 
 // unservedSources returns the fault of an Alert that has more sources than are served, else nil. The first alerts.MaxSources work.
 func unservedSources(a *v1beta3.Alert) *fault {
-	n := len(a.Spec.EventSources)
-	if n <= alerts.MaxSources {
+	if len(a.Spec.EventSources) <= alerts.MaxSources {
 		return nil
 	}
 	return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-		"spec.eventSources has %d entries, and only the first %d are served: use names with *, matchLabels, or another Alert",
-		n, alerts.MaxSources)}
+		"spec.eventSources has too many entries, and only the first %d are served: use names with *, matchLabels, or another Alert",
+		alerts.MaxSources)}
+}
+
+// unmatchedSources returns the fault of an Alert with a source whose labels no object has, else nil. Such labels also stand for those that
+// the cache did not keep.
+func unmatchedSources(a *v1beta3.Alert) *fault {
+	for i, s := range a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)] {
+		if bounds.IsUnmatched(s.MatchLabels) {
+			return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
+				"spec.eventSources[%d].matchLabels matches no object: it has an empty key, or the labels of all sources are too long", i)}
+		}
+	}
+	return nil
 }
 
 // patternErrors returns the faults of patterns in a compile's error, and reports whether the error has only such faults.

@@ -70,7 +70,7 @@ func TestAnAlertsReadyConditionStatesItsFault(t *testing.T) {
 		},
 		"more inclusions than are served": {
 			change: func(a *v1beta3.Alert) { a.Spec.InclusionList = slices.Repeat([]string{"x"}, 257) },
-			ready:  "False LimitExceeded", says: "257 patterns, and only the first 256 are served",
+			ready:  "False LimitExceeded", says: "too many patterns, and only the first 256 are served",
 		},
 		"more exclusions than can be served": {
 			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = slices.Repeat([]string{"x"}, 257) },
@@ -93,7 +93,7 @@ func TestAnAlertsReadyConditionStatesItsFault(t *testing.T) {
 				more := v1.CrossNamespaceObjectReference{Kind: "HelmRelease", Name: "app"}
 				a.Spec.EventSources = append(a.Spec.EventSources, slices.Repeat([]v1.CrossNamespaceObjectReference{more}, alerts.MaxSources)...)
 			},
-			ready: "False LimitExceeded", says: "1025 entries, and only the first 1024 are served",
+			ready: "False LimitExceeded", says: "too many entries, and only the first 1024 are served",
 		},
 		"a spec that does not decode": {
 			change: func(a *v1beta3.Alert) { a.Annotations = map[string]string{kube.Undecodable: "true"} },

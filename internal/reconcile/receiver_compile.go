@@ -12,12 +12,13 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/receiver/verify"
+	"notifier/internal/reconcile/bounds"
 	"notifier/internal/reconcile/kube"
 )
 
 // Bounds on one Receiver's spec. Labels are bounded because they cross the bus with every trigger.
 const (
-	maxResources = 512 // served, the first ones
+	maxResources = 512 // served, the first ones, of the first bounds.MaxListedResources
 	maxLabels    = 32
 	maxDemands   = 16      // matchExpressions of one resource
 	maxLabelText = 8 << 10 // bytes of all labels and expressions of a Receiver
@@ -66,7 +67,7 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 func servedResources(r *v1.Receiver) iter.Seq2[int, v1.ReceiverResource] {
 	return func(yield func(int, v1.ReceiverResource) bool) {
 		left := maxResources
-		for i, res := range r.Spec.Resources {
+		for i, res := range listedResources(r) {
 			if !isOwn(r, res.CrossNamespaceObjectReference) {
 				continue
 			}
@@ -77,21 +78,28 @@ func servedResources(r *v1.Receiver) iter.Seq2[int, v1.ReceiverResource] {
 	}
 }
 
+// listedResources returns the entries of spec.resources that are looked at.
+func listedResources(r *v1.Receiver) []v1.ReceiverResource {
+	return r.Spec.Resources[:min(len(r.Spec.Resources), bounds.MaxListedResources)]
+}
+
 func isOwn(r *v1.Receiver, ref v1.CrossNamespaceObjectReference) bool {
 	return ref.Namespace == "" || ref.Namespace == r.Namespace
 }
 
 // checkNamespaces notes the entries in other namespaces, which are not served. It refuses a Receiver that has no others.
 func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
-	references := make([]v1.CrossNamespaceObjectReference, len(r.Spec.Resources))
-	for i, res := range r.Spec.Resources {
+	listed := listedResources(r)
+	references := make([]v1.CrossNamespaceObjectReference, len(listed))
+	for i, res := range listed {
 		references[i] = res.CrossNamespaceObjectReference
 	}
 	for _, list := range []struct {
 		field, why string
 		references []v1.CrossNamespaceObjectReference
 	}{
-		{"resources", "reaches objects", references}, {"eventSources", "sees events", r.Spec.EventSources},
+		{"resources", "reaches objects", references},
+		{"eventSources", "sees events", r.Spec.EventSources[:min(len(r.Spec.EventSources), maxSources)]},
 	} {
 		first := slices.IndexFunc(list.references, func(ref v1.CrossNamespaceObjectReference) bool { return !isOwn(r, ref) })
 		if first < 0 {
@@ -108,6 +116,8 @@ func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
 		switch {
 		case foreign == len(list.references):
 			return &fault{reason: v1.CrossNamespaceDeniedReason, message: message + ", and no other entry is left to serve"}
+		case len(r.Spec.Resources) > len(listed): // the cache may have dropped some
+			message += "; it and others like it are not served"
 		case foreign > 1:
 			message += fmt.Sprintf("; it and %d more like it are not served, the others are", foreign-1)
 		default:
@@ -168,18 +178,18 @@ func checkServiceAccount(r *v1.Receiver, plan *receiverPlan) *fault {
 
 func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 	own := 0
-	for _, res := range r.Spec.Resources {
+	for _, res := range listedResources(r) {
 		if isOwn(r, res.CrossNamespaceObjectReference) {
 			own++
 		}
 	}
-	if own > maxResources {
+	if own > maxResources || len(r.Spec.Resources) > bounds.MaxListedResources {
 		plan.lack.add(v1.LimitExceededReason, fmt.Sprintf(
-			`spec.resources has %d entries, and only the first %d are served: use the name "*" with matchLabels, or another Receiver`,
-			own, maxResources))
+			`spec.resources has too many entries, and only the first %d are served: use the name "*" with matchLabels, or another Receiver`,
+			min(own, maxResources)))
 	}
-	if n := len(r.Spec.Events); n > maxEvents {
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has %d entries, more than %d", n, maxEvents)}
+	if len(r.Spec.Events) > maxEvents {
+		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has more than %d entries", maxEvents)}
 	}
 	labels := 0
 	for _, res := range servedResources(r) {
@@ -195,7 +205,7 @@ func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 	}
 	if labels > maxLabelText {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the matchLabels and matchExpressions of spec.resources have %d characters together, more than %d", labels, maxLabelText)}
+			"the matchLabels and matchExpressions of spec.resources have more than %d characters together", maxLabelText)}
 	}
 	return nil
 }
@@ -235,13 +245,13 @@ func checkTexts(r *v1.Receiver, _ *receiverPlan) *fault {
 			text += len(v.Message)
 		}
 	}
-	if cel := filterText(r) + claimText(r); cel > maxCEL {
+	if filterText(r)+claimText(r) > maxCEL {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the filters, and the expressions of spec.oidcProviders, have %d characters together, more than %d", cel, maxCEL)}
+			"the filters, and the expressions of spec.oidcProviders, have more than %d characters together", maxCEL)}
 	}
 	if text > maxProviderText {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the URLs, audiences, names and messages of spec.oidcProviders have %d characters together, more than %d", text, maxProviderText)}
+			"the URLs, audiences, names and messages of spec.oidcProviders have more than %d characters together", maxProviderText)}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
 	case n == 0:
 		return invalid("spec.eventSources is required for type event")
 	case n > maxSources:
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.eventSources has %d entries, more than %d", n, maxSources)}
+		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.eventSources has more than %d entries", maxSources)}
 	}
 	if f := checkUnfiltered(r); f != nil {
 		return f
@@ -49,7 +49,7 @@ func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
 		}
 		if len(s.MatchLabels) > maxLabels {
 			return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-				"spec.eventSources[%d].matchLabels has %d entries, more than %d", i, len(s.MatchLabels), maxLabels)}
+				"spec.eventSources[%d].matchLabels has more than %d entries", i, maxLabels)}
 		}
 		if errs := metav1validation.ValidateLabels(s.MatchLabels, field.NewPath("matchLabels")); len(errs) > 0 {
 			return invalid("spec.eventSources[%d]: %v", i, errs[0])

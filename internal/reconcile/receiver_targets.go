@@ -64,7 +64,7 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 		return f
 	}
 	filtered := len(common) > 0
-	rules := make([]plannedRule, 0, len(r.Spec.Resources))
+	rules := make([]plannedRule, 0, min(len(r.Spec.Resources), maxResources))
 	var faulty faultyEntries
 	seen := map[string]bool{}
 	for i, res := range servedResources(r) {
@@ -188,9 +188,9 @@ func planSelector(res v1.ReceiverResource, t *event.Target) error {
 	case res.MatchLabels == nil && len(res.MatchExpressions) == 0:
 		return errors.New(`name "*" needs matchLabels or matchExpressions; an empty map of matchLabels selects all objects of the kind`)
 	case len(res.MatchLabels) > maxLabels:
-		return fmt.Errorf("matchLabels has %d entries, more than %d", len(res.MatchLabels), maxLabels)
+		return fmt.Errorf("matchLabels has more than %d entries", maxLabels)
 	case len(res.MatchExpressions) > maxDemands:
-		return fmt.Errorf("matchExpressions has %d entries, more than %d", len(res.MatchExpressions), maxDemands)
+		return fmt.Errorf("matchExpressions has more than %d entries", maxDemands)
 	}
 	if errs := metav1validation.ValidateLabels(res.MatchLabels, field.NewPath("matchLabels")); len(errs) > 0 {
 		return errs[0]

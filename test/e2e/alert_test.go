@@ -85,7 +85,7 @@ func TestOfAnAlertsPatternsTheFirst256AreServedAndNoExclusionIsIgnored(t *testin
 	s.Condition(s.Tenant, "Alert", "many", "Serving", metav1.ConditionTrue, "")
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "many", nil, alertSpec("many", `,"inclusionList":`+patterns(257))))
 	c := s.Condition(s.Tenant, "Alert", "many", "Serving", metav1.ConditionFalse, "LimitExceeded")
-	if !strings.Contains(c.Message, "257 patterns, and only the first 256 are served") {
+	if !strings.Contains(c.Message, "too many patterns, and only the first 256 are served") {
 		t.Errorf("the message does not name the limit: %s", c.Message)
 	}
 	s.failure("pattern-256")

@@ -54,7 +54,7 @@ type Program struct {
 // the source.
 func Compile(source string, result Result, variables ...string) (*Program, error) {
 	if len(source) > MaxSource {
-		return nil, fmt.Errorf("expression has %d bytes, more than %d", len(source), MaxSource)
+		return nil, fmt.Errorf("expression has more than %d bytes", MaxSource)
 	}
 	lang, err := language()
 	if err != nil {

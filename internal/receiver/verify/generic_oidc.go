@@ -84,7 +84,7 @@ func newGenericOIDC(c Credentials) (Verifier, error) {
 	case len(c.OIDC) == 0:
 		return nil, errors.New("spec.oidcProviders needs at least one entry")
 	case len(c.OIDC) > maxProviders:
-		return nil, fmt.Errorf("spec.oidcProviders has %d entries, more than %d", len(c.OIDC), maxProviders)
+		return nil, fmt.Errorf("spec.oidcProviders has more than %d entries", maxProviders)
 	}
 	v := genericOIDC{issuers: c.Issuers, namespace: c.Namespace, share: c.Share, providers: map[string]*oidcProvider{}}
 	for i, p := range c.OIDC {
@@ -109,8 +109,8 @@ func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
 		// A signature only proves the issuer, and public issuers sign for anyone.
 		return nil, fmt.Errorf("%s.validations needs at least one entry", field)
 	}
-	if n := max(len(p.Variables), len(p.Validations)); n > maxExpressions {
-		return nil, fmt.Errorf("%s has %d expressions of one sort, more than %d", field, n, maxExpressions)
+	if max(len(p.Variables), len(p.Validations)) > maxExpressions {
+		return nil, fmt.Errorf("%s has more than %d expressions of one sort", field, maxExpressions)
 	}
 	compiled := &oidcProvider{audience: p.Audience}
 	if compiled.audience == "" {

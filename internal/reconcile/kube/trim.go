@@ -1,13 +1,32 @@
 package kube
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	v1 "notifier/api/v1"
+	"notifier/internal/reconcile/bounds"
 )
+
+// Bounds on the metadata of an object that the cache keeps. An entry of a map counts 64 bytes beside its key and its value.
+const (
+	maxLabels      = 8 << 10 // bytes
+	maxAnnotations = 4 << 10 // bytes of those that are not read
+	maxRead        = 8 << 10 // bytes of the value of one that is read
+	maxOwners      = 64      // references, and finalizers
+)
+
+// readAnnotations are those that the program reads. They are kept.
+var readAnnotations = []string{
+	v1.ReconcileRequestAnnotation, v1.ServiceAccountAnnotation, v1.ReplayAnnotation, v1.TestAnnotation, Undecodable,
+}
 
 // Sharer is an object that names the texts that other objects probably have too, such as the name of a kind.
 type Sharer interface {
@@ -31,12 +50,10 @@ func trim(o any) (any, error) {
 func trimObject(o metav1.Object) {
 	o.SetManagedFields(nil)
 	packNames(o)
-	o.SetLabels(sharedLabels.Labels(o.GetLabels()))
-	annotations := o.GetAnnotations()
-	delete(annotations, corev1.LastAppliedConfigAnnotation) // a second copy of the object, which is never read here
-	if len(annotations) == 0 {
-		o.SetAnnotations(nil) // an empty map keeps the memory of its former contents
-	}
+	o.SetLabels(sharedLabels.Labels(within(o.GetLabels(), maxLabels)))
+	o.SetAnnotations(keptAnnotations(o.GetAnnotations()))
+	boundMetadata(o)
+	bounds.Spec(o)
 	if s, ok := o.(Sharer); ok {
 		s.ShareTexts(share)
 	}
@@ -46,6 +63,57 @@ func trimObject(o metav1.Object) {
 	if c, ok := o.(interface{ Conditions() *[]metav1.Condition }); ok {
 		trimConditions(c.Conditions())
 	}
+}
+
+// boundMetadata cuts the lists. Nothing writes them back: the API server takes only the status of a written status, and the finalizer of
+// Flux is removed by a patch of one entry.
+func boundMetadata(o metav1.Object) {
+	finalizers, owners := o.GetFinalizers(), o.GetOwnerReferences()
+	if len(finalizers) > maxOwners {
+		bounds.List(&finalizers, maxOwners)
+		o.SetFinalizers(finalizers)
+	}
+	if len(owners) > maxOwners {
+		bounds.List(&owners, maxOwners)
+		o.SetOwnerReferences(owners)
+	}
+}
+
+// keptAnnotations returns the annotations that are read and, of the others, as many of the smallest as their bound allows.
+func keptAnnotations(all map[string]string) map[string]string {
+	delete(all, corev1.LastAppliedConfigAnnotation) // a second copy of the object, which is never read here
+	read := map[string]string{}
+	for _, key := range readAnnotations {
+		if value, ok := all[key]; ok {
+			bounds.Text(&value, maxRead)
+			read[key] = value
+			delete(all, key)
+		}
+	}
+	others := within(all, maxAnnotations)
+	if len(read)+len(others) == 0 {
+		return nil // an empty map keeps the memory of its former contents
+	}
+	maps.Copy(read, others)
+	return read
+}
+
+// within returns as many of the smallest entries of a map as n bytes allow. A map whose entries were deleted keeps their memory.
+func within(all map[string]string, n int) map[string]string {
+	if bounds.Size(all) <= n {
+		return all
+	}
+	size := func(key string) int { return len(key) + len(all[key]) }
+	kept := map[string]string{}
+	for _, key := range slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(a, b))
+	}) {
+		if n -= bounds.Size(map[string]string{key: all[key]}); n < 0 {
+			break
+		}
+		kept[key] = all[key]
+	}
+	return kept
 }
 
 // packNames packs the texts that distinguish an object from all others.
