@@ -1,5 +1,5 @@
 // Package bounds cuts the parts of an object that its author may make as long as the API server takes: a list of 1.4 MiB of JSON decodes to
-// many times that. What remains of a part that is beyond its bound is still beyond it, so that who checks the bound still refuses it.
+// many times that. What remains of a part that is beyond its bound is still beyond it, so that the code that checks the bound still refuses it.
 package bounds
 
 import (

@@ -50,7 +50,7 @@ func trim(o any) (any, error) {
 func trimObject(o metav1.Object) {
 	o.SetManagedFields(nil)
 	packNames(o)
-	o.SetLabels(sharedLabels.Labels(within(o.GetLabels(), maxLabels)))
+	o.SetLabels(sharedLabels.Labels(KeptLabels(o.GetLabels())))
 	o.SetAnnotations(keptAnnotations(o.GetAnnotations()))
 	boundMetadata(o)
 	bounds.Spec(o)
@@ -64,6 +64,10 @@ func trimObject(o metav1.Object) {
 		trimConditions(c.Conditions())
 	}
 }
+
+// KeptLabels returns the labels of an object that a cache keeps: as many of the smallest as 8 KiB allow, each counted with 64 bytes more. The
+// API server takes more than a megabyte of them.
+func KeptLabels(all map[string]string) map[string]string { return within(all, maxLabels) }
 
 // boundMetadata cuts the lists. Nothing writes them back: the API server takes only the status of a written status, and the finalizer of
 // Flux is removed by a patch of one entry.

@@ -210,3 +210,15 @@ func TestACachedObjectIsSmall(t *testing.T) {
 		t.Error("its name and its namespace are two strings in memory")
 	}
 }
+
+// T6: fails when a tenant's Flux object with a megabyte of labels, of which its JSON is a small part of what they take, is kept whole.
+func TestT6AnObjectWithVeryManyLabelsIsKeptSmall(t *testing.T) {
+	var labels strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&labels, `"l%d":"",`, i)
+	}
+	o := fromJSON(t, "Kustomization", `{"metadata":{"name":"app","namespace":"team-a","labels":{`+labels.String()+`"team":"a"}}}`)
+	if n := len(o.Labels); n == 0 || n > 128 {
+		t.Errorf("%d labels are kept", n)
+	}
+}

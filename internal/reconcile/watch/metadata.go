@@ -34,7 +34,7 @@ func newObjectMeta(d *documentMetadata) objectMeta {
 	m := objectMeta{
 		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion, Generation: d.Generation,
 		Created: secondOf(d.CreationTimestamp.Time), Deleted: secondOf(d.DeletionTimestamp.Time),
-		Labels: d.Labels, Annotations: keptAnnotations(d.Annotations),
+		Labels: kube.KeptLabels(d.Labels), Annotations: keptAnnotations(d.Annotations),
 	}
 	kube.Pack(&m.Namespace, &m.Name, &m.UID, &m.ResourceVersion)
 	return m
@@ -75,7 +75,8 @@ func keptAnnotations(all map[string]string) map[string]string {
 			total += len(key) + len(value)
 		}
 	}
-	if total > maxAnnotations {
+	large := total > maxAnnotations
+	if large {
 		size := func(key string) int { return len(key) + len(all[key]) }
 		slices.SortFunc(others, func(a, b string) int { return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a, b)) })
 		for _, key := range others {
@@ -86,10 +87,16 @@ func keptAnnotations(all map[string]string) map[string]string {
 			delete(all, key)
 		}
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return nil
+	case large: // a map whose entries were deleted keeps their memory
+		kept := make(map[string]string, len(all))
+		maps.Copy(kept, all)
+		return kept
+	default:
+		return all
 	}
-	return all
 }
 
 // eventAnnotations returns a copy of the annotations that are part of every event of the object.
