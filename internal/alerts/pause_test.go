@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,8 +27,11 @@ func TestRetryAfterHoldsBackTheQueueAndIsClamped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
+				var mu sync.Mutex
 				var tries []time.Time
 				w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+					mu.Lock()
+					defer mu.Unlock()
 					tries = append(tries, time.Now())
 					if len(tries) > 1 {
 						return nil
