@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	oversized = 1400 << 10 // bytes of JSON, which etcd takes
-	mayKeep   = 256 << 10  // bytes of one object in the cache
+	oversized = 500 << 10 // bytes of JSON; etcd takes three times that
+	mayKeep   = 256 << 10 // bytes of one object in the cache
 )
 
 // repeated returns a JSON array of equal items.
