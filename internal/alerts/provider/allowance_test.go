@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
@@ -111,32 +112,95 @@ func TestT6ADestinationThatSaysTooMuchOverHTTP2IsCutOff(t *testing.T) {
 	}
 }
 
-// T6: fails when a handshake is read for as long as it lasts: crypto/tls keeps 256 KiB of a certificate.
-func TestT6ACertificateThatDoesNotEndIsCutOff(t *testing.T) {
+// unending accepts connections at an address and sends each a certificate that does not end.
+func unending(t *testing.T) (address string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { _ = l.Close() })
 	record := func(b []byte) []byte { return append([]byte{22, 3, 3, byte(len(b) >> 8), byte(len(b))}, b...) }
 	hello := append([]byte{2, 0, 0, 38, 3, 3}, make([]byte, 32)...)
 	hello = append(hello, 0, 0xC0, 0x2F, 0) // TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
 	certificate := append([]byte{11, 3, 255, 240}, make([]byte, 240<<10)...)
 	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() { _, _ = io.Copy(io.Discard, c) }()
-		_, _ = c.Write(record(hello))
-		for rest := certificate; len(rest) > 0 && err == nil; rest = rest[min(len(rest), 16384):] {
-			_, err = c.Write(record(rest[:min(len(rest), 16384)]))
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			_, sent := c.Write(record(hello))
+			for rest := certificate; len(rest) > 0 && sent == nil; rest = rest[min(len(rest), 16384):] {
+				_, sent = c.Write(record(rest[:min(len(rest), 16384)]))
+			}
 		}
 	}()
-	began := time.Now()
-	err = toLoopback(t, "https://"+l.Addr().String(), nil, ClientOptions{}).Post(t.Context(), nil, []byte("{}"))
-	if took := time.Since(began); err == nil || took > dialTimeout/2 {
-		t.Errorf("after %s: %v", took, err)
+	return l.Addr().String()
+}
+
+// T6: fails when a handshake is read for as long as it lasts: crypto/tls keeps 256 KiB of a certificate.
+func TestT6ACertificateThatDoesNotEndIsCutOff(t *testing.T) {
+	address := unending(t)
+	dialer, err := NewDialer(Config{
+		Namespace: t.Name(), Timeout: time.Minute, Proxy: Proxy{Address: "https://" + address},
+		Network: Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), dialTimeout)
+	defer cancel()
+	for name, send := range map[string]func() error{
+		"of a destination": func() error {
+			return toLoopback(t, "https://"+address, nil, ClientOptions{}).Post(ctx, nil, []byte("{}"))
+		},
+		"of a proxy": func() error {
+			_, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:4222")
+			return err
+		},
+	} {
+		began := time.Now()
+		err := send()
+		if took := time.Since(began); err == nil || took > dialTimeout/2 {
+			t.Errorf("%s: after %s: %v", name, took, err)
+		}
+	}
+}
+
+// relay is a proxy that speaks TLS.
+func relay(w http.ResponseWriter, r *http.Request) {
+	there, err := net.Dial("tcp", r.Host) //nolint:noctx // it ends with the test's server
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer there.Close()
+	here, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer here.Close()
+	_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
+	go func() { _, _ = io.Copy(there, here) }()
+	_, _ = io.Copy(here, there)
+}
+
+// Fails when the allowance of a send is not found behind the TLS of a proxy.
+func TestAnAnswerOfFullLengthArrivesThroughAProxyThatSpeaksTLS(t *testing.T) {
+	const reply = 1 << 20
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, reply)) }))
+	defer s.Close()
+	p := httptest.NewTLSServer(http.HandlerFunc(relay))
+	defer p.Close()
+	defer p.CloseClientConnections()
+	c, err := NewClient(Config{
+		Namespace: t.Name(), Address: s.URL, TLS: TLS{CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})},
+		Timeout: time.Minute, Proxy: Proxy{Address: p.URL}, Network: Network{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	}, ClientOptions{MaxReply: reply})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if answer, err := c.Send(t.Context(), Request{Body: []byte("{}")}); err != nil || len(answer) != reply {
+		t.Errorf("%d bytes arrive: %v", len(answer), err)
 	}
 }
 

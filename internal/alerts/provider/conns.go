@@ -20,11 +20,13 @@ const (
 	keptTotal   = 4096
 )
 
-// Bounds on the bytes that the other end of a connection may send, TLS included. A destination could otherwise send frames of HTTP/2 for ever,
-// each of which is answered, or a certificate that does not end.
+// Bounds on the bytes that the other end of a connection may send, TLS included. A destination could otherwise send frames of HTTP/2 for
+// ever, each of which is answered, or a certificate that does not end.
 const (
-	// idleBytes is for a handshake, and between sends.
-	idleBytes = 64 << 10
+	// HandshakeBytes is for a handshake: chains of certificates have some 10 KiB, and crypto/tls keeps up to 256. idleBytes is for that, and
+	// between sends.
+	HandshakeBytes = 64 << 10
+	idleBytes      = HandshakeBytes
 	// sendBytes is for each send, beside twice the longest answer that the type reads: small records of TLS are longer than their contents.
 	sendBytes = 256 << 10
 )
@@ -92,7 +94,7 @@ func (c *conns) close() {
 // got allows the other end of a connection to send an answer. The connection has been chosen for a request.
 func (c *conns) got(info httptrace.GotConnInfo) {
 	conn := info.Conn
-	if over, ok := conn.(*tls.Conn); ok {
+	for over, ok := conn.(*tls.Conn); ok; over, ok = conn.(*tls.Conn) { // two behind a proxy that speaks TLS
 		conn = over.NetConn()
 	}
 	if counted, ok := conn.(*countedConn); ok {

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -150,8 +151,10 @@ func (d *Dialer) connect(ctx context.Context, via *url.URL, address string) (net
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	through := conn
 	if via.Scheme == "https" {
-		secured := tls.Client(conn, d.TLS(via.Hostname()))
+		metered := NewMetered(conn, HandshakeBytes)
+		secured := tls.Client(metered, d.TLS(via.Hostname()))
 		err, through = secured.HandshakeContext(ctx), secured
+		metered.Allow(math.MaxInt64) // the destination's bound is the caller's
 	}
 	if err == nil {
 		err = askConnect(ctx, through, via.User, address)

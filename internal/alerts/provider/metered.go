@@ -21,6 +21,12 @@ type Metered struct {
 // NewMetered returns c with its reads bounded to most bytes.
 func NewMetered(c net.Conn, most int64) *Metered { return &Metered{Conn: c, most: most} }
 
+// Allow changes the bound, and allows the other end to send most bytes from now on. It must not be called during a Read.
+func (m *Metered) Allow(most int64) {
+	m.most = most
+	m.Reset()
+}
+
 // Reset allows the other end to send most bytes again.
 func (m *Metered) Reset() { m.read.Store(0) }
 

@@ -21,8 +21,8 @@ var Types = []string{"email"}
 
 const (
 	maxRecipients = 50
-	// maxSpoken bounds the bytes that a server may send in one session.
-	maxSpoken = 256 << 10
+	// maxSpoken bounds the bytes that a server may send in one session, a handshake included.
+	maxSpoken = provider.HandshakeBytes
 	// quitTime bounds the QUIT after a message was accepted.
 	quitTime = time.Second
 )

@@ -225,7 +225,7 @@ func (w *way) dial(ctx context.Context, network, address string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	w.metered = provider.NewMetered(c, maxSpoken)
+	w.metered = provider.NewMetered(c, provider.HandshakeBytes)
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	greeted, err := greet(ctx, w.metered, w.secure, w.dialer.TLS(host))
 	if !stop() {
@@ -235,6 +235,7 @@ func (w *way) dial(ctx context.Context, network, address string) (net.Conn, erro
 		_ = c.Close()
 		return nil, err
 	}
+	w.metered.Allow(maxSpoken)
 	return greeted, nil
 }
 
