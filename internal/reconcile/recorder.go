@@ -48,9 +48,8 @@ var apiVersions = map[string]string{
 // Recorder writes Kubernetes Events about the three kinds. It exists on every replica: the replica that finds a fact records it.
 //
 // It never blocks: Events wait in a bounded buffer, and are dropped when it is full, when their namespace has too many, or when Run is not
-// running. client-go coalesces equal
-// Events and limits each object to 25, then one every five minutes. All readers of Events in the namespace see the messages, so callers
-// pass no secrets.
+// running. client-go coalesces equal Events and limits each object to 25, then one every five minutes. All readers of Events in the
+// namespace see the messages, so callers pass no secrets.
 type Recorder struct {
 	events  record.EventSink
 	log     *slog.Logger

@@ -104,8 +104,8 @@ func (c *conns) got(info httptrace.GotConnInfo) {
 	}
 }
 
-// sweep ends the allowances of past sends, and closes the connections that are not kept, unless a send is under way. The caller has locked mu, and sweep unlocks it, since Close
-// takes it again.
+// sweep ends the allowances of past sends, and closes the connections that are not kept, unless a send is under way. The caller has locked
+// mu, and sweep unlocks it, since Close takes it again.
 func (c *conns) sweep() {
 	var unused []*countedConn
 	if c.sends == 0 {

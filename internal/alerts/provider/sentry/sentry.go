@@ -113,8 +113,8 @@ type trace struct {
 	Status  string `json:"status"`
 }
 
-// Send submits the event's envelope, unless the event only closes. It first resolves the issues of an object that recovered: a second attempt then finds none,
-// whereas a second transaction would count.
+// Send submits the event's envelope, unless the event only closes. It first resolves the issues of an object that recovered: a second
+// attempt then finds none, whereas a second transaction would count.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if s.Needless(n) {
 		return nil
