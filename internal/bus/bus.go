@@ -103,6 +103,9 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if err := b.answerAlive(); err != nil {
 		return nil, err
 	}
+	if err := b.hearCrowd(); err != nil {
+		return nil, err
+	}
 	b.stats = newStats(b)
 	if b.metrics, err = newMetrics(o.Registerer, b.lease.held); err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func newEventCommitter(b *Bus) *committer {
 // of an ID is under way at a time: another waits for its outcome.
 //
 // It refuses with ErrFull when the records that were not yet routed take most of the stream: publishing more would make the stream discard
-// them; and when too many of the namespace's wait to be routed here. While this process routes and is far behind, it waits, behindWait at most.
+// them; and when too many of the namespace's wait to be routed. While this process routes and is far behind, it waits, behindWait at most.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
 	b.recent.await(ctx)
 	return b.publishRecord(ctx, r, func(e entry) (ack, error) { return b.events.commit(ctx, e) })

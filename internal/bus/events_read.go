@@ -44,6 +44,7 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 		return errStopped
 	})
 	g.Go(func() error { return c.cursor.keep(ctx, gauge) })
+	g.Go(func() error { return c.bus.tellCrowd(ctx) })
 	return g.Wait()
 }
 
