@@ -30,7 +30,7 @@ func (a *App) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.recorder = reconcile.NewRecorder(reconcile.NewEvents(a.clients.events), a.log)
+	a.recorder = reconcile.NewRecorder(reconcile.NewEvents(a.clients.events), a.options.KubeAPIQPS, a.log)
 	subscriptions := subscribe.NewSubscriptions()
 	plane := alertPlane{alerts.NewTable(), alerts.NewDestinations(), alerts.NewLedger()}
 	for _, step := range []func() error{

@@ -75,7 +75,7 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 // losingDeliverer returns a Deliverer whose deliveries a test gives up, and its Recorder.
 func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prometheus.Registry) (*alerts.Deliverer, *Recorder) {
 	t.Helper()
-	recorder := NewRecorder(nil, discard())
+	recorder := NewRecorder(nil, 50, discard())
 	d, err := alerts.NewDeliverer(alerts.DelivererOptions{
 		Source: noDeliveries{}, Schedule: struct{ alerts.Schedule }{}, History: struct{ alerts.History }{},
 		Dead: struct{ deadLetters }{}, Archive: struct{ alerts.Archive }{},

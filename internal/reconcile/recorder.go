@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,7 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/event"
 	"notifier/internal/fair"
+	"notifier/internal/reconcile/kube"
 )
 
 // component is the source of Events. It is Flux's name, since people filter by it.
@@ -23,13 +25,13 @@ const component = "notification-controller"
 // client-go's default of 4,096 took 6 MB once that many objects had Events, as after the installation in a large cluster.
 const recalled = 1024
 
-// Each namespace may have eventRate Events a second, and eventBurst at once. All wait in one line, which the API server takes at 50 a second
-// and client-go bounds to 1,000: one namespace whose thousand Alerts fail would have the Events of all others dropped. The conditions tell
-// what is dropped.
+// client-go's line of Events is one for all namespaces, and drops what is beyond a thousand. So Events wait before it, in turns, and enter it
+// at the rate of the client that writes them: eventsEach of a namespace, of which the first eventsFree find room even when eventsWaiting of
+// all namespaces wait. The conditions tell what is dropped.
 const (
-	eventRate       = 10
-	eventBurst      = 250
-	eventNamespaces = 4096 // whose rates are remembered
+	eventsWaiting = 2048
+	eventsEach    = 256
+	eventsFree    = 8
 )
 
 // The API server's limits for an Event's message and reason.
@@ -47,19 +49,30 @@ var apiVersions = map[string]string{
 
 // Recorder writes Kubernetes Events about the three kinds. It exists on every replica: the replica that finds a fact records it.
 //
-// It never blocks: Events wait in a bounded buffer, and are dropped when it is full, when their namespace has too many, or when Run is not
+// It never blocks: Events wait, namespaces in turns, and are dropped when too many of their namespace or of all wait, or when Run is not
 // running. client-go coalesces equal Events and limits each object to 25, then one every five minutes. All readers of Events in the
 // namespace see the messages, so callers pass no secrets.
 type Recorder struct {
 	events  record.EventSink
 	log     *slog.Logger
-	rates   *fair.Limiters[string]
-	current atomic.Pointer[record.EventRecorderLogger]
+	rate    *rate.Limiter
+	places  *fair.Capacities[string]
+	waiting atomic.Pointer[kube.Controller[*recorded]]
 }
 
-// NewRecorder returns a recorder that writes to events.
-func NewRecorder(events record.EventSink, log *slog.Logger) *Recorder {
-	return &Recorder{events: events, log: log, rates: fair.NewLimiters[string](eventRate, eventBurst, eventNamespaces)}
+// recorded is an Event that waits.
+type recorded struct {
+	object                     corev1.ObjectReference
+	eventType, reason, message string
+	place                      fair.KeyUse[string]
+}
+
+// NewRecorder returns a recorder that writes to events, which takes qps a second.
+func NewRecorder(events record.EventSink, qps float32, log *slog.Logger) *Recorder {
+	return &Recorder{
+		events: events, log: log, rate: rate.NewLimiter(rate.Limit(qps), max(1, int(qps))),
+		places: fair.NewCapacities[string](fair.NewCapacity(eventsWaiting), eventsEach, eventsFree),
+	}
 }
 
 // Run writes Events until ctx ends. It returns nil.
@@ -68,10 +81,20 @@ func (r *Recorder) Run(ctx context.Context) error {
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(r.events)
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: component})
-	r.current.Store(&recorder)
-	defer r.current.Store(nil)
-	<-ctx.Done()
-	return nil
+	waiting := kube.NewController(kube.ControllerOptions[*recorded]{
+		Name: "events", Workers: 1, Log: r.log,
+		Parts: func(e *recorded) (namespace, name string) { return e.object.Namespace, e.object.Name },
+		Reconcile: func(ctx context.Context, e *recorded) error {
+			defer e.place.Release()
+			if r.rate.Wait(ctx) == nil {
+				recorder.Event(&e.object, e.eventType, e.reason, e.message)
+			}
+			return nil
+		},
+	})
+	r.waiting.Store(waiting)
+	defer r.waiting.Store(nil)
+	return untilDone(ctx, waiting.Run(ctx))
 }
 
 // Event records an Event about an object. eventType is corev1.EventTypeNormal or corev1.EventTypeWarning. It drops an Event about any
@@ -79,14 +102,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 //
 //nolint:revive // its arguments are plain strings, so that packages that know no Kubernetes types can name an object
 func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message string) {
-	recorder := r.current.Load()
+	waiting := r.waiting.Load()
 	apiVersion, known := apiVersions[kind]
-	if recorder == nil || !known || !r.rates.Allow(namespace) {
-		r.log.Debug("event not recorded", "kind", kind, "namespace", namespace, "name", name, "reason", reason)
-		return
+	if waiting != nil && known {
+		if place, ok := r.places.TryAcquire(namespace, 1); ok {
+			waiting.Enqueue(&recorded{
+				object:    corev1.ObjectReference{Kind: kind, APIVersion: apiVersion, Namespace: namespace, Name: name, UID: types.UID(uid)},
+				eventType: eventType, reason: cut(reason, maxEventReason), message: cut(message, maxEventMessage), place: place,
+			})
+			return
+		}
 	}
-	object := &corev1.ObjectReference{Kind: kind, APIVersion: apiVersion, Namespace: namespace, Name: name, UID: types.UID(uid)}
-	(*recorder).Event(object, eventType, cut(reason, maxEventReason), cut(message, maxEventMessage))
+	r.log.Debug("event not recorded", "kind", kind, "namespace", namespace, "name", name, "reason", reason)
 }
 
 // cut returns s truncated to limit bytes, with an ellipsis if it is longer.

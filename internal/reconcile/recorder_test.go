@@ -18,7 +18,7 @@ import (
 func TestAnEventStandsOnTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core := fake.NewClientset()
-		r := NewRecorder(fakeEvents(core), discard())
+		r := NewRecorder(fakeEvents(core), 50, discard())
 		r.Event("Alert", "team-a", "early", "u", "Normal", "Succeeded", "before Run, dropped")
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -65,27 +65,34 @@ func (s *slowSink) Create(e *corev1.Event) (*corev1.Event, error) {
 	return e, nil
 }
 
-// T6: a thousand objects of one namespace have an Event each second. Fails when another namespace's Events are dropped for them.
+// T6: a thousand objects of each of ten namespaces have an Event each second. Fails when another namespace's Events are dropped for them, or
+// wait for more than its turn.
 func TestT6TheEventsOfANamespaceCrowdOutNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const hostile = 10
 		sink := &slowSink{taken: map[string]int{}}
-		r := NewRecorder(sink, discard())
+		r := NewRecorder(sink, 50, discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = r.Run(ctx) })
 		synctest.Wait()
 		for second := range 60 {
-			for i := range 1000 {
-				r.Event("Alert", "team-a", fmt.Sprint("alert-", i), "u", "Warning", "DeliveryFailed", fmt.Sprint("no. ", second))
+			for i := range hostile * 1000 {
+				namespace := fmt.Sprint("hostile-", i%hostile)
+				r.Event("Alert", namespace, fmt.Sprint("alert-", i), "u", "Warning", "DeliveryFailed", fmt.Sprint("no. ", second))
 			}
-			r.Event("Alert", "team-b", fmt.Sprint("alert-", second), "u", "Warning", "DeliveryFailed", "failed")
+			r.Event("Alert", "team", fmt.Sprint("alert-", second), "u", "Warning", "DeliveryFailed", "failed")
 			pass(time.Second)
 		}
-		pass(time.Minute)
+		if n := r.waiting.Load().Len(); n > eventsWaiting+(hostile+1)*eventsFree {
+			t.Errorf("%d Events wait", n)
+		}
+		pass(2 * time.Second)
 		cancel()
 		wg.Wait()
-		if sink.taken["team-b"] != 60 || sink.taken["team-a"] < eventBurst {
-			t.Errorf("of 60 Events of one namespace %d were written, of 60,000 of another %d", sink.taken["team-b"], sink.taken["team-a"])
+		pass(time.Minute) // client-go writes what it has
+		if sink.taken["team"] != 60 || sink.taken["hostile-0"] < 200 {
+			t.Errorf("of 60 Events of one namespace %d were written, of 60,000 of another %d", sink.taken["team"], sink.taken["hostile-0"])
 		}
 	})
 }
