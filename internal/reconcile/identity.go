@@ -18,11 +18,16 @@ import (
 	"notifier/internal/alerts/provider"
 	"notifier/internal/builtin"
 	"notifier/internal/event"
+	"notifier/internal/fair"
 	"notifier/internal/reconcile/kube"
 )
 
 // tokenLife is the requested life of a service account's token. The API server may shorten it.
 const tokenLife = time.Hour
+
+// accountReads is how many requests for service accounts a namespace has under way. All share one client and its rate: the sends of one
+// namespace, a thousand at a time, would hold up every other's for twenty seconds.
+const accountReads = 2
 
 // AccountSource reads the API server's service accounts. It has no method to list them, and none for an account of the process.
 type AccountSource interface {
@@ -54,6 +59,7 @@ func (c accountClient) Token(ctx context.Context, key kube.Key, audience string)
 // Identities returns tokens of the service accounts that Providers name, each of its Provider's own namespace.
 type Identities struct {
 	source AccountSource
+	places *fair.Capacities[string] // by namespace
 	// tokens caches tokens; nil caches none.
 	tokens *lru.Cache[issuedFor, keptToken]
 	maxAge time.Duration
@@ -73,7 +79,7 @@ type keptToken struct {
 
 // NewIdentities caches up to size tokens, none for 0. Each is cached for at most maxAge and four fifths of its life.
 func NewIdentities(source AccountSource, size int, maxAge time.Duration) (*Identities, error) {
-	i := &Identities{source: source, maxAge: maxAge}
+	i := &Identities{source: source, places: fair.NewCapacities[string](nil, accountReads, 0), maxAge: maxAge}
 	if size == 0 {
 		return i, nil
 	}
@@ -92,9 +98,9 @@ func (i *Identities) give(cfg *provider.Config, p *v1beta3.Provider) {
 	account := kube.Key{Namespace: p.Namespace, Name: p.Spec.ServiceAccountName}
 	cfg.Identity = func(ctx context.Context, audience string) (string, error) { return i.token(ctx, account, audience) }
 	cfg.Annotations = func(ctx context.Context) (map[string]string, error) {
-		found, err := i.source.Account(ctx, account)
+		found, err := i.read(ctx, account)
 		if err != nil {
-			return nil, accountError(account, err)
+			return nil, err
 		}
 		return maps.Clone(found.Annotations), nil
 	}
@@ -105,9 +111,9 @@ func (i *Identities) token(ctx context.Context, account kube.Key, audience strin
 	if audience == "" {
 		return "", event.NewError(event.Permanent, provider.LabelOther, "no audience for a token of the service account", nil)
 	}
-	found, err := i.source.Account(ctx, account)
+	found, err := i.read(ctx, account)
 	if err != nil {
-		return "", accountError(account, err)
+		return "", err
 	}
 	key := issuedFor{account, string(found.UID), audience}
 	now := time.Now()
@@ -116,14 +122,41 @@ func (i *Identities) token(ctx context.Context, account kube.Key, audience strin
 			return kept.value, nil
 		}
 	}
-	value, ends, err := i.source.Token(ctx, account, audience)
+	value, ends, err := i.issue(ctx, account, audience)
 	if err != nil {
-		return "", accountError(account, err)
+		return "", err
 	}
 	if i.tokens != nil {
 		i.tokens.Add(key, keptToken{value: value, renew: now.Add(min(ends.Sub(now)*4/5, i.maxAge))})
 	}
 	return value, nil
+}
+
+// read reads an account when its namespace has a place.
+func (i *Identities) read(ctx context.Context, account kube.Key) (*corev1.ServiceAccount, error) {
+	place, err := i.places.Acquire(ctx, account.Namespace, 1)
+	if err != nil {
+		return nil, provider.Classify(err)
+	}
+	defer place.Release()
+	found, err := i.source.Account(ctx, account)
+	if err != nil {
+		return nil, accountError(account, err)
+	}
+	return found, nil
+}
+
+// issue requests a token when the account's namespace has a place.
+func (i *Identities) issue(ctx context.Context, account kube.Key, audience string) (token string, ends time.Time, err error) {
+	place, err := i.places.Acquire(ctx, account.Namespace, 1)
+	if err != nil {
+		return "", time.Time{}, provider.Classify(err)
+	}
+	defer place.Release()
+	if token, ends, err = i.source.Token(ctx, account, audience); err != nil {
+		return "", time.Time{}, accountError(account, err)
+	}
+	return token, ends, nil
 }
 
 // accountError turns the API server's refusal into a text for the Provider's owner. The error is always retried, since it is corrected

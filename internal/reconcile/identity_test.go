@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -219,4 +220,51 @@ func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
 	if _, f := (&providerController{identities: open}).compile(p, credentials{}, nil); f == nil || !strings.Contains(f.message, "spec.serviceAccountName") {
 		t.Errorf("no name: %+v", f)
 	}
+}
+
+// slowAccounts answers each request only when it is told to.
+type slowAccounts struct {
+	*accounts
+	asked  chan string // the namespaces of requests
+	answer chan struct{}
+}
+
+func (a *slowAccounts) Account(ctx context.Context, key kube.Key) (*corev1.ServiceAccount, error) {
+	a.asked <- key.Namespace
+	<-a.answer
+	return a.accounts.Account(ctx, key)
+}
+
+// T6: fails when the sends of one namespace have more than accountReads requests before those of another.
+func TestT6TheIdentitiesOfANamespaceHoldUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &slowAccounts{newAccounts(account("many", "a", "1"), account("other", "a", "2")), make(chan string, 100), make(chan struct{})}
+		i, err := NewIdentities(a, 0, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sends sync.WaitGroup
+		send := func(namespace string) {
+			sends.Go(func() {
+				if _, err := i.token(t.Context(), kube.Key{Namespace: namespace, Name: "a"}, "aud"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range 50 {
+			send("many")
+		}
+		synctest.Wait()
+		send("other")
+		synctest.Wait()
+		var asked []string
+		for range len(a.asked) {
+			asked = append(asked, <-a.asked)
+		}
+		if want := []string{"many", "many", "other"}; !slices.Equal(asked, want) {
+			t.Errorf("requests of %v, want %v", asked, want)
+		}
+		close(a.answer)
+		sends.Wait()
+	})
 }
