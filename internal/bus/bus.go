@@ -18,7 +18,8 @@ import (
 )
 
 // ErrLost is returned by Run when the bus will not recover in this process. Either the embedded JetStream shut down or cannot write a
-// stream, as on a full disk, or the connection was closed for good. The process should end with an error and be restarted.
+// stream, as on a full disk, or the connection was closed for good, or a remote server has a stream no longer. The process should end with
+// an error and be restarted.
 var ErrLost = errors.New("bus is lost")
 
 const (
@@ -228,6 +229,10 @@ func (b *Bus) lost() error {
 			if err := s.fault(); err != nil {
 				return fmt.Errorf("%w: %s: %w", ErrLost, stream, err)
 			}
+		}
+	default:
+		if err := b.stats.gone(); err != nil {
+			return fmt.Errorf("%w: %w", ErrLost, err)
 		}
 	}
 	return nil

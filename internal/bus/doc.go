@@ -32,7 +32,8 @@
 //
 // When the disk is full nevertheless, JetStream shuts down in this process. Every publish fails, Ready fails, and Run returns ErrLost, so
 // that the process ends and is started again. A failed sync has the same result, for its whole round: the system forgets the data that it
-// could not write, so another sync would succeed without it.
+// could not write, so another sync would succeed without it. So does a stream that a remote server has no longer: Open makes it anew, and
+// moves the places of its readers, before anything is accepted.
 //
 // # Disk
 //

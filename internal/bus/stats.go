@@ -14,7 +14,11 @@ import (
 	"notifier/internal/fair"
 )
 
-const statsInterval = 2 * time.Second
+const (
+	statsInterval = 2 * time.Second
+	// goneAnswers is how many answers in a row must say that a stream does not exist before the bus is lost.
+	goneAnswers = 3
+)
 
 // stats has the states of the streams, a few seconds old, with the bytes that this process added since.
 type stats struct {
@@ -24,6 +28,8 @@ type stats struct {
 	states   map[string]jetstream.StreamState
 	unread   uint64 // records in EVENTS that the router, or the subscriber, has not handled: the larger count
 	answered time.Time
+	misses   int   // answers in a row by which a stream does not exist
+	missed   error // the last of them
 
 	unrouted atomic.Int64 // bytes of events published since the streams last answered
 	queued   atomic.Int64 // bytes of deliveries put to wait since the streams last answered
@@ -34,6 +40,10 @@ func newStats(b *Bus) *stats { return &stats{bus: b, states: map[string]jetstrea
 func (s *stats) run(ctx context.Context) {
 	for fair.Sleep(ctx, statsInterval) == nil {
 		err := s.refresh(ctx)
+		if err == nil {
+			err = s.askBuckets(ctx)
+		}
+		s.note(err)
 		if err == nil {
 			err = s.bus.enforceQuotas(ctx)
 		}
@@ -78,6 +88,43 @@ func (s *stats) refresh(ctx context.Context) error {
 	}
 	s.bus.recent.note(last) // events whose acknowledgement was lost would otherwise be read only after later ones
 	return nil
+}
+
+// askBuckets returns an error if a bucket does not answer. Nobody but this process can delete those of an embedded server.
+func (s *stats) askBuckets(ctx context.Context) error {
+	if s.bus.embedded != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	for name, kv := range s.bus.buckets {
+		if _, err := kv.Status(ctx); err != nil {
+			return fmt.Errorf("read bucket %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// note counts an answer by which a stream does not exist. In a cluster only the leader that knows all streams gives it.
+func (s *stats) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		s.misses, s.missed = 0, nil
+		return
+	}
+	s.misses, s.missed = s.misses+1, err
+}
+
+// gone returns an error if a stream, or that of a bucket, does not exist any more: somebody deleted it, or the server lost its store. Its
+// messages are lost. A start makes it anew, and sets the places of the readers right before anything is accepted.
+func (s *stats) gone() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.misses < goneAnswers {
+		return nil
+	}
+	return fmt.Errorf("deleted on the server, a start makes it anew: %w", s.missed)
 }
 
 // unrouted returns how many events are beyond the cursor.

@@ -1,0 +1,65 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// E2, T3: a bus whose streams were deleted, as by hand or with the server's store, makes them again. Fails when Run goes on: every message is
+// refused, or what needs the one bucket stands still, until somebody restarts each replica.
+func TestABusWhoseStreamsAreGoneIsLostAndMakesThemAgain(t *testing.T) {
+	t.Parallel()
+	deleted := func(stream string) func(*testing.T, *server.Server, *Bus) *server.Server {
+		return func(t *testing.T, s *server.Server, b *Bus) *server.Server {
+			must(t, b.js.DeleteStream(testContext(t), stream))
+			return s
+		}
+	}
+	for name, tc := range map[string]struct {
+		lose func(*testing.T, *server.Server, *Bus) *server.Server
+		said string
+	}{
+		"a stream":            {deleted(streamTriggers), streamTriggers},
+		"a stream of records": {deleted(streamWebhooks), streamWebhooks},
+		"a bucket":            {deleted(bucketStream + bucketState), bucketState},
+		"the store": {func(t *testing.T, s *server.Server, _ *Bus) *server.Server {
+			port := s.Addr().(*net.TCPAddr).Port
+			s.Shutdown()
+			s.WaitForShutdown()
+			return startServer(t, t.TempDir(), port)
+		}, streamEvents},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, t.TempDir(), server.RANDOM_PORT)
+			t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+			url := s.ClientURL()
+			b := open(t, "", func(o *Options) { o.URL = url })
+			ctx := testContext(t)
+			must(t, b.PublishTriggers(ctx, testTrigger("team", "before", 1)))
+			lost := make(chan error, 1)
+			running, stop := context.WithTimeout(ctx, testTimeout)
+			defer stop()
+			go func() { lost <- b.Run(running) }()
+			s = tc.lose(t, s, b)
+
+			err := receive(t, lost)
+			if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), tc.said) {
+				t.Fatalf("Run: got %v, want ErrLost and the name of the stream", err)
+			}
+			if err := b.Ready(); !errors.Is(err, ErrLost) {
+				t.Errorf("Ready: got %v, want ErrLost", err)
+			}
+			closeBus(t, b)
+			b = open(t, "", func(o *Options) { o.URL = url })
+			must(t, b.PublishTriggers(ctx, testTrigger("team", "after", 1)))
+			must(t, b.State().Put(ctx, "key", []byte("value"), 0))
+			must(t, b.Ready())
+		})
+	}
+}
