@@ -177,6 +177,8 @@ func (b *Bus) dial(use string) (*nats.Conn, error) {
 		// While the connection is lost a publish fails at once: the sender gets its 503 now, and no message that was answered with an error is
 		// published later.
 		nats.ReconnectBufSize(-1),
+		// A server may refuse credentials for a while, as when they were rotated there first. The file is read again for each try.
+		nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { b.log.Warn("NATS connection", "error", err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if !b.closed.Load() {

@@ -26,10 +26,20 @@ func remote(t testing.TB) string {
 
 func startServer(t testing.TB, dir string, port int) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{
+	return startServerFor(t, dir, port, "")
+}
+
+// startServerFor starts a server that, unless password is empty, refuses every user but "notifier" with that password.
+func startServerFor(t testing.TB, dir string, port int, password string) *server.Server {
+	t.Helper()
+	o := &server.Options{
 		Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: dir,
 		JetStreamMaxStore: 16 << 30, JetStreamMaxMemory: 64 << 20,
-	})
+	}
+	if password != "" {
+		o.Username, o.Password = "notifier", password
+	}
+	s, err := server.NewServer(o)
 	must(t, err)
 	s.Start()
 	if !s.ReadyForConnections(testTimeout) {
