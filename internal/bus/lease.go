@@ -58,6 +58,8 @@ type lease struct {
 	died bool
 
 	answered atomic.Int64 // when the bucket last answered, in nanoseconds since the epoch
+	// refused is since when no write succeeded, of this replica or another, 0 if the last one did.
+	refused atomic.Int64
 }
 
 // leaseRecord is the entry of the bucket.
@@ -177,6 +179,7 @@ func (l *lease) acquire(ctx context.Context) *term {
 		}
 		if r.revision != seen {
 			seen, since = r.revision, time.Now()
+			l.refused.Store(0) // another's write
 		}
 		// An entry of this replica is of a term that is over, or of an attempt whose answer was lost.
 		free := r.Holder == "" || r.Holder == l.self || l.alone
@@ -324,21 +327,30 @@ func (l *lease) write(ctx context.Context, r leaseRecord) (uint64, error) {
 	}
 	revision, err := l.kv.Update(ctx, keyLease, body, r.revision)
 	if err != nil {
+		if !wrongRevision(err) {
+			l.refused.CompareAndSwap(0, time.Now().UnixNano())
+		}
 		return 0, fmt.Errorf("write lease: %w", err)
 	}
+	l.refused.Store(0)
 	l.noteAnswer()
 	return revision, nil
 }
 
 func (l *lease) noteAnswer() { l.answered.Store(time.Now().UnixNano()) }
 
-// check returns an error when a call of this replica needs the lease and the bucket does not answer.
+// check returns an error when a call of this replica needs the lease and the bucket does not answer, or stores nothing. A server without
+// space still answers every read.
 func (l *lease) check(now time.Time) error {
 	l.mu.Lock()
 	wanted := l.calls > 0 && !l.alone
 	l.mu.Unlock()
 	if silent := now.Sub(time.Unix(0, l.answered.Load())); wanted && silent > staleAfter {
 		return fmt.Errorf("the worker's lease has not been read for %s", silent.Truncate(time.Second))
+	}
+	since := l.refused.Load()
+	if failing := now.Sub(time.Unix(0, since)); wanted && since != 0 && failing > staleAfter {
+		return fmt.Errorf("the worker's lease has not been written for %s: the server stores nothing, its disk may be full", failing.Truncate(time.Second))
 	}
 	return nil
 }

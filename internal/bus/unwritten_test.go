@@ -1,0 +1,64 @@
+package bus
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"notifier/internal/event"
+)
+
+// A server that is out of space answers every read and stores nothing: no webhook is accepted, and no replica can be the worker. Fails when
+// Ready asks for answers alone.
+func TestAServerThatStoresNothingIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, t.TempDir(), server.RANDOM_PORT)
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	join := func(name string) *Bus {
+		b := open(t, "", func(o *Options) { o.URL, o.ReplicaID = s.ClientURL(), name })
+		start(t, b.Run)
+		start(t, triggerTo(b, make(chan event.Message[event.Trigger])))
+		return b
+	}
+	one := join("one")
+	for !one.Worker() {
+		readyWhen(t, one, "")
+	}
+	two := join("two") // waits for the lease
+	must(t, two.Ready())
+
+	limit := func(bytes int64) {
+		must(t, s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {
+			MaxStore: bytes, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
+		}}))
+	}
+	limit(1)
+	for _, b := range []*Bus{one, two} {
+		readyWhen(t, b, "has not been written")
+	}
+	limit(-1)
+	for _, b := range []*Bus{one, two} {
+		readyWhen(t, b, "")
+	}
+}
+
+// readyWhen waits until Ready returns an error with the text, or none if it is empty.
+func readyWhen(t *testing.T, b *Bus, text string) {
+	t.Helper()
+	ctx := testContext(t)
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		err := b.Ready()
+		if text == "" && err == nil || text != "" && err != nil && strings.Contains(err.Error(), text) {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatalf("Ready: %v, want %q", err, text)
+		}
+	}
+}
