@@ -26,7 +26,7 @@ func (s *shard) tick(work context.Context) {
 		s.keep(it)
 	}
 	s.spill(work, func(it *item) bool { return now.Sub(it.taken) >= spillAfter })
-	held, away, open := len(s.items), 0, 0
+	away, open := 0, 0
 	s.ticks++
 	var waits oldest
 	for key, q := range s.queues {
@@ -56,7 +56,7 @@ func (s *shard) tick(work context.Context) {
 			}
 		}
 	}
-	s.show(held, away, open)
+	s.show(len(s.items), away, open) // what shelve has put back is no longer among the items
 	s.oldest.Store(s.number, waits)
 	s.readLetters(work, s.ticks%sweepEvery == 0)
 }
