@@ -42,6 +42,7 @@ type Bus struct {
 	eventsJS jetstream.JetStream // for publishes to EVENTS, whose late answers matter
 	streams  map[string]jetstream.Stream
 	buckets  map[string]jetstream.KeyValue
+	created  map[string]time.Time // by stream, those of the buckets included
 	metrics  *metrics
 	syncers  map[string]*syncer // by stream; none with a remote server
 
@@ -74,7 +75,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	}
 	b := &Bus{
 		opts: o, log: o.Log,
-		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{},
+		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{}, created: map[string]time.Time{},
 		progress: newProgress(), poisoning: defaultPoisoning, ending: make(chan struct{}),
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })

@@ -27,6 +27,12 @@ func TestABusWhoseStreamsAreGoneIsLostAndMakesThemAgain(t *testing.T) {
 		"a stream":            {deleted(streamTriggers), streamTriggers},
 		"a stream of records": {deleted(streamWebhooks), streamWebhooks},
 		"a bucket":            {deleted(bucketStream + bucketState), bucketState},
+		// As another replica does that was started again first: the readers of this one would wait at places beyond the end.
+		"a stream, and made again by another replica": {func(t *testing.T, s *server.Server, b *Bus) *server.Server {
+			must(t, b.js.DeleteStream(testContext(t), streamEvents))
+			open(t, "", func(o *Options) { o.URL = s.ClientURL() })
+			return s
+		}, streamEvents},
 		"the store": {func(t *testing.T, s *server.Server, _ *Bus) *server.Server {
 			port := s.Addr().(*net.TCPAddr).Port
 			s.Shutdown()

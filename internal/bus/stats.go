@@ -64,6 +64,9 @@ func (s *stats) refresh(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read stream %s: %w", name, err)
 		}
+		if err := s.bus.sameStream(name, info); err != nil {
+			return err
+		}
 		states[name] = info.State
 	}
 	unrouted, err := s.bus.unrouted(ctx, states[streamEvents])
@@ -97,10 +100,26 @@ func (s *stats) askBuckets(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	for name, kv := range s.bus.buckets {
-		if _, err := kv.Status(ctx); err != nil {
-			return fmt.Errorf("read bucket %s: %w", name, err)
+	for bucket := range s.bus.buckets {
+		name := bucketStream + bucket
+		stream, err := s.bus.js.Stream(ctx, name)
+		if err != nil {
+			return fmt.Errorf("read stream %s: %w", name, err)
 		}
+		if err := s.bus.sameStream(name, stream.CachedInfo()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errRemade says that a stream is not the one that this process found or made at its start.
+var errRemade = errors.New("made again by another replica")
+
+// sameStream returns errRemade if a stream is another one than at the start of this process.
+func (b *Bus) sameStream(name string, info *jetstream.StreamInfo) error {
+	if !info.Created.Equal(b.created[name]) {
+		return fmt.Errorf("stream %s: %w", name, errRemade)
 	}
 	return nil
 }
@@ -109,22 +128,26 @@ func (s *stats) askBuckets(ctx context.Context) error {
 func (s *stats) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+	switch {
+	case errors.Is(err, errRemade):
+		s.misses, s.missed = goneAnswers, err
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		s.misses, s.missed = s.misses+1, err
+	default:
 		s.misses, s.missed = 0, nil
-		return
 	}
-	s.misses, s.missed = s.misses+1, err
 }
 
 // gone returns an error if a stream, or that of a bucket, does not exist any more: somebody deleted it, or the server lost its store. Its
-// messages are lost. A start makes it anew, and sets the places of the readers right before anything is accepted.
+// messages are lost. A start makes it anew, and sets the places of the readers right before anything is accepted. So a replica is lost as well
+// when another one has made it anew.
 func (s *stats) gone() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.misses < goneAnswers {
 		return nil
 	}
-	return fmt.Errorf("deleted on the server, a start makes it anew: %w", s.missed)
+	return fmt.Errorf("deleted on the server, a start sets it up again: %w", s.missed)
 }
 
 // unrouted returns how many events are beyond the cursor.

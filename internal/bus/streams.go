@@ -143,6 +143,7 @@ func (b *Bus) setUpStream(ctx context.Context, cfg jetstream.StreamConfig) (err 
 	if b.streams[cfg.Name], err = b.js.CreateOrUpdateStream(ctx, cfg); err != nil {
 		return fmt.Errorf("set up stream %s: %w", cfg.Name, err)
 	}
+	b.created[cfg.Name] = b.streams[cfg.Name].CachedInfo().Created
 	return nil
 }
 
@@ -153,6 +154,11 @@ func (b *Bus) setUpBucket(ctx context.Context, cfg jetstream.KeyValueConfig) (er
 	if b.buckets[cfg.Bucket], err = b.js.CreateOrUpdateKeyValue(ctx, cfg); err != nil {
 		return fmt.Errorf("set up bucket %s: %w", cfg.Bucket, err)
 	}
+	stream, err := b.js.Stream(ctx, bucketStream+cfg.Bucket)
+	if err != nil {
+		return fmt.Errorf("look up bucket %s: %w", cfg.Bucket, err)
+	}
+	b.created[bucketStream+cfg.Bucket] = stream.CachedInfo().Created
 	return nil
 }
 
