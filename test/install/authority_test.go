@@ -17,9 +17,8 @@ import (
 // Any other write in the API server's list is a fault.
 var allowed = []string{
 	// The reports to the owners of the three kinds.
-	"patch receivers/status.notification.toolkit.fluxcd.io", "update receivers/status.notification.toolkit.fluxcd.io",
-	"patch alerts/status.notification.toolkit.fluxcd.io", "update alerts/status.notification.toolkit.fluxcd.io",
-	"patch providers/status.notification.toolkit.fluxcd.io", "update providers/status.notification.toolkit.fluxcd.io",
+	"update receivers/status.notification.toolkit.fluxcd.io", "update alerts/status.notification.toolkit.fluxcd.io",
+	"update providers/status.notification.toolkit.fluxcd.io",
 	"create events", "patch events", "create events.events.k8s.io", "patch events.events.k8s.io",
 	// Narrowed to a finalizer by the admission policy.
 	"patch receivers.notification.toolkit.fluxcd.io", "patch alerts.notification.toolkit.fluxcd.io", "patch providers.notification.toolkit.fluxcd.io",

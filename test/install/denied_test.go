@@ -209,9 +209,14 @@ func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 		obj.SetResourceVersion("")
 		_, err = objects.Create(s.Ctx, obj, metav1.CreateOptions{})
 		s.forbidden("create "+kind, err)
-		// It may write the status, and that changes nothing else.
-		_, err = objects.Patch(s.Ctx, "app", types.MergePatchType,
-			[]byte(`{"spec":{"suspend":true},"status":{"observedGeneration":1}}`), metav1.PatchOptions{}, "status")
+		// It may write the status, as a whole, and that changes nothing else.
+		_, err = objects.Patch(s.Ctx, "app", types.MergePatchType, []byte(`{"status":{"observedGeneration":1}}`), metav1.PatchOptions{}, "status")
+		s.forbidden("patch the status of "+kind, err)
+		obj, err = objects.Get(s.Ctx, "app", metav1.GetOptions{})
+		s.Must(err)
+		obj.Object["spec"].(map[string]any)["suspend"] = true
+		obj.Object["status"] = map[string]any{"observedGeneration": int64(1)}
+		_, err = objects.UpdateStatus(s.Ctx, obj, metav1.UpdateOptions{})
 		s.Must(err)
 
 		s.Must(admin.Delete(s.Ctx, "app", metav1.DeleteOptions{}))
