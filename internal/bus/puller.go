@@ -52,6 +52,7 @@ type puller[T any] struct {
 	pin        string
 	asked      int              // messages that the server has yet to send
 	answeredAt time.Time        // when the server last answered the request, or the request was sent
+	unheard    time.Time        // since when nobody takes requests, zero if the last one was taken
 	retry      <-chan time.Time // not nil: the server has just refused, ask again when it fires
 	queue      []incoming[T]
 	gauge      *gauge
@@ -153,6 +154,7 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if status := m.Header.Get(headerStatus); status != "" && len(m.Data) == 0 && !strings.HasPrefix(m.Reply, "$JS.ACK.") {
 		return p.status(status, m.Header.Get(headerDesc))
 	}
+	p.unheard = time.Time{}
 	if p.asked > 0 {
 		p.asked--
 	}
@@ -176,6 +178,9 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 }
 
 func (p *puller[T]) status(code, description string) error {
+	if code != statusNoResponders {
+		p.unheard = time.Time{}
+	}
 	if code == statusHeartbeat || code == statusConflict && strings.Contains(description, "Batch Completed") {
 		return nil // in the second case the request was fulfilled, and the next one may be on its way already
 	}
@@ -185,7 +190,16 @@ func (p *puller[T]) status(code, description string) error {
 		return errFenced
 	case code == statusConflict && strings.Contains(description, "Consumer Deleted"):
 		return fmt.Errorf("consumer is gone: %s", description)
-	case code == statusConflict && !strings.Contains(description, "MaxBytes"), code == statusNoResponders:
+	case code == statusNoResponders:
+		// The consumer is between two leaders, or was deleted. Taken over anew it is made again.
+		if p.unheard.IsZero() {
+			p.unheard = time.Now()
+		}
+		if time.Since(p.unheard) > pullTimeout {
+			return errInterrupted
+		}
+		p.pause()
+	case code == statusConflict && !strings.Contains(description, "MaxBytes"):
 		p.pause()
 	case code == "400":
 		return fmt.Errorf("pull request refused: %s", description)
