@@ -7,71 +7,90 @@ import (
 )
 
 // depth returns the work of reading a whole value: a unit for each value in it, and units for its texts. It stops above the limit of an
-// evaluation.
-func depth(v ref.Val) uint64 {
-	var n uint64
-	count(v, &n)
-	return n
+// evaluation. Its own work is about its result, so the caller charges it, or more.
+func depth(v ref.Val) uint64 { return depthUpTo(v, maxWork) }
+
+// depthUpTo is depth, and stops above most.
+func depthUpTo(v any, most uint64) uint64 {
+	c := counter{most: most}
+	c.count(v)
+	return c.n
 }
 
-// count adds the work of reading v to n. Documents are walked in the types of encoding/json, without conversion into values of the
-// language. Other types are counted as the values that expressions get for them.
-func count(v any, n *uint64) {
-	*n++
-	if *n > maxWork {
+// lesserDepth returns the depth of the one with less of it. Its own work is about its result as well: of the other value it reads no more
+// than a few times that.
+func lesserDepth(a, b ref.Val) uint64 {
+	for most := uint64(64); ; most *= 4 {
+		n := min(depthUpTo(a, most), depthUpTo(b, most))
+		if n <= most || n > maxWork {
+			return n
+		}
+	}
+}
+
+// counter counts the work of reading values.
+type counter struct{ n, most uint64 }
+
+func (c *counter) full() bool { return c.n > c.most }
+
+// count adds the work of reading v. Documents are walked in the types of encoding/json, without conversion into values of the language.
+// Other types are counted as the values that expressions get for them.
+func (c *counter) count(v any) {
+	c.n++
+	if c.full() {
 		return
 	}
 	switch v := v.(type) {
 	case nil, bool, int64, float64:
 	case string:
-		*n += uint64(len(v)) / bytesPerUnit
+		c.n += uint64(len(v)) / bytesPerUnit
 	case map[string]any:
 		for key, value := range v {
-			*n += uint64(len(key)) / bytesPerUnit
-			if count(value, n); *n > maxWork {
+			c.n += uint64(len(key)) / bytesPerUnit
+			if c.count(value); c.full() {
 				return
 			}
 		}
 	case []any:
 		for _, value := range v {
-			if count(value, n); *n > maxWork {
+			if c.count(value); c.full() {
 				return
 			}
 		}
 	case ref.Val:
-		countVal(v, n)
+		c.countVal(v)
 	default:
-		countVal(types.DefaultTypeAdapter.NativeToValue(v), n)
+		c.countVal(types.DefaultTypeAdapter.NativeToValue(v))
 	}
 }
 
-func countVal(v ref.Val, n *uint64) {
+func (c *counter) countVal(v ref.Val) {
 	switch v := v.(type) {
 	case types.String, types.Bytes:
-		*n += text(v) / bytesPerUnit
+		c.n += text(v) / bytesPerUnit
 	case *types.Optional:
 		if v.HasValue() {
-			count(v.GetValue(), n)
+			c.count(v.GetValue())
 		}
 	case traits.Lister:
 		if native, ok := v.Value().([]any); ok {
-			count(native, n)
+			c.count(native)
 			return
 		}
 		for i := range size(v) {
-			if count(v.Get(types.Int(i)), n); *n > maxWork {
+			if c.count(v.Get(types.Int(i))); c.full() {
 				return
 			}
 		}
 	case traits.Mapper:
 		if native, ok := v.Value().(map[string]any); ok {
-			count(native, n)
+			c.count(native)
 			return
 		}
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			key := it.Next()
-			count(key, n)
-			if count(v.Get(key), n); *n > maxWork {
+			c.count(key)
+			if c.count(v.Get(key)); c.full() {
 				return
 			}
 		}

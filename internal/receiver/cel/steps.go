@@ -80,9 +80,7 @@ func (a *attribute) key(vars interpreter.Activation) (interpreter.Qualifier, err
 	if err != nil {
 		return nil, err
 	}
-	var work uint64
-	count(value, &work)
-	budgetOf(vars).spend(work)
+	budgetOf(vars).spend(depthUpTo(value, maxWork))
 	return a.keys.NewQualifier(nil, a.ID(), value, a.IsOptional())
 }
 

@@ -98,12 +98,12 @@ func size(v ref.Val) uint64 {
 }
 
 // comparing ends at the end of the smaller of the two.
-func comparing(args []ref.Val) uint64 { return min(depth(args[0]), depth(args[1])) }
+func comparing(args []ref.Val) uint64 { return lesserDepth(args[0], args[1]) }
 
 // searching compares with each element of a list; in a map it is one lookup.
 func searching(args []ref.Val) uint64 {
 	if _, list := args[1].(traits.Lister); list {
-		return size(args[1]) * depth(args[0])
+		return times(size(args[1]), args[0])
 	}
 	return linear(args)
 }
@@ -120,7 +120,15 @@ func adding(args []ref.Val) uint64 {
 }
 
 func crossing(args []ref.Val) uint64 {
-	return size(args[0])*depth(args[1]) + size(args[1])*depth(args[0])
+	return times(size(args[0]), args[1]) + times(size(args[1]), args[0])
+}
+
+// times returns the work of reading a value n times. Without a time the value is not measured, which would not be charged.
+func times(n uint64, v ref.Val) uint64 {
+	if n == 0 {
+		return 0
+	}
+	return n * depth(v)
 }
 
 // scanning compares the second text with the first at each position.
