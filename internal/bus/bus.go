@@ -53,6 +53,7 @@ type Bus struct {
 	webhookShares    *fair.Limiters[string]
 	quotas           map[string]*quotas // by stream
 	pendingTriggers  *pendingTriggers
+	triggerQuotas    *triggerQuotas
 	recent           *recent
 	crowd            *crowd
 	duplicates       *duplicates // nil with a remote server
@@ -118,6 +119,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		}
 	}
 	b.events = newEventCommitter(b)
+	b.triggerQuotas = newTriggerQuotas(b)
 	b.triggers = newCommitter(b, b.metrics.folded.Inc, func(ctx context.Context, msgs []*nats.Msg) []outcome {
 		return b.publishAll(ctx, streamTriggers, msgs)
 	})

@@ -19,7 +19,8 @@
 //     of average messages that fit into the free bytes. The deliverer gives up the oldest beyond it. The server cannot refuse here, since
 //     it allows scheduled messages only on streams that discard old ones. So the last bound is the embedded server's total, at which it
 //     refuses.
-//   - TRIGGERS: one message a target, Budgets.Triggers bytes; beyond them new targets are refused with ErrFull.
+//   - TRIGGERS: one message a target, Budgets.Triggers bytes; beyond them new targets are refused with ErrFull. Above half of them a
+//     namespace with an eighth, or with as many as are free, is refused with event.ErrTooManyTriggers.
 //   - DEADLETTERS: 7 days, Options.DeadPerProvider messages a Provider, Budgets.DeadLetters bytes; the oldest are discarded.
 //   - HISTORY: Options.HistoryAge, Budgets.History bytes; the oldest are discarded. This process remembers the last 100,000 to 200,000
 //     deliveries that were sent, in memory. When its term begins, a worker reads the last 15 minutes of HISTORY. A delivery that

@@ -179,6 +179,13 @@ func (s *stats) used(stream string) uint64 {
 	return s.states[stream].Bytes
 }
 
+// state returns the state of a stream, and when the streams last answered.
+func (s *stats) state(stream string) (state jetstream.StreamState, answered time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.states[stream], s.answered
+}
+
 func (s *stats) age() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -81,6 +82,9 @@ type Trigger struct {
 	// Accepted is the time at which the webhook was accepted. The resulting reconcile request has this time or a later one.
 	Accepted time.Time `json:"accepted"`
 }
+
+// ErrTooManyTriggers is the error for a trigger of a namespace with as many pending triggers as it may have. Other namespaces' are accepted.
+var ErrTooManyTriggers = errors.New("the namespace has too many pending triggers")
 
 // TargetKey returns the identity of a target as written by one service account. The account is part of it, so a Receiver whose
 // account may not write cannot replace the pending trigger of a Receiver whose account may.

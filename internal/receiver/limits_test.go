@@ -3,7 +3,9 @@ package receiver
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"strings"
@@ -241,5 +243,25 @@ func TestLimitsThatMakeNoSenseAreRefused(t *testing.T) {
 		if _, err := NewTable(l, nil); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
+	}
+}
+
+// Fails when a namespace with too many pending triggers is answered as if the bus were broken, which is a warning in the log.
+func TestAWebhookOfANamespaceWithTooManyTriggersIs503(t *testing.T) {
+	hook := newHook(t, "team-a/hook")
+	var lines bytes.Buffer
+	w, err := NewWebhooks(WebhooksOptions{
+		Table: newTable(t, unlimited(), hook), Log: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Triggers: triggersFunc(func(context.Context, event.Trigger) error { return fmt.Errorf("bus: %w", event.ErrTooManyTriggers) }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp := do(w, push(hook.Path, token, "{}"))
+	if want := `{"reason":"too many targets of this namespace are waiting"}`; resp.StatusCode != 503 || bodyOf(t, resp) != want {
+		t.Errorf("got %d, want 503 and %s", resp.StatusCode, want)
+	}
+	if lines.Len() > 0 {
+		t.Errorf("logged: %s", lines.String())
 	}
 }

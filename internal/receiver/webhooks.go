@@ -107,6 +107,7 @@ var (
 	hookSuspended   = answer.Refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
 	hookUnlisted    = answer.Refused(http.StatusBadRequest, "event", "event not listed", "")
 	hookUnavailable = answer.Refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
+	hookCrowded     = answer.Refused(http.StatusServiceUnavailable, "crowded", "too many targets of this namespace are waiting", "60").Caused()
 	hookPing        = &answer.Answer{Status: http.StatusOK, Result: "ping", Body: []byte(`{"accepted":true,"ping":true}`), Ping: true}
 	hookAccepted    = answer.Said(http.StatusOK, "accepted", `{"accepted":true}`)
 	hookFolded      = &answer.Answer{
@@ -153,7 +154,10 @@ func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (
 	key, named := keyOf(d.event.Delivery, d.digest)
 	// A webhook that is sent again triggers again: its sender wants that, and a flood of repeats is coalesced.
 	repeated := named && rt.seen.has(key, now)
-	if err := w.trigger(r.Context(), rt, d, now); err != nil {
+	switch err := w.trigger(r.Context(), rt, d, now); {
+	case errors.Is(err, event.ErrTooManyTriggers):
+		return d, hookCrowded, nil, err
+	case err != nil:
 		return d, hookUnavailable, nil, err
 	}
 	if named && !repeated {

@@ -1,0 +1,74 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// askFor publishes triggers for so many targets of a namespace, in the parts of webhooks for 100 targets, until one is refused. It returns
+// the number of those that were stored, and the refusal.
+func askFor(ctx context.Context, b *Bus, namespace string, targets int) (stored int, err error) {
+	const webhook = 100
+	for stored < targets && err == nil {
+		triggers := make([]event.Trigger, min(webhook, targets-stored))
+		for i := range triggers {
+			triggers[i] = testTrigger(namespace, fmt.Sprint("target-", stored+i), 1)
+		}
+		if err = b.PublishTriggers(ctx, triggers...); err == nil {
+			stored += len(triggers)
+		}
+	}
+	return stored, err
+}
+
+// Invariant T6: triggers that are refused wait for ten minutes. A namespace with very many must not take the place of all others', whose
+// webhooks would be answered 503. Fails when PublishTriggers does not ask the quota, or when a namespace in the crowd is refused for another.
+func TestT6ATriggersFloodLeavesRoomForOtherNamespaces(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Triggers, o.Shards = mib, 1 })
+	ctx := testContext(t)
+	stored, err := askFor(ctx, b, "flood", 10_000)
+	if !errors.Is(err, event.ErrTooManyTriggers) {
+		t.Errorf("after %d triggers: %v", stored, err)
+	}
+	if stored < 500 {
+		t.Errorf("%d triggers of a namespace fill the stream", stored)
+	}
+	if stored, err := askFor(ctx, b, "other", minQuota); err != nil {
+		t.Errorf("of another namespace's %d triggers %d are stored: %v", minQuota, stored, err)
+	}
+	// What is done makes room.
+	held := make(chan event.Message[event.Trigger])
+	start(t, func(ctx context.Context) error {
+		return b.Triggers(ctx, func(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
+			for {
+				select {
+				case <-ctx.Done():
+					return nil
+				case h, open := <-in:
+					if !open {
+						return nil
+					}
+					select {
+					case held <- h:
+					case <-ctx.Done():
+					}
+				}
+			}
+		})
+	})
+	for range stored + minQuota {
+		must(t, receive(t, held).Ack(ctx))
+	}
+	for again := time.Duration(0); ; again += statsInterval {
+		must(t, b.stats.refresh(ctx))
+		if err := b.PublishTriggers(ctx, testTrigger("flood", "again", 2)); err == nil || again > testTimeout {
+			must(t, err)
+			break
+		}
+	}
+}
