@@ -211,7 +211,7 @@ func TestAFullStreamOfTriggersRefusesNewTargetsAndReplacesOldOnes(t *testing.T) 
 	ctx := testContext(t)
 	n := 0
 	for ; ; n++ {
-		err := b.PublishTriggers(ctx, testTrigger("team", fmt.Sprint("key", n), 1))
+		err := b.PublishTriggers(ctx, testTrigger(fmt.Sprint("team", n), fmt.Sprint("key", n), 1)) // each namespace has room
 		if errors.Is(err, ErrFull) {
 			break
 		}

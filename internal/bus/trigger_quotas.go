@@ -30,14 +30,14 @@ type triggerQuotas struct {
 	namespaces *simplelru.LRU[string, *triggerCount]
 }
 
-// triggerCount counts the triggers of one namespace. What replaced another since counts as well.
+// triggerCount counts the triggers of one namespace.
 type triggerCount struct {
 	// recent are those that were published since the streams answered at the time of answered.
 	recent   int
 	answered time.Time
-	// pending are those that the server counted, and since then those that were published. They are counted again from the time of next on,
-	// which is zero before the first time.
-	pending  int
+	// pending are the subjects that the server told, and of those that were published since. The server is asked again from the time of next
+	// on, which is zero before the first time.
+	pending  map[string]bool
 	next     time.Time
 	counting bool
 }
@@ -50,8 +50,9 @@ func newTriggerQuotas(b *Bus) *triggerQuotas {
 	return &triggerQuotas{bus: b, namespaces: lru}
 }
 
-// take counts n triggers that a namespace is about to publish. It returns event.ErrTooManyTriggers if the namespace has its quota already.
-func (q *triggerQuotas) take(ctx context.Context, namespace string, n int) error {
+// take counts triggers of these subjects, which a namespace is about to publish. It returns event.ErrTooManyTriggers if the namespace has its
+// quota already, unless all of them replace others.
+func (q *triggerQuotas) take(ctx context.Context, namespace string, subjects []string) error {
 	state, answered := q.bus.stats.state(streamTriggers)
 	budget, used, average := q.bus.opts.Budgets.Triggers, int64(state.Bytes), int64(triggerSize)
 	if state.Msgs > 0 {
@@ -64,18 +65,30 @@ func (q *triggerQuotas) take(ctx context.Context, namespace string, n int) error
 		c.recent, c.answered = 0, answered
 	}
 	used += int64(c.recent) * average
-	c.recent += n
 	if used <= budget/2 {
-		c.pending, c.next = 0, time.Time{}
+		c.recent += len(subjects)
+		c.pending, c.next = nil, time.Time{}
 		return nil
 	}
 	q.count(ctx, namespace, c)
+	fresh := 0
+	for _, subject := range subjects {
+		if !c.pending[subject] {
+			fresh++
+		}
+	}
 	// While they are counted for the first time they are not known.
-	if counted := !c.next.IsZero(); counted && int64(c.pending) >= max(minQuota, min(budget/namespaceShare, budget-used)/average) {
-		c.recent -= n
+	full := !c.next.IsZero() && int64(len(c.pending)) >= max(minQuota, min(budget/namespaceShare, budget-used)/average)
+	if full && fresh > 0 {
 		return event.ErrTooManyTriggers
 	}
-	c.pending += n
+	c.recent += fresh
+	if c.pending == nil {
+		c.pending = make(map[string]bool, len(subjects))
+	}
+	for _, subject := range subjects {
+		c.pending[subject] = true
+	}
 	return nil
 }
 
@@ -89,32 +102,35 @@ func (q *triggerQuotas) of(namespace string) *triggerCount {
 	return c
 }
 
-// count has the server count the pending triggers of a namespace, if that is due. If the server does not answer, the former count stays:
-// the publish will be refused, or the stream's own bound holds. The caller has the lock, which is released meanwhile.
+// count has the server tell the pending triggers of a namespace, if that is due. If it does not answer, the former ones stay: the publish will
+// be refused, or the stream's own bound holds. The caller has the lock, which is released meanwhile.
 func (q *triggerQuotas) count(ctx context.Context, namespace string, c *triggerCount) {
 	began := time.Now()
 	if c.counting || began.Before(c.next) {
 		return
 	}
 	c.counting = true
-	before := c.pending
 	q.mu.Unlock()
-	pending, err := q.bus.countTriggers(ctx, namespace)
+	pending, err := q.bus.pendingSubjects(ctx, namespace)
 	q.mu.Lock()
 	c.counting, c.next = false, time.Now().Add(max(statsInterval, countShare*time.Since(began)))
 	if err == nil {
-		c.pending += pending - before // and not what was published meanwhile
+		c.pending = pending
 	}
 }
 
-// countTriggers returns the number of a namespace's triggers in the stream, one for each subject.
-func (b *Bus) countTriggers(ctx context.Context, namespace string) (int, error) {
+// pendingSubjects returns the subjects of a namespace's triggers in the stream.
+func (b *Bus) pendingSubjects(ctx context.Context, namespace string) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	filter := fmt.Sprintf("%s%d.%s.*", prefixTrigger, b.TriggerShard(namespace), token(namespace))
 	info, err := b.streams[streamTriggers].Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
-		return 0, fmt.Errorf("count triggers: %w", err)
+		return nil, fmt.Errorf("count triggers: %w", err)
 	}
-	return len(info.State.Subjects), nil
+	pending := make(map[string]bool, len(info.State.Subjects))
+	for subject := range info.State.Subjects {
+		pending[subject] = true
+	}
+	return pending, nil
 }

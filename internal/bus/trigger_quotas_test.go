@@ -41,6 +41,9 @@ func TestT6ATriggersFloodLeavesRoomForOtherNamespaces(t *testing.T) {
 	if stored, err := askFor(ctx, b, "other", minQuota); err != nil {
 		t.Errorf("of another namespace's %d triggers %d are stored: %v", minQuota, stored, err)
 	}
+	if err := b.PublishTriggers(ctx, testTrigger("flood", "target-7", 2)); err != nil {
+		t.Errorf("a trigger that replaces another: %v", err)
+	}
 	// What is done makes room.
 	held := make(chan event.Message[event.Trigger])
 	start(t, func(ctx context.Context) error {

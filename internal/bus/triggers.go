@@ -13,10 +13,10 @@ import (
 // PublishTriggers writes each trigger to its target's place in TRIGGERS. It returns when the stream has confirmed for all of them that a
 // trigger of this target, accepted no earlier, is on disk (invariant T3). Triggers of one target that wait for the disk together become one
 // message, so one hot target costs one message a sync. A trigger whose like is on disk already and waits here for its turn costs nothing.
-// The error wraps event.ErrTooManyTriggers if none of a namespace's triggers is accepted now. After an error some may be on disk and others
+// The error wraps event.ErrTooManyTriggers if no more targets of a namespace are accepted now. After an error some may be on disk and others
 // not. The triggers must not be changed, even after an error.
 func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) error {
-	entries, counts := make([]entry, 0, len(triggers)), make(map[string]int, 1)
+	entries, subjects := make([]entry, 0, len(triggers)), make(map[string][]string, 1)
 	for i := range triggers {
 		t := &triggers[i]
 		if t.Namespace == "" || t.Key == "" {
@@ -33,10 +33,10 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 		}
 		e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
 		entries = append(entries, e)
-		counts[t.Namespace]++
+		subjects[t.Namespace] = append(subjects[t.Namespace], subject)
 	}
-	for namespace, n := range counts {
-		if err := b.triggerQuotas.take(ctx, namespace, n); err != nil {
+	for namespace, own := range subjects {
+		if err := b.triggerQuotas.take(ctx, namespace, own); err != nil {
 			return fmt.Errorf("publish trigger: %w", err)
 		}
 	}

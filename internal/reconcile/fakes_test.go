@@ -80,11 +80,15 @@ func (h *hookTable) all(key string) []*receiver.Hook {
 type subscriptionTable struct {
 	mu     sync.Mutex
 	served map[string]*subscribe.Subscription
+	full   bool // only suspended ones are taken
 }
 
 func (s *subscriptionTable) Put(sub *subscribe.Subscription) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.full && !sub.Suspended {
+		return subscribe.ErrNamespaceFull
+	}
 	s.served[sub.Namespace+"/"+sub.Name] = sub
 	return subscribe.NewSubscriptions().Put(sub)
 }

@@ -1,8 +1,10 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -82,7 +84,13 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	c.hooks.Delete(k.String())
 	s := inertSubscription(r)
 	s.Sources, s.Reasons, s.Targets, s.Suspended = plan.sources, plan.events, triggersOf(r, plan), r.Spec.Suspend
-	if err := c.subscriptions.Put(s); err != nil {
+	err := c.subscriptions.Put(s)
+	if errors.Is(err, subscribe.ErrNamespaceFull) {
+		c.refuse(r, fault{reason: v1.LimitExceededReason, message: err.Error(), retried: true, event: failedEvent})
+		c.queue.EnqueueAfter(k, minInterval+rand.N(minInterval/10)) // another one may have made room
+		return
+	}
+	if err != nil {
 		c.refuse(r, fault{reason: v1.ValidationFailedReason, message: oneLine(err), event: validationEvent})
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -190,5 +191,21 @@ func TestALoopIsShownBesideARefusedWrite(t *testing.T) {
 		want("True EventLoop", "False Succeeded")
 		w.feed.put("Loop/team-a/app", `{"uid":"uid-app"}`)
 		want("False Succeeded", "False Succeeded")
+	})
+}
+
+// Fails when a Receiver beyond what its namespace may have is not told so, or is not served when there is room.
+func TestAReceiverBeyondItsNamespacesEventsIsToldAndServedLater(t *testing.T) {
+	s := settings{objects: []runtime.Object{newEventReceiver("app")}}
+	s.prepare = func(w *world) { w.subscriptions.full = true }
+	play(t, s, func(w *world) {
+		if got := w.ready("Receiver", "app", "False LimitExceeded"); !strings.Contains(got, "too many sources") {
+			t.Errorf("message: got %q", got)
+		}
+		w.subscriptions.mu.Lock()
+		w.subscriptions.full = false
+		w.subscriptions.mu.Unlock()
+		pass(time.Minute)
+		w.ready("Receiver", "app", "True Succeeded")
 	})
 }

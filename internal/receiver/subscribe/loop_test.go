@@ -25,7 +25,7 @@ func (s *stage) loop(object string, rounds int) (triggers int) {
 func TestALoopStopsAfterTenRoundsAndSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"), subscription("team/well"))
-		s.table.namespaces["team"]["well"].Sources[0].Name = "other"
+		s.table.namespaces["team"].named["well"].Sources[0].Name = "other"
 		defer s.run()()
 		if n := s.loop("ImagePolicy/app", loopRounds); n != loopRounds || s.looping("team/r") {
 			t.Fatalf("%d triggers in the first %d rounds, looping %v", n, loopRounds, s.looping("team/r"))
@@ -224,7 +224,7 @@ func TestAGuardIsForgottenWhenAllIsQuiet(t *testing.T) {
 		s := newStage(t, subscription("team/r"))
 		w := &watch{Subscriber: &Subscriber{Options: Options{Subscriptions: s.table}}, guards: map[subscriber]*guard{}}
 		id := subscriber{"team", "r"}
-		w.guards[id] = newGuard(s.table.namespaces["team"]["r"].Subscription)
+		w.guards[id] = newGuard(s.table.namespaces["team"].named["r"].Subscription)
 		w.guards[id].last = time.Now()
 		for _, want := range []int{1, 0} {
 			if err := w.passTime(t.Context()); err != nil || len(w.guards) != want {

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
-	"notifier/internal/fair"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/answer"
 )
@@ -102,9 +101,7 @@ func (s *Subscriber) Run(ctx context.Context) error {
 
 // serve reads events for one term.
 func (s *Subscriber) serve(ctx context.Context, events event.Reader) error {
-	w := &watch{
-		Subscriber: s, guards: map[subscriber]*guard{}, triggers: map[triggerID]event.Trigger{}, reports: map[subscriber][]byte{},
-	}
+	w := s.begin()
 	if err := w.restore(ctx); err != nil {
 		return err
 	}
@@ -115,6 +112,14 @@ func (s *Subscriber) serve(ctx context.Context, events event.Reader) error {
 		return events.Read(ctx, w.handle)
 	})
 	return g.Wait()
+}
+
+// begin returns the state of a new term.
+func (s *Subscriber) begin() *watch {
+	return &watch{
+		Subscriber: s, guards: map[subscriber]*guard{}, triggers: map[triggerID]event.Trigger{}, held: map[triggerID]event.Trigger{},
+		triggered: map[*Subscription]bool{}, reports: map[subscriber][]byte{},
+	}
 }
 
 // idle skips events until there is a Receiver of type event.
@@ -150,7 +155,12 @@ type watch struct {
 	// triggers and reports are those that the bus has not confirmed yet.
 	triggers map[triggerID]event.Trigger
 	reports  map[subscriber][]byte
-	wanting  []subscribed // reused from event to event
+	// held are the triggers of namespaces that have too many on the bus. They are published when there is room, and delay no other namespace.
+	// If this term ends before, they are lost.
+	held map[triggerID]event.Trigger
+	// triggered are the subscriptions that the present batch triggers.
+	triggered map[*Subscription]bool
+	wanting   []subscribed // reused from event to event
 	// outcomes are those of the present batch, not yet counted.
 	outcomes []eventOutcome
 }
@@ -204,6 +214,7 @@ func (w *watch) handle(ctx context.Context, batch []*event.Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
+	clear(w.triggered)
 	for _, r := range batch {
 		if r.Seq > w.evaluated {
 			w.evaluate(r, now)
@@ -241,7 +252,11 @@ func (w *watch) evaluate(r *event.Record, now time.Time) {
 				"kind", g.stop.loop.Kind, "object", g.stop.loop.Object, "pause", g.stop.loop.Pause.String())
 		}
 		if triggers {
-			w.trigger(s.Subscription, eventTriggered, now)
+			w.metrics.triggers[eventTriggered].Inc()
+			if !w.triggered[s.Subscription] { // the targets of a Receiver may be many, and are the same for each event
+				w.triggered[s.Subscription] = true
+				w.trigger(s.Subscription, now)
+			}
 			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventAccepted, receiver.Received{ID: r.ID, Proved: true, Targets: s.targets}})
 		} else {
 			w.metrics.triggers[eventHeld].Inc()
@@ -261,12 +276,17 @@ func (w *watch) succeed(id subscriber, s *Subscription, now time.Time) {
 	}
 	w.report(id, g)
 	if !s.Suspended {
-		w.trigger(s, eventResumed, now)
+		w.resume(s, now)
 	}
 }
 
-func (w *watch) trigger(s *Subscription, result string, now time.Time) {
-	w.metrics.triggers[result].Inc()
+// resume triggers for the events that were held back.
+func (w *watch) resume(s *Subscription, now time.Time) {
+	w.metrics.triggers[eventResumed].Inc()
+	w.trigger(s, now)
+}
+
+func (w *watch) trigger(s *Subscription, now time.Time) {
 	for _, t := range s.Targets {
 		t.Accepted = now
 		w.triggers[triggerID{t.Namespace, t.Key}] = t
@@ -316,7 +336,7 @@ func (w *watch) passTime(ctx context.Context) error {
 		}
 		triggers, over := g.due(now)
 		if triggers {
-			w.trigger(s, eventResumed, now)
+			w.resume(s, now)
 		}
 		if over {
 			w.report(id, g)
@@ -325,21 +345,8 @@ func (w *watch) passTime(ctx context.Context) error {
 			delete(w.guards, id)
 		}
 	}
+	w.takeUpHeld()
 	return w.flush(ctx)
-}
-
-// interleaved returns the triggers in turns of their namespaces: the triggers of a namespace with few do not wait for the many of another
-// (invariant T6).
-func interleaved(triggers map[triggerID]event.Trigger) []event.Trigger {
-	q := fair.NewQueue(func(t event.Trigger) string { return t.Namespace })
-	for _, t := range triggers {
-		q.Push(t)
-	}
-	turns := make([]event.Trigger, q.Len())
-	for i := range turns {
-		turns[i] = q.Pop()
-	}
-	return turns
 }
 
 // flush publishes triggers and reports; those that fail may be tried again. The caller has the lock.
@@ -351,12 +358,9 @@ func (w *watch) flush(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for some := range slices.Chunk(interleaved(w.triggers), mostTogether) {
-		if err := w.Triggers.PublishTriggers(ctx, some...); err != nil {
-			errs = append(errs, fmt.Errorf("publish triggers: %w", err))
+		if err := w.publish(ctx, some); err != nil {
+			errs = append(errs, err)
 			break
-		}
-		for _, t := range some {
-			delete(w.triggers, triggerID{t.Namespace, t.Key})
 		}
 	}
 	for id, value := range maps.Clone(w.reports) {

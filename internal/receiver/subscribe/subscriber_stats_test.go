@@ -17,7 +17,7 @@ import (
 
 // deliveries returns the counts of the Receiver "team/name".
 func (s *stage) deliveries(name string) receiver.Deliveries {
-	return s.table.namespaces["team"][name].stats.Read()
+	return s.table.namespaces["team"].named[name].stats.Read()
 }
 
 // forged returns an event about an object that the watchers do not know.

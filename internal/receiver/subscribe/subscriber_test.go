@@ -33,6 +33,7 @@ type stage struct {
 	mu      sync.Mutex
 	fail    error // of every publish and report
 	reports map[string]string
+	crowded string // the namespace that has too many triggers
 }
 
 // told is a batch that is being handled, and its end.
@@ -53,16 +54,22 @@ func newStage(t *testing.T, subscriptions ...*Subscription) *stage {
 	return s
 }
 
+func (s *stage) options() Options {
+	s.registry = prometheus.NewRegistry()
+	return Options{
+		Events: s, Triggers: receivertest.TriggersFunc(s.publish), Subscriptions: s.table, Reports: s, Gate: make(chan struct{}),
+		Log: slog.New(slog.DiscardHandler), Registerer: s.registry,
+	}
+}
+
 // run runs a Subscriber until the returned function is called.
 func (s *stage) run() (stop func()) {
 	s.t.Helper()
 	gate := make(chan struct{})
 	close(gate)
-	s.registry = prometheus.NewRegistry()
-	subscriber, err := New(Options{
-		Events: s, Triggers: receivertest.TriggersFunc(s.publish), Subscriptions: s.table, Reports: s, Gate: gate,
-		Log: slog.New(slog.DiscardHandler), Registerer: s.registry,
-	})
+	options := s.options()
+	options.Gate = gate
+	subscriber, err := New(options)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -103,6 +110,9 @@ func (s *stage) Skip(_ context.Context, idle func() bool) error {
 func (s *stage) publish(ctx context.Context, t event.Trigger) error {
 	if err := s.failure(); err != nil {
 		return err
+	}
+	if s.isCrowded(t.Namespace) {
+		return fmt.Errorf("bus: %w", event.ErrTooManyTriggers)
 	}
 	return s.bus.PublishTriggers(ctx, t)
 }

@@ -82,17 +82,18 @@ func (s subscribed) youngerThan(accepted time.Time) bool {
 // for concurrent use.
 type Subscriptions struct {
 	mu         sync.RWMutex
-	namespaces map[string]map[string]subscribed // by namespace, then name
-	filled     chan struct{}                    // buffers one value: a subscription was put
+	namespaces map[string]*tenant
+	filled     chan struct{} // buffers one value: a subscription was put
 }
 
 // NewSubscriptions returns an empty table.
 func NewSubscriptions() *Subscriptions {
-	return &Subscriptions{namespaces: map[string]map[string]subscribed{}, filled: make(chan struct{}, 1)}
+	return &Subscriptions{namespaces: map[string]*tenant{}, filled: make(chan struct{}, 1)}
 }
 
 // Put adds a Receiver's subscription or replaces it, and continues its counts while it is the same object. If the subscription cannot be
-// served, Put returns the reason and deletes the Receiver's subscription.
+// served, Put returns the reason and deletes the Receiver's subscription. The reason is ErrNamespaceFull if it can be when others of its
+// namespace are gone.
 func (t *Subscriptions) Put(s *Subscription) error {
 	if err := s.validate(); err != nil {
 		t.Delete(s.Namespace, s.Name)
@@ -100,14 +101,21 @@ func (t *Subscriptions) Put(s *Subscription) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.namespaces[s.Namespace] == nil {
-		t.namespaces[s.Namespace] = map[string]subscribed{}
+	n := t.namespaces[s.Namespace]
+	if n == nil {
+		n = newTenant()
+		t.namespaces[s.Namespace] = n
 	}
-	counts := t.namespaces[s.Namespace][s.Name].stats
+	counts := n.named[s.Name].stats
 	if counts == nil || counts.UID != s.UID {
 		counts = receiver.NewStats(s.UID, time.Now())
 	}
-	t.namespaces[s.Namespace][s.Name] = subscribed{s, counts, receiver.TargetNames(s.Targets)}
+	n.remove(s.Name)
+	if !n.fits(s) {
+		t.forget(s.Namespace)
+		return ErrNamespaceFull
+	}
+	n.add(subscribed{s, counts, receiver.TargetNames(s.Targets)})
 	select {
 	case t.filled <- struct{}{}:
 	default:
@@ -119,8 +127,15 @@ func (t *Subscriptions) Put(s *Subscription) error {
 func (t *Subscriptions) Delete(namespace, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.namespaces[namespace], name)
-	if len(t.namespaces[namespace]) == 0 {
+	if n := t.namespaces[namespace]; n != nil {
+		n.remove(name)
+		t.forget(namespace)
+	}
+}
+
+// forget removes a namespace without subscriptions. The caller has the lock.
+func (t *Subscriptions) forget(namespace string) {
+	if len(t.namespaces[namespace].named) == 0 {
 		delete(t.namespaces, namespace)
 	}
 }
@@ -134,7 +149,11 @@ func (t *Subscriptions) empty() bool {
 func (t *Subscriptions) get(id subscriber) (*Subscription, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	s, ok := t.namespaces[id.namespace][id.name]
+	n := t.namespaces[id.namespace]
+	if n == nil {
+		return nil, false
+	}
+	s, ok := n.named[id.name]
 	return s.Subscription, ok
 }
 
@@ -142,7 +161,11 @@ func (t *Subscriptions) get(id subscriber) (*Subscription, bool) {
 func (t *Subscriptions) wanting(r *event.Record, into []subscribed) []subscribed {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, s := range t.namespaces[r.Event.InvolvedObject.Namespace] {
+	n := t.namespaces[r.Event.InvolvedObject.Namespace]
+	if n == nil {
+		return into
+	}
+	for _, s := range n.awake {
 		if s.wants(r) && !s.youngerThan(r.Accepted) {
 			into = append(into, s)
 		}
@@ -156,7 +179,7 @@ func (t *Subscriptions) Stats() iter.Seq2[string, *receiver.Stats] {
 		t.mu.RLock()
 		defer t.mu.RUnlock()
 		for namespace, of := range t.namespaces {
-			for name, s := range of {
+			for name, s := range of.named {
 				if !yield(namespace+"/"+name, s.stats) {
 					return
 				}

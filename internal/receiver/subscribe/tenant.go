@@ -1,0 +1,63 @@
+package subscribe
+
+import "errors"
+
+// Bounds on the subscriptions of one namespace together. One reader handles the events of all namespaces, and goes on when the triggers of a
+// batch are stored, so what an event costs at most is what it delays the others by (invariant T6).
+const (
+	// maxWork bounds the work of one event: a unit is a few dozen nanoseconds. subscriptionWork is that of a Receiver, in addition to its
+	// sources and their labels.
+	maxWork          = 4096
+	subscriptionWork = 8
+	// maxTargets bounds the triggers of one event.
+	maxTargets = 2048
+)
+
+// ErrNamespaceFull is the error for a subscription of a namespace with as many as it may have.
+var ErrNamespaceFull = errors.New("the namespace's Receivers of type event have too many sources, labels or resources together; " +
+	"use fewer Receivers, or names with * and matchLabels")
+
+// tenant has the subscriptions of one namespace.
+type tenant struct {
+	named map[string]subscribed // by name
+	// awake are those that are not suspended, and work and targets those of all of them.
+	awake         map[string]subscribed
+	work, targets int
+}
+
+func newTenant() *tenant {
+	return &tenant{named: map[string]subscribed{}, awake: map[string]subscribed{}}
+}
+
+// work returns the work of comparing an event with the subscription and counting it.
+func (s *Subscription) work() int {
+	work := subscriptionWork
+	for _, source := range s.Sources {
+		work += 1 + len(source.MatchLabels)
+	}
+	return work
+}
+
+// fits reports whether there is room for one more subscription.
+func (n *tenant) fits(s *Subscription) bool {
+	return s.Suspended || n.work+s.work() <= maxWork && n.targets+len(s.Targets) <= maxTargets
+}
+
+func (n *tenant) add(s subscribed) {
+	n.named[s.Name] = s
+	if !s.Suspended {
+		n.awake[s.Name] = s
+		n.work += s.work()
+		n.targets += len(s.Targets)
+	}
+}
+
+// remove removes a subscription, if there is one.
+func (n *tenant) remove(name string) {
+	if s, awake := n.awake[name]; awake {
+		n.work -= s.work()
+		n.targets -= len(s.Targets)
+	}
+	delete(n.awake, name)
+	delete(n.named, name)
+}
