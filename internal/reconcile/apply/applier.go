@@ -144,6 +144,8 @@ type Applier struct {
 	mu    sync.Mutex
 	jobs  map[jobKey]*job
 	slots map[slotKey]*slot
+	// claims are those of each namespace with some.
+	claims map[string]*claimed
 	// shards are the shards that this replica owns.
 	shards map[int]*shard
 }
@@ -161,7 +163,8 @@ func New(opts Options) (*Applier, error) {
 		limiter:  rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
 		refusals: newRefusals(opts.Log),
 		storing:  make(chan struct{}, maxSettling),
-		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{}, shards: map[int]*shard{},
+		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{}, claims: map[string]*claimed{},
+		shards: map[int]*shard{},
 	}
 	a.queue = kube.NewController(kube.ControllerOptions[item]{
 		Name: "applier", Workers: opts.Workers, Parts: item.parts, Reconcile: a.work, Log: opts.Log,

@@ -90,7 +90,7 @@ func (a *Applier) attempt(ctx context.Context, k slotKey) {
 
 // settled applies the consequences of an attempt.
 func (a *Applier) settled(k slotKey, at *attempt, o outcome) []settle {
-	end, others := func() (settle, []claimed) {
+	end, others := func() (settle, []sharing) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		end, met := a.conclude(k, at, o)
@@ -192,9 +192,9 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, me
 	a.logAttempt(k, o, end)
 	switch {
 	case end:
-		delete(j.pending, k)
+		a.drop(j, k)
 	case j.shard.closed:
-		delete(j.pending, k)
+		a.drop(j, k)
 		j.partial = true
 	default:
 		s.wait(at) // behind the other claims to the object

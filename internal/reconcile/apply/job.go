@@ -27,7 +27,9 @@ type job struct {
 	// stale reports that the target must be resolved (again), expanding that this is under way. expanded is when it last began.
 	stale     bool
 	expanding bool
-	expanded  time.Time
+	// waits reports that the job waits for room for its claims.
+	waits    bool
+	expanded time.Time
 	// pause is the pause after the last refusal to resolve the target.
 	pause time.Duration
 	// pending are the objects that need a request.
@@ -130,6 +132,10 @@ func (a *Applier) beginExpanding(it item) (*job, *indexedTrigger) {
 	defer a.mu.Unlock()
 	j := a.jobs[jobKey{it.namespace, it.job}]
 	if j == nil || !j.stale {
+		a.useRoom(it.namespace) // it may have been woken for room that it does not need
+		return nil, nil
+	}
+	if !a.hasRoom(j) {
 		return nil, nil
 	}
 	j.held.Take() // from now on a webhook needs a request later than the next ones
@@ -166,6 +172,7 @@ func (a *Applier) endExpanding(j *job, target event.Target, names []string, why 
 		a.log.Info("trigger ended", "namespace", j.key.namespace, "receiver", j.trigger.Receiver, "kind", j.trigger.Target.Kind,
 			"name", j.trigger.Target.Name, "result", why)
 	}
+	a.useRoom(j.key.namespace)
 	return a.finish(j)
 }
 
@@ -180,6 +187,7 @@ func (a *Applier) claim(j *job, k slotKey) {
 	}
 	at := &attempt{job: j, notBefore: time.Now()}
 	j.pending[k] = at
+	a.claimsOf(k.namespace).count++
 	s := a.slots[k]
 	if s == nil {
 		s = &slot{}

@@ -141,7 +141,7 @@ func (a *Applier) drain(ctx context.Context, sh *shard) {
 
 // unclaim removes a claim from its slot. The caller holds the lock.
 func (a *Applier) unclaim(k slotKey, at *attempt) {
-	delete(at.job.pending, k)
+	a.drop(at.job, k)
 	a.slots[k].leave(at)
 }
 

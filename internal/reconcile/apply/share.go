@@ -5,18 +5,18 @@ import "slices"
 // shareBatch is how many claims end in one critical section of the Applier's lock, which other tenants need.
 const shareBatch = 64
 
-// claimed is a waiting claim with the trigger that it had when it was read.
-type claimed struct {
+// sharing is a waiting claim with the trigger that it had when it was read.
+type sharing struct {
 	*attempt
 	trigger *indexedTrigger
 }
 
 // others returns the waiting claims to an object that a request may have met. The caller holds the lock.
-func (a *Applier) others(k slotKey, o outcome) []claimed {
-	var found []claimed
+func (a *Applier) others(k slotKey, o outcome) []sharing {
+	var found []sharing
 	for _, other := range a.slots[k].waiting {
 		if other.job.metBy(o.stamp) {
-			found = append(found, claimed{other, other.job.trigger})
+			found = append(found, sharing{other, other.job.trigger})
 		}
 	}
 	return found
@@ -28,9 +28,9 @@ func (a *Applier) others(k slotKey, o outcome) []claimed {
 //
 // share reads the Receivers' targets without the lock. A claim that got another trigger or was given up meanwhile stays. So does a
 // claim whose trigger was taken after the request was stamped: webhooks were coalesced into it until then.
-func (a *Applier) share(k slotKey, others []claimed, o outcome) (settles []settle) {
+func (a *Applier) share(k slotKey, others []sharing, o outcome) (settles []settle) {
 	receivers := make([]string, 0, len(others))
-	met := slices.DeleteFunc(others, func(c claimed) bool {
+	met := slices.DeleteFunc(others, func(c sharing) bool {
 		r, alive := a.own(c.trigger)
 		if !alive || r.ServiceAccount != o.receiver.ServiceAccount {
 			return true
@@ -49,7 +49,7 @@ func (a *Applier) share(k slotKey, others []claimed, o outcome) (settles []settl
 }
 
 // end ends claims that a request has met, each for a Receiver.
-func (a *Applier) end(k slotKey, met []claimed, receivers []string, o outcome) []settle {
+func (a *Applier) end(k slotKey, met []sharing, receivers []string, o outcome) []settle {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	settles := make([]settle, 0, len(met))
@@ -59,7 +59,7 @@ func (a *Applier) end(k slotKey, met []claimed, receivers []string, o outcome) [
 		if a.jobs[j.key] != j || j.pending[k] != c.attempt || j.trigger != c.trigger || !j.metBy(o.stamp) {
 			continue
 		}
-		delete(j.pending, k)
+		a.drop(j, k)
 		a.slots[k].leave(c.attempt)
 		a.metrics.shared.Inc()
 		well[receivers[i]] = true
