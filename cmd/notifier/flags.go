@@ -84,6 +84,8 @@ func tenancyFlags(fs *pflag.FlagSet, o *app.Options) {
 		"time for which such a token is kept at most; its own life is an hour")
 	fs.IntVar(&o.MaxAlertsPerNamespace, "max-alerts-per-namespace", o.MaxAlertsPerNamespace,
 		"Alerts beyond this number in one namespace are not served, youngest first; 0 is no limit")
+	fs.IntVar(&o.MaxReceiversPerNamespace, "max-receivers-per-namespace", o.MaxReceiversPerNamespace,
+		"Receivers beyond this number in one namespace are not served, youngest first; 0 is no limit")
 }
 
 func busFlags(fs *pflag.FlagSet, o *app.Options) {

@@ -44,8 +44,9 @@ type Options struct {
 	AllowDestinations     []string
 	EnvironmentProxy      bool
 	// GoogleIssuer is the issuer of the tokens of type gcr.
-	GoogleIssuer          string
-	MaxAlertsPerNamespace int
+	GoogleIssuer             string
+	MaxAlertsPerNamespace    int
+	MaxReceiversPerNamespace int
 
 	DataDir           string
 	NATSURL           string
@@ -105,7 +106,7 @@ func DefaultOptions() Options {
 		EventsAddr: ":9090", ReceiverAddr: ":9292", MetricsAddr: ":8080", HealthAddr: ":9440",
 		LogLevel: "info", LogEncoding: "json",
 		NoCrossNamespaceRefs: true, DefaultServiceAccount: "default", WatchAllNamespaces: true,
-		GoogleIssuer: oidc.GoogleIssuer, MaxAlertsPerNamespace: 1000,
+		GoogleIssuer: oidc.GoogleIssuer, MaxAlertsPerNamespace: 1000, MaxReceiversPerNamespace: 1000,
 		DataDir: "/data", StreamReplicas: 1, RateLimitInterval: 5 * time.Minute, HistoryAge: bus.DefaultHistoryAge, NamespaceQuota: 10000, DeadPerProvider: bus.DefaultDeadPerProvider,
 		DeadLetterReplay: alerts.DefaultReplayWindow, DeliveryMaxAge: alerts.DefaultMaxAge, TokenCacheSize: 100, TokenCacheAge: time.Hour,
 		SlackRate: float64(destinations.Slack.Rate), SlackBurst: destinations.Slack.Burst,
@@ -181,6 +182,9 @@ func (o Options) validateTenancy(bad badFlag) {
 	o.validateIdentity(bad)
 	if o.MaxAlertsPerNamespace < 0 {
 		bad("max-alerts-per-namespace", "%d is negative", o.MaxAlertsPerNamespace)
+	}
+	if o.MaxReceiversPerNamespace < 0 {
+		bad("max-receivers-per-namespace", "%d is negative", o.MaxReceiversPerNamespace)
 	}
 }
 

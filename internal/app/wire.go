@@ -84,7 +84,8 @@ func (a *App) wireReconcile(hooks *receiver.Table, subscriptions *subscribe.Subs
 		Identities: identities, Namespace: a.namespace(),
 		Limits:  registry.Limits{Slack: provider.Limit{Rate: rate.Limit(a.options.SlackRate), Burst: a.options.SlackBurst}},
 		Objects: a.watcher, Kinds: kindNames(), Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,
-		RequireSecretLabel: a.options.RequireSecretLabel, StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
+		MaxReceiversPerNamespace: a.options.MaxReceiversPerNamespace,
+		RequireSecretLabel:       a.options.RequireSecretLabel, StatusWorkers: a.options.Concurrent, SecretQPS: float64(a.options.SecretQPS),
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
 	})
 	return err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -40,7 +39,7 @@ func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 		c.decided(k)
 		return nil
 	}
-	if c.ages != nil && c.ages.over(k, object.CreationTimestamp.Time) {
+	if c.ages.over(k, object.CreationTimestamp.Time) {
 		c.put(alerts.Inert(alertSpec(object)), refused(object, fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
 			"the namespace has more than %d Alerts, and only the oldest are served", c.ages.limit)}))
 		return nil
@@ -67,18 +66,7 @@ func (c *alertController) put(a *alerts.Alert, v verdict) {
 
 // keys returns the keys to compile when an Alert is made, changed or deleted: its own, and those of the Alerts that it moves over the
 // namespace's limit.
-func (c *alertController) keys(a *v1beta3.Alert) []kube.Key {
-	k := kube.KeyOf(a)
-	keys := []kube.Key{k}
-	if c.ages == nil {
-		return keys
-	}
-	var created *time.Time
-	if is, ok := c.alerts.Get(k); ok && is.DeletionTimestamp == nil {
-		created = &is.CreationTimestamp.Time
-	}
-	return append(keys, c.ages.note(k, created)...)
-}
+func (c *alertController) keys(a *v1beta3.Alert) []kube.Key { return noted(c.ages, c.alerts, a) }
 
 // withProvider refines the verdict on an Alert by the state of its Provider. The Alert is served in any case: its deliveries wait for the
 // Provider, so that none is lost.

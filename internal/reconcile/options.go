@@ -97,8 +97,9 @@ type Options struct {
 	DefaultServiceAccount string
 	// Limits apply to Providers that set none.
 	Limits registry.Limits
-	// MaxAlertsPerNamespace is the number of Alerts of a namespace that are served, the oldest ones; zero serves all.
-	MaxAlertsPerNamespace int
+	// MaxAlertsPerNamespace and MaxReceiversPerNamespace are the numbers of Alerts and Receivers of a namespace that are served, the oldest
+	// ones; zero serves all.
+	MaxAlertsPerNamespace, MaxReceiversPerNamespace int
 	// RequireSecretLabel restricts the used Secrets to those with the label v1.SecretLabel.
 	RequireSecretLabel bool
 	// StatusWorkers is the number of statuses of one kind that are written at once, 4 by default.
@@ -147,8 +148,8 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s is missing", need.name))
 		}
 	}
-	if o.StatusWorkers < 0 || o.SecretQPS < 0 || o.MaxAlertsPerNamespace < 0 {
-		errs = append(errs, errors.New("a negative StatusWorkers, SecretQPS or MaxAlertsPerNamespace"))
+	if o.StatusWorkers < 0 || o.SecretQPS < 0 || o.MaxAlertsPerNamespace < 0 || o.MaxReceiversPerNamespace < 0 {
+		errs = append(errs, errors.New("a negative StatusWorkers, SecretQPS, MaxAlertsPerNamespace or MaxReceiversPerNamespace"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("reconcile options: %w", err)

@@ -63,16 +63,19 @@ type receiverController struct {
 	read *remembered[time.Time]
 	// compiled caches the compiled specs. Only reconcile uses it, one key at a time.
 	compiled *remembered[*compiled]
+	// ages reports which Receivers of a namespace are served, the oldest ones; nil serves all.
+	ages *ages
 }
 
 // keys returns the keys to compile when a Receiver is made, changed or deleted. It first announces the Receiver's Secret, so that a start
-// knows all Secrets before it reads any.
+// knows all Secrets before it reads any. Beside the Receiver's own key they are those of the Receivers that it moves over the namespace's
+// limit.
 func (c *receiverController) keys(r *v1.Receiver) []kube.Key {
 	var plan receiverPlan
 	if !kube.IsUndecodable(r) && checkSecretRef(r, &plan) == nil && plan.secretName != "" {
 		c.secrets.Expect(secretUser{v1.ReceiverKind, kube.KeyOf(r)}, wantOf(r, plan.secretName))
 	}
-	return kube.Self(r)
+	return noted(c.ages, c.receivers, r)
 }
 
 // wantOf returns the Secret and keys to read for a Receiver.
@@ -84,6 +87,14 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	object, ok := c.receivers.Get(k)
 	if !ok || object.DeletionTimestamp != nil {
 		c.forget(k)
+		return nil
+	}
+	if c.ages.over(k, object.CreationTimestamp.Time) {
+		c.secrets.Release(secretUser{v1.ReceiverKind, k})
+		c.live.remove(k)
+		c.compiled.remove(k)
+		c.refuse(object, fault{reason: v1.LimitExceededReason, event: failedEvent, message: fmt.Sprintf(
+			"the namespace has more than %d Receivers, and only the oldest are served", c.ages.limit)})
 		return nil
 	}
 	made, err := c.plan(ctx, object)

@@ -79,6 +79,7 @@ func (r *Reconciler) wireReceivers() error {
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live,
 		verdicts: kind.verdicts, issuers: r.options.Issuers, account: r.options.DefaultServiceAccount,
 		read: newRemembered[time.Time](), compiled: newRemembered[*compiled](),
+		ages:    newAges(r.options.MaxReceiversPerNamespace),
 		objects: r.options.Objects, share: limit.NewShare(), compiling: r.compiling,
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
@@ -120,11 +121,8 @@ func (r *Reconciler) wireAlerts() error {
 	}
 	r.alerts = kind
 	c := &alertController{
-		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts,
+		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, ages: newAges(r.options.MaxAlertsPerNamespace),
 		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
-	}
-	if limit := r.options.MaxAlertsPerNamespace; limit > 0 {
-		c.ages = newAges(limit)
 	}
 	matches := matcher{r.options.Objects, r.options.Kinds}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert, *v1beta3.AlertList]{

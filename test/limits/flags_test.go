@@ -57,6 +57,7 @@ func TestABadFlagIsNamedAndNothingStarts(t *testing.T) {
 		{"default-service-account", "system:admin", nil},
 		{"allow-destinations", "10.0.0.0/40", nil},
 		{"max-alerts-per-namespace", "-1", nil},
+		{"max-receivers-per-namespace", "-1", nil},
 		{"data-dir", "", nil},
 		{"nats-creds", "/nowhere", nil},
 		{"nats-url", "nowhere", nil},

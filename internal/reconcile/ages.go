@@ -10,29 +10,33 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// ages orders the Alerts of each namespace by age, the oldest first, and so reports which are within the limit. A change costs a binary
-// search, so a tenant with very many Alerts delays no other.
+// ages orders the objects of one kind of each namespace by age, the oldest first, and so reports which are within the limit. A change costs
+// a binary search, so a tenant with very many objects delays no other.
 type ages struct {
 	limit int
 
 	mu         sync.Mutex
 	namespaces map[string]ageOrder
-	// created has the sort key of each Alert. It is one map for all namespaces: most have so few Alerts that a map for each would waste
+	// created has the sort key of each object. It is one map for all namespaces: most have so few objects that a map for each would waste
 	// memory.
 	created map[kube.Key]int64
 }
 
-// ageOrder has the Alerts of one namespace, the oldest first.
+// ageOrder has the objects of one namespace, the oldest first.
 type ageOrder []age
 
-// age orders Alerts by the second of their creation, the API server's resolution. The name orders Alerts of the same second, so that all
+// age orders objects by the second of their creation, the API server's resolution. The name orders objects of the same second, so that all
 // replicas decide alike.
 type age struct {
 	created int64
 	name    string
 }
 
+// newAges returns the ages for a limit, nil for no limit.
 func newAges(limit int) *ages {
+	if limit == 0 {
+		return nil
+	}
 	return &ages{limit: limit, namespaces: map[string]ageOrder{}, created: map[kube.Key]int64{}}
 }
 
@@ -40,8 +44,23 @@ func (a age) compare(b age) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.name, b.name))
 }
 
-// note records that an Alert exists since created, or is gone if created is nil. It returns the other Alerts that this moves over the
-// limit, in either direction.
+// noted records whether an object is there, and returns its key and those of the others that this moves over the limit.
+func noted[T kube.Object](s *ages, in *kube.Informer[T], o T) []kube.Key {
+	k := kube.KeyOf(o)
+	keys := []kube.Key{k}
+	if s == nil {
+		return keys
+	}
+	var created *time.Time
+	if is, ok := in.Get(k); ok && is.GetDeletionTimestamp() == nil {
+		at := is.GetCreationTimestamp().Time
+		created = &at
+	}
+	return append(keys, s.note(k, created)...)
+}
+
+// note records that an object exists since created, or is gone if created is nil. It returns the others that this moves over the limit, in
+// either direction.
 func (s *ages) note(k kube.Key, created *time.Time) (moved []kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +88,7 @@ func (s *ages) note(k kube.Key, created *time.Time) (moved []kube.Key) {
 	return moved
 }
 
-// atLimit appends the Alert that is now at place, if a change at or before place moved it there.
+// atLimit appends the object that is now at place, if a change at or before place moved it there.
 func (o ageOrder) atLimit(moved []kube.Key, namespace string, changed, place int) []kube.Key {
 	if changed <= place && place < len(o) {
 		moved = append(moved, kube.Key{Namespace: namespace, Name: o[place].name})
@@ -77,8 +96,11 @@ func (o ageOrder) atLimit(moved []kube.Key, namespace string, changed, place int
 	return moved
 }
 
-// over reports whether the namespace has at least limit older Alerts.
+// over reports whether the namespace has at least limit older objects.
 func (s *ages) over(k kube.Key, created time.Time) bool {
+	if s == nil {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.namespaces[k.Namespace]
