@@ -51,6 +51,21 @@ const maxDenied = 16
 // maxReason bounds a Denied's message in bytes.
 const maxReason = 512
 
+// maxReport bounds a report in bytes, if it has more than one refusal: the reports of all namespaces share one bucket, and when it is full
+// nobody's are kept (invariant T6).
+const maxReport = 4 << 10
+
+// report returns the health in the form that is reported, with as many refusals as there is room for.
+func (h Health) report() ([]byte, error) {
+	for {
+		value, err := json.Marshal(h)
+		if err != nil || len(value) <= maxReport || len(h.Denied) <= 1 {
+			return value, err
+		}
+		h.Denied = h.Denied[:len(h.Denied)-1]
+	}
+}
+
 // Reports stores Receivers' health for the writer of their status, on this replica or another.
 type Reports interface {
 	// Put replaces a report; nil removes it.
@@ -340,7 +355,7 @@ func (b *refusals) flush(ctx context.Context, reports Reports) bool {
 			values[n] = nil
 			continue
 		}
-		value, err := json.Marshal(p.health)
+		value, err := p.health.report()
 		if err != nil {
 			b.log.Error("health of a Receiver cannot be encoded", "namespace", n.namespace, "receiver", n.name, "error", err)
 			continue

@@ -1,0 +1,40 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// T6: the reports of all namespaces share a bucket of 64 MiB, or less on a small disk. Fails when a report has all refusals however long
+// they are, or none.
+func TestT6AReportOfRefusalsIsSmall(t *testing.T) {
+	b, reports := newRefusals(slog.New(slog.DiscardHandler)), &fakeReports{values: map[string][]byte{}}
+	long := func(n int) string { return strings.Repeat("a", n) }
+	for i := range maxDenied {
+		b.deny(Receiver{Namespace: "team", Name: "long", UID: "u"}, Denied{
+			ServiceAccount: long(253), Verb: "patch", Resource: long(200), Kind: "GitRepository", Object: long(240) + fmt.Sprint(i), Message: long(maxReason),
+		})
+		b.deny(Receiver{Namespace: "team", Name: "short", UID: "u"}, Denied{
+			ServiceAccount: "sa", Verb: "patch", Resource: "gitrepositories", Kind: "GitRepository", Object: fmt.Sprint("app-", i), Message: "no",
+		})
+	}
+	if !b.flush(t.Context(), reports) {
+		t.Fatal("not reported")
+	}
+	for receiver, want := range map[string]int{"long": 3, "short": maxDenied} {
+		var h Health
+		value := reports.get(HealthPrefix + "team/" + receiver)
+		if err := json.Unmarshal(value, &h); err != nil {
+			t.Fatal(err)
+		}
+		if len(value) > maxReport || len(h.Denied) < want {
+			t.Errorf("%s: %d bytes with %d refusals, want at least %d in %d bytes", receiver, len(value), len(h.Denied), want, maxReport)
+		}
+	}
+	if n := len(b.entries["team"]["long"].health.Denied); n != maxDenied {
+		t.Errorf("%d refusals are remembered", n)
+	}
+}
