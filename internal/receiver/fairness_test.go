@@ -1,9 +1,13 @@
 package receiver
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -211,6 +215,44 @@ func TestT4AThousandWebhooksAtOnceAreAcceptedAndNoneRefused(t *testing.T) {
 	wg.Wait()
 	if publishes != 1000 {
 		t.Errorf("%d publishes for 1,000 webhooks", publishes)
+	}
+}
+
+// A tenant's senders that hang up must not hide in the log that the bus does not store others' webhooks. Fails when a webhook that was not
+// stored for that reason is a warning, or when one that the bus refused is none because its sender hung up later.
+func TestASenderThatHangsUpIsNoWarning(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hangsUp bool
+		want    string
+	}{
+		"it hangs up": {true, "level=INFO"}, "the bus fails": {false, "level=WARN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hook := newHook(t, "team-a/hook")
+			var lines bytes.Buffer
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			w, err := NewWebhooks(WebhooksOptions{
+				Table: newTable(t, unlimited(), hook), Log: slog.New(slog.NewTextHandler(&lines, nil)),
+				Triggers: triggersFunc(func(ctx context.Context, _ event.Trigger) error {
+					if !tc.hangsUp {
+						return errors.New("no stream")
+					}
+					leave()
+					<-ctx.Done()
+					return ctx.Err()
+				}),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp := do(w, push(hook.Path, token, "{}").WithContext(ctx)); resp.StatusCode != 503 {
+				t.Errorf("got %d, want 503", resp.StatusCode)
+			}
+			if !strings.Contains(lines.String(), tc.want) {
+				t.Errorf("got %s, want %s", lines.String(), tc.want)
+			}
+		})
 	}
 }
 

@@ -57,7 +57,8 @@ func (a *Answer) Caused() *Answer {
 }
 
 // Level returns the answer's level in a log: a warning for a failure of this process, Info for everything that senders cause. Too many
-// requests at once, and an issuer that does not answer, count as caused by senders: neither may hide that others' webhooks were not stored.
+// requests at once, an issuer that does not answer, too many targets that wait, and a sender that hangs up count as caused by senders: none
+// of them may hide that others' webhooks were not stored.
 func (a *Answer) Level() slog.Level {
 	if a.Status == http.StatusServiceUnavailable && !a.routine {
 		return slog.LevelWarn
