@@ -14,14 +14,6 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // config returns the Config for an Alertmanager at address, with a token.
 func config(address string) provider.Config {
 	return provider.Config{Type: "alertmanager", Address: address + "/api/v2/alerts", Token: "t", Network: providertest.Loopback()}
@@ -29,11 +21,7 @@ func config(address string) provider.Config {
 
 func newSender(t *testing.T, cfg provider.Config) *Sender {
 	t.Helper()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := providertest.NewSender(t, New, cfg)
 	return s
 }
 
@@ -52,7 +40,7 @@ func serve(t *testing.T) (*vendor, *providertest.Sink, func(provider.Notificatio
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "alertmanager"}, Serve: newVendor().ServeHTTP, Requests: 2, Reads: true,
+		New: providertest.Build(New), Config: provider.Config{Type: "alertmanager"}, Serve: newVendor().ServeHTTP, Requests: 2, Reads: true,
 	})
 }
 

@@ -19,13 +19,7 @@ const (
 	uid    = "0c9c2e41-8a43-4bd5-9d0c-6a2f6f1f5c11"
 )
 
-func newForTest(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return providertest.WithMetadata(s, map[string]string{"commit": commit}), nil
-}
+var newForTest = providertest.BuildWith(New, map[string]string{"commit": commit})
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
@@ -40,26 +34,15 @@ func newTo(t *testing.T, v *vendor) (provider.Sender, *providertest.Sink) {
 	t.Helper()
 	v.auth = basic
 	sink := providertest.NewSink(t, v.ServeHTTP)
-	s, err := newForTest(provider.Config{
+	return providertest.NewSender(t, newForTest, provider.Config{
 		Type: "azuredevops", Address: sink.URL + "/team/platform%20x/_git/fleet", UID: uid, Token: "pat-s3cret",
 		Network: providertest.Loopback(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, sink
+	}), sink
 }
 
 func TestPayloads(t *testing.T) {
 	s, sink := newTo(t, &vendor{})
 	providertest.Golden(t, "status", s, sink)
-}
-
-func send(t *testing.T, s provider.Sender, n provider.Notification) {
-	t.Helper()
-	if err := s.Send(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Fails when a status is posted although the last one of its context is the same, or is not posted although it differs.
@@ -82,12 +65,12 @@ func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 	} {
 		v := &vendor{keep: true}
 		first, _ := newTo(t, v)
-		send(t, first, providertest.Notifications(t)["info"])
+		providertest.SendAll(t, first, providertest.Notifications(t)["info"])
 		v.statuses[0].Created = created
 		s, _ := newTo(t, v)                         // another process
 		n := providertest.Notifications(t)["error"] // of 05:06:07
 		n.Replayed = true
-		if send(t, s, n); v.posts != posts {
+		if providertest.SendAll(t, s, n); v.posts != posts {
 			t.Errorf("after a status of %s: %d posts, want %d", created, v.posts, posts)
 		}
 	}
@@ -142,8 +125,7 @@ func TestASummaryIsAGenreOfItsOwn(t *testing.T) {
 	s, _ := newTo(t, v)
 	all := providertest.Notifications(t)
 	for range 2 {
-		send(t, s, all["info"])
-		send(t, s, all["metadata"])
+		providertest.SendAll(t, s, all["info"], all["metadata"])
 	}
 	if v.posts != 2 || v.statuses[1].Context.Genre != "fluxcd:Production cluster, Frankfurt" {
 		t.Errorf("%d posts: %+v", v.posts, v.statuses)
@@ -151,7 +133,7 @@ func TestASummaryIsAGenreOfItsOwn(t *testing.T) {
 	older := v.statuses[0]
 	older.ID, older.State = 0, "error"
 	v.unordered = []status{v.statuses[0], older}
-	if send(t, s, all["info"]); v.posts != 2 {
+	if providertest.SendAll(t, s, all["info"]); v.posts != 2 {
 		t.Errorf("%d posts: the older status counts", v.posts)
 	}
 }
@@ -168,10 +150,9 @@ func TestAPageToSignInIsARefusal(t *testing.T) {
 			}
 			v.ServeHTTP(w, r)
 		})
-		s, err := newForTest(provider.Config{Address: sink.URL + "/o/p/_git/r", Token: "pat-s3cret", Network: providertest.Loopback()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := providertest.NewSender(t, newForTest, provider.Config{
+			Address: sink.URL + "/o/p/_git/r", Token: "pat-s3cret", Network: providertest.Loopback(),
+		})
 		e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 		if e == nil || e.Class != event.Permanent || e.Label != provider.LabelRejected || !strings.Contains(e.Reason, "credentials") {
 			t.Errorf("%s: got %v", refused, e)
@@ -238,12 +219,9 @@ func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
 			return map[string]string{"azure.workload.identity/client-id": "client", "azure.workload.identity/tenant-id": "tenant"}, nil
 		},
 	}
-	s, err := newForTest(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	send(t, s, providertest.Notifications(t)["error"])
-	if send(t, s, providertest.Notifications(t)["info"]); v.posts != 2 || logins != 1 {
+	s := providertest.NewSender(t, newForTest, cfg)
+	providertest.SendAll(t, s, providertest.Notifications(t)["error"])
+	if providertest.SendAll(t, s, providertest.Notifications(t)["info"]); v.posts != 2 || logins != 1 {
 		t.Errorf("%d posts, %d logins", v.posts, logins)
 	}
 	cfg.Identity = nil
@@ -252,10 +230,7 @@ func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
 	}
 	cfg.Token, v.auth = "pat-s3cret", basic // the token takes precedence over the account
 	cfg.TLS = provider.TLS{}
-	if s, err = newForTest(cfg); err != nil {
-		t.Fatal(err)
-	}
-	send(t, s, providertest.Notifications(t)["error"])
+	providertest.SendAll(t, providertest.NewSender(t, newForTest, cfg), providertest.Notifications(t)["error"])
 	for _, token := range []string{"", "s3cret\n"} {
 		_, err := New(provider.Config{Address: cfg.Address, Token: token, Network: cfg.Network})
 		if err == nil || !strings.Contains(err.Error(), "key token") || strings.Contains(err.Error(), "s3cret") {
@@ -286,10 +261,9 @@ func TestAReplyNotFromAzureDevOpsIsARetryableError(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, answer)
 		})
-		s, err := newForTest(provider.Config{Address: sink.URL + "/o/p/_git/r", Token: "t", Network: providertest.Loopback()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := providertest.NewSender(t, newForTest, provider.Config{
+			Address: sink.URL + "/o/p/_git/r", Token: "t", Network: providertest.Loopback(),
+		})
 		e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 		if e == nil || e.Class != event.Retry || e.Label != provider.LabelReply {
 			t.Errorf("%s: got %v", faulty, e)
@@ -309,7 +283,7 @@ func TestTheLongestTextsAreTaken(t *testing.T) {
 	n.Event.Reason = strings.Repeat("Äx", 1000)
 	n.Event.InvolvedObject.Kind, n.Event.InvolvedObject.Name = strings.Repeat("K", 253), strings.Repeat("ä", 126)
 	n.Event.Metadata = map[string]string{"summary": strings.Repeat("ß", 1000)}
-	if send(t, s, n); v.posts != 1 {
+	if providertest.SendAll(t, s, n); v.posts != 1 {
 		t.Errorf("%d were posted", v.posts)
 	}
 }

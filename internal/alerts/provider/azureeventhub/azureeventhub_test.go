@@ -127,11 +127,7 @@ func TestEachLoginReachesItsHub(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("AZURE_AUTHORITY_HOST", tc.authority)
 			cfg, sink := cloud(t, tc.cfg, hub, tc.host)
-			s, err := New(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := providertest.NewSender(t, New, cfg)
 			if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
 				t.Fatal(err)
 			}
@@ -160,11 +156,7 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 		}
 	}, "login.microsoftonline.com", "team.servicebus.windows.net")
 	cfg.TLS.CA = providertest.NewCA(t).PEM() // which did not sign Azure's certificate
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := providertest.NewSender(t, New, cfg)
 	for range 2 {
 		if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
 			t.Fatal(err)

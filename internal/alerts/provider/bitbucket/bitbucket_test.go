@@ -48,25 +48,14 @@ func newTo(t *testing.T, v *vendor) (provider.Sender, *providertest.Sink) {
 	t.Helper()
 	v.auth = authorization
 	sink := providertest.NewSink(t, v.ServeHTTP)
-	s, err := newForTest(provider.Config{
+	return providertest.NewSender(t, newForTest, provider.Config{
 		Type: "bitbucket", Address: sink.URL + "/team-a/fleet", UID: uid, Token: "flux@example.com:api-s3cret", Network: providertest.Loopback(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, sink
+	}), sink
 }
 
 func TestPayloads(t *testing.T) {
 	s, sink := newTo(t, &vendor{})
 	providertest.Golden(t, "status", s, sink)
-}
-
-func send(t *testing.T, s provider.Sender, n provider.Notification) {
-	t.Helper()
-	if err := s.Send(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Fails when a status is posted although the last one of its key is the same, or is not posted although it differs.
@@ -86,14 +75,14 @@ func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 	} {
 		v := &vendor{keep: true}
 		first, _ := newTo(t, v)
-		send(t, first, providertest.Notifications(t)["info"])
+		providertest.SendAll(t, first, providertest.Notifications(t)["info"])
 		for _, b := range v.builds {
 			b["updated_on"] = updated
 		}
 		s, _ := newTo(t, v)                         // another process
 		n := providertest.Notifications(t)["error"] // of 05:06:07
 		n.Replayed = true
-		if send(t, s, n); v.posts != posts {
+		if providertest.SendAll(t, s, n); v.posts != posts {
 			t.Errorf("after a status of %s: %d posts, want %d", updated, v.posts, posts)
 		}
 	}
@@ -176,10 +165,7 @@ func TestOnlyBitbucketsOwnHostIsLimited(t *testing.T) {
 		"": true, api: true, "https://API.bitbucket.org./2.0": true, "https://api.bitbucket.org.example.com": false,
 	} {
 		t.Setenv(apiVariable, base)
-		s, err := New(provider.Config{Address: site + "/o/r", Token: "t"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := providertest.NewSender(t, New, provider.Config{Address: site + "/o/r", Token: "t"})
 		if got := s.Limit(); (got == limit) != limited || !limited && got != (provider.Limit{}) {
 			t.Errorf("%s: %+v", base, got)
 		}
@@ -202,10 +188,7 @@ func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 // Fails when an answer that is not Bitbucket's counts as no status, or the TLS material of the Secret is not used.
 func TestAReplyNotFromBitbucketIsARetryableError(t *testing.T) {
 	sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
-	s, err := newForTest(provider.Config{Address: sink.URL + "/o/r", Token: "t", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := providertest.NewSender(t, newForTest, provider.Config{Address: sink.URL + "/o/r", Token: "t", Network: providertest.Loopback()})
 	e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 	if e == nil || e.Class != event.Retry || e.Label != provider.LabelReply {
 		t.Errorf("got %v", e)
@@ -222,7 +205,7 @@ func TestTheLongestTextsAreTaken(t *testing.T) {
 	n := providertest.Notifications(t)["error"]
 	n.Event.Reason = strings.Repeat("Äx", 1000)
 	n.Event.InvolvedObject.Kind, n.Event.InvolvedObject.Name = strings.Repeat("K", 253), strings.Repeat("ä", 126)
-	if send(t, s, n); v.posts != 1 {
+	if providertest.SendAll(t, s, n); v.posts != 1 {
 		t.Errorf("%d were posted", v.posts)
 	}
 }

@@ -18,13 +18,7 @@ const (
 	uid    = "0c9c2e41-8a43-4bd5-9d0c-6a2f6f1f5c11"
 )
 
-func newForTest(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return providertest.WithMetadata(s, map[string]string{"commit": commit}), nil
-}
+var newForTest = providertest.BuildWith(New, map[string]string{"commit": commit})
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
@@ -39,34 +33,20 @@ func newTo(t *testing.T, v *vendor) (provider.Sender, *providertest.Sink) {
 	t.Helper()
 	v.auth = "Bearer http-s3cret"
 	sink := providertest.NewSink(t, v.ServeHTTP)
-	s, err := newForTest(provider.Config{
+	return providertest.NewSender(t, newForTest, provider.Config{
 		Type: "bitbucketserver", Address: sink.URL + "/git/scm/team-a/fleet.git", UID: uid, Token: "http-s3cret",
 		Network: providertest.Loopback(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, sink
+	}), sink
 }
 
 func TestPayloads(t *testing.T) {
 	sink := providertest.NewSink(t, (&vendor{auth: "Bearer http-s3cret"}).ServeHTTP)
 	proxy := providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p") // for a constant name of the server
-	s, err := newForTest(provider.Config{
+	s := providertest.NewSender(t, newForTest, provider.Config{
 		Address: "http://bitbucket.test/git/scm/team-a/fleet.git", UID: uid, Token: "http-s3cret", Network: providertest.Loopback(),
 		Proxy: provider.Proxy{Address: proxy.URL, Username: "u", Password: "p"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	providertest.Golden(t, "status", s, sink)
-}
-
-func send(t *testing.T, s provider.Sender, n provider.Notification) {
-	t.Helper()
-	if err := s.Send(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Fails when a status is posted although the last one of its key is the same, or is not posted although it differs.
@@ -85,14 +65,14 @@ func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 	for updated, posts := range map[int64]int{at - 1: 2, at + 1: 1, 0: 2} {
 		v := &vendor{keep: true}
 		first, _ := newTo(t, v)
-		send(t, first, providertest.Notifications(t)["info"])
+		providertest.SendAll(t, first, providertest.Notifications(t)["info"])
 		for _, b := range v.builds {
 			b["updatedDate"] = updated
 		}
 		s, _ := newTo(t, v) // another process
 		n := providertest.Notifications(t)["error"]
 		n.Replayed = true
-		if send(t, s, n); v.posts != posts {
+		if providertest.SendAll(t, s, n); v.posts != posts {
 			t.Errorf("after a status of %d: %d posts, want %d", updated, v.posts, posts)
 		}
 	}
@@ -136,10 +116,7 @@ func TestTheAddressIsThatForCloning(t *testing.T) {
 // Fails when a link is longer than Bitbucket takes, or shows the credentials in the address.
 func TestTheLinkFitsBitbucketsLimits(t *testing.T) {
 	for _, path := range []string{"p/r", "p/" + strings.Repeat("r", 1000)} {
-		s, err := New(provider.Config{Address: "https://user:s3cret@bb.test/scm/" + path, Token: "t"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := providertest.NewSender(t, New, provider.Config{Address: "https://user:s3cret@bb.test/scm/" + path, Token: "t"})
 		if link := s.link(commit); len(link) > 450 || strings.Contains(link, "s3cret") || !strings.HasPrefix(link, "https://bb.test") {
 			t.Error(link)
 		}
@@ -162,10 +139,7 @@ func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 // Fails when an answer that is not Bitbucket's counts as no status, or the TLS material of the Secret is not used.
 func TestAReplyNotFromBitbucketIsARetryableError(t *testing.T) {
 	sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
-	s, err := newForTest(provider.Config{Address: sink.URL + "/scm/o/r", Token: "t", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := providertest.NewSender(t, newForTest, provider.Config{Address: sink.URL + "/scm/o/r", Token: "t", Network: providertest.Loopback()})
 	e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 	if e == nil || e.Class != event.Retry || e.Label != provider.LabelReply {
 		t.Errorf("got %v", e)
@@ -183,7 +157,7 @@ func TestTheLongestTextsAreTaken(t *testing.T) {
 	n := providertest.Notifications(t)["error"]
 	n.Event.Reason = strings.Repeat("Äx", 1000)
 	n.Event.InvolvedObject.Kind, n.Event.InvolvedObject.Name = strings.Repeat("K", 253), strings.Repeat("ä", 126)
-	if send(t, s, n); v.posts != 1 {
+	if providertest.SendAll(t, s, n); v.posts != 1 {
 		t.Errorf("%d were posted", v.posts)
 	}
 }

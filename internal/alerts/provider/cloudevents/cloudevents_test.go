@@ -15,14 +15,6 @@ import (
 	"notifier/internal/alerts/provider/providertest"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // consume reads a request as a consumer with the SDK does.
 func consume(r *http.Request) (*sdk.Event, error) {
 	e, err := cehttp.NewEventFromHTTPRequest(r)
@@ -44,7 +36,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Serve: serve, Config: provider.Config{Type: "cloudevents", Headers: map[string]string{"X-Secret": "header-s3cret"}},
+		New: providertest.Build(New), Serve: serve, Config: provider.Config{Type: "cloudevents", Headers: map[string]string{"X-Secret": "header-s3cret"}},
 	})
 }
 
@@ -52,12 +44,7 @@ func newSender(t *testing.T, cfg provider.Config) (*Sender, *providertest.Sink) 
 	t.Helper()
 	sink := providertest.NewSink(t, serve)
 	cfg.Type, cfg.Address, cfg.Network = "cloudevents", sink.URL+"/hook", providertest.Loopback()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	return providertest.NewSender(t, New, cfg), sink
 }
 
 func TestPayloads(t *testing.T) {
@@ -69,10 +56,7 @@ func TestPayloads(t *testing.T) {
 func TestAConsumerReadsWhatWasMeant(t *testing.T) {
 	var got *sdk.Event
 	sink := providertest.NewSink(t, func(_ http.ResponseWriter, r *http.Request) { got, _ = consume(r) })
-	s, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := providertest.NewSender(t, New, provider.Config{Address: sink.URL, Network: providertest.Loopback()})
 	n := providertest.Notifications(t)["info"]
 	n.Event.InvolvedObject.Name = "a/b c\r\nX-Evil: 1\"%€"
 	n.Event.Reason = "Über \"100%\"\n" + strings.Repeat("€", 1000)

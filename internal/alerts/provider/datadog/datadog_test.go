@@ -152,18 +152,14 @@ func TestTheWorstEventFits(t *testing.T) {
 
 func TestAKeyIsNeededAndARefusalIsShown(t *testing.T) {
 	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
-	s, err := New(provider.Config{Address: sink.URL, Token: "other", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := providertest.NewSender(t, New, provider.Config{Address: sink.URL, Token: "other", Network: providertest.Loopback()})
 	if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["error"])); got.Reason != "HTTP 403: Forbidden" {
 		t.Errorf("got %q", got.Reason)
 	}
 	if got := word([]byte(`{"errors":["s3cret"]}`)) + word([]byte(`Forbidden`)); got != "" {
 		t.Errorf("shows %q", got)
 	}
-	_, err = New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
+	_, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
 	if err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("without a token: %v", err)
 	}

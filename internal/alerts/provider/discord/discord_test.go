@@ -15,14 +15,6 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // check returns an error for a message that Discord refuses by the limits in its documentation of webhooks and embeds.
 func check(r *http.Request, body []byte) error {
 	var m struct {
@@ -71,19 +63,15 @@ func check(r *http.Request, body []byte) error {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "discord"}, Serve: providertest.Vendor(t, "", check), Path: "api/webhooks/1/path-s3cret/slack",
+		New:    providertest.Build(New),
+		Config: provider.Config{Type: "discord"}, Serve: providertest.Vendor(t, "", check), Path: "api/webhooks/1/path-s3cret/slack",
 	})
 }
 
 func newSender(t *testing.T, path string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
-	s, err := New(provider.Config{Address: sink.URL + path, Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	return providertest.NewSender(t, New, provider.Config{Address: sink.URL + path, Network: providertest.Loopback()}), sink
 }
 
 func TestPayloads(t *testing.T) {
@@ -114,11 +102,7 @@ func TestAddressesWithAndWithoutSlackAreOneWebhook(t *testing.T) {
 
 func TestTheWorstTextStillFits(t *testing.T) {
 	s, _ := newSender(t, "/api/webhooks/1/x", providertest.Vendor(t, "", check))
-	for name, n := range providertest.Worst(t) {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	providertest.SendWorst(t, s)
 }
 
 // Fails when the wait that Discord asks for is read in one of its two forms only, or without a bound.
@@ -198,10 +182,7 @@ func TestOnlyDiscordsHostsAreLimited(t *testing.T) {
 		"https://discordapp.com/api/webhooks/1/x": true,
 		"https://notdiscord.com/x":                false, "https://discord.com.example.test/x": false,
 	} {
-		s, err := New(provider.Config{Address: address})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := providertest.NewSender(t, New, provider.Config{Address: address})
 		if got := s.Limit(); (got == provider.Limit{Rate: 0.5, Burst: 5}) != limited || !limited && got != (provider.Limit{}) {
 			t.Errorf("%s: %+v", address, got)
 		}

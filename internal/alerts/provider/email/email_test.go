@@ -15,17 +15,9 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 func TestContract(t *testing.T) {
 	providertest.RunConn(t, providertest.Conn{
-		New: build, Config: provider.Config{Type: "email", Channel: "ops@example.com", Username: "flux@example.com"},
+		New: providertest.Build(New), Config: provider.Config{Type: "email", Channel: "ops@example.com", Username: "flux@example.com"},
 		Plain: "smtp", Secure: "smtps", PlainQuery: "?tls=none",
 		Start: func(t *testing.T, c *tls.Config) providertest.Server {
 			m := start(t, c, c != nil, nil)
@@ -42,10 +34,7 @@ func newSender(t *testing.T, m *mailbox, address string, cfg provider.Config) *S
 	if cfg.Channel == "" {
 		cfg.Channel = "ops@example.com"
 	}
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := providertest.NewSender(t, New, cfg)
 	return s
 }
 

@@ -13,18 +13,10 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 func TestContract(t *testing.T) {
 	for _, typ := range Types {
 		t.Run(typ, func(t *testing.T) {
-			providertest.Run(t, providertest.Subject{New: build, Config: provider.Config{Type: typ}})
+			providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: provider.Config{Type: typ}})
 		})
 	}
 }
@@ -46,10 +38,7 @@ func TestPayloads(t *testing.T) {
 // Fails when the MAC covers other bytes than those sent, or uses another key.
 func TestSignatureCoversTheBodyAsSent(t *testing.T) {
 	sink := providertest.NewSink(t, nil)
-	s, err := New(provider.Config{Type: typeHMAC, Address: sink.URL, Token: " a key \n", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := providertest.NewSender(t, New, provider.Config{Type: typeHMAC, Address: sink.URL, Token: " a key \n", Network: providertest.Loopback()})
 	if err := s.Send(t.Context(), providertest.Notifications(t)["metadata"]); err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +56,9 @@ func TestSignatureCoversTheBodyAsSent(t *testing.T) {
 // Fails when a replay has no header Replayed, or when any other notification has one. The headers of the Secret must not change that.
 func TestAReplaySaysSo(t *testing.T) {
 	sink := providertest.NewSink(t, nil)
-	s, err := New(provider.Config{
+	s := providertest.NewSender(t, New, provider.Config{
 		Type: typePlain, Address: sink.URL, Headers: map[string]string{"replayed": "maybe"}, Network: providertest.Loopback(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, replayed := range []bool{true, false} {
 		n := providertest.Notifications(t)["metadata"]
 		n.Replayed = replayed
@@ -94,12 +80,9 @@ func TestReservedHeadersAreIgnoredAndReported(t *testing.T) {
 		"proxy-authorization": "Basic secret", "IDEMPOTENCY-KEY": "secret", "via": "secret", "x-signature": "sha256=secret", "Host": "secret",
 		"X-Tenant": "kept",
 	}
-	s, err := New(provider.Config{
+	s := providertest.NewSender(t, New, provider.Config{
 		Type: typeHMAC, Token: "key", Address: sink.URL, Headers: headers, Network: providertest.Loopback(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer func() { _ = s.Close() }()
 	want := "Connection Content-Length Host Idempotency-Key Proxy-Authorization Transfer-Encoding Upgrade Via X-Signature"
 	if got := strings.Join(s.Ignored(), " "); got != want {

@@ -19,13 +19,7 @@ const commit = "4d5c2c3a9b7e4d5c2c3a9b7e4d5c2c3a9b7e4d5c"
 // metadata has the entries that both types need.
 var metadata = map[string]string{"commit": commit, "change_request": "7"}
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return providertest.WithMetadata(s, metadata), nil
-}
+var build = providertest.BuildWith(New, metadata)
 
 func TestContract(t *testing.T) {
 	for typ, requests := range map[string]int{typeStatus: 2, typeComment: 3} {
@@ -45,28 +39,17 @@ func newSender(t *testing.T, typ string, v *vendor) (provider.Sender, *providert
 	t.Helper()
 	v.auth, v.login = "token gitea-s3cret", "flux"
 	sink := providertest.NewSink(t, v.ServeHTTP)
-	s, err := build(provider.Config{
+	return providertest.NewSender(t, build, provider.Config{
 		Type: typ, Address: sink.URL + "/git/team-a/fleet", Token: "gitea-s3cret", UID: "0c9c2e41-8a43-4bd5-9d0c-6a2f6f1f5c11",
 		Network: providertest.Loopback(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, sink
+	}), sink
 }
 
 func TestPayloads(t *testing.T) {
 	for _, typ := range []string{typeStatus, typeComment} {
 		s, sink := newSender(t, typ, &vendor{})
-		send(t, s, providertest.Notifications(t)["info"]) // from here on the own account is known
+		providertest.SendAll(t, s, providertest.Notifications(t)["info"]) // from here on the own account is known
 		t.Run(typ, func(t *testing.T) { providertest.Golden(t, typ, s, sink) })
-	}
-}
-
-func send(t *testing.T, s provider.Sender, n provider.Notification) {
-	t.Helper()
-	if err := s.Send(t.Context(), n); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -92,7 +75,7 @@ func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
 		{all["info"], 4, "success"},
 		{all["error"], 5, "failure"},
 	} {
-		send(t, s, step.n)
+		providertest.SendAll(t, s, step.n)
 		if last := v.statuses[len(v.statuses)-1]; v.posts != step.posts || last.State != step.state {
 			t.Errorf("step %d: %d posts, the last %+v; want %d, %s", i, v.posts, last, step.posts, step.state)
 		}
@@ -106,12 +89,12 @@ func TestAStatusIsPostedWhenTheLastOfItsContextDiffers(t *testing.T) {
 func TestAContextIsFoundAmongManyAndTheSearchEnds(t *testing.T) {
 	v := &vendor{keep: true}
 	s, sink := newSender(t, typeStatus, v)
-	send(t, s, providertest.Notifications(t)["info"])
+	providertest.SendAll(t, s, providertest.Notifications(t)["info"])
 	for i := range 3 * pageLength { // later statuses, which are listed first
 		v.statuses = append(v.statuses, status{Context: fmt.Sprint("other ", i), State: "success"})
 	}
 	before := len(sink.Requests())
-	send(t, s, providertest.Notifications(t)["info"])
+	providertest.SendAll(t, s, providertest.Notifications(t)["info"])
 	if asked := len(sink.Requests()) - before; v.posts != 1 || asked != 4 {
 		t.Errorf("%d posts, %d pages; want the one of before and 4 pages", v.posts, asked)
 	}
@@ -119,7 +102,7 @@ func TestAContextIsFoundAmongManyAndTheSearchEnds(t *testing.T) {
 		v.statuses = append(v.statuses, status{Context: fmt.Sprint("another ", i), State: "success"})
 	}
 	before = len(sink.Requests())
-	send(t, s, providertest.Notifications(t)["info"])
+	providertest.SendAll(t, s, providertest.Notifications(t)["info"])
 	if asked := len(sink.Requests()) - before; v.posts != 2 || asked != maxPages+1 {
 		t.Errorf("%d posts, %d requests; want another post after %d pages", v.posts, asked, maxPages)
 	}
@@ -135,7 +118,7 @@ func TestAReplayedFailureDoesNotReplaceANewerStatus(t *testing.T) {
 		v.statuses = []status{{Context: "kustomization/apps/0c9c2e41", State: "success", Description: "x", Created: created}}
 		n := providertest.Notifications(t)["error"] // of 05:06:07
 		n.Replayed = true
-		send(t, s, n)
+		providertest.SendAll(t, s, n)
 		if v.posts != posts {
 			t.Errorf("after a status of %s: %d posts, want %d", created, v.posts, posts)
 		}
@@ -148,18 +131,18 @@ func TestTheOwnCommentIsEditedAndNoOther(t *testing.T) {
 	v := &vendor{keep: true}
 	s, sink := newSender(t, typeComment, v)
 	all := providertest.Notifications(t)
-	send(t, s, all["info"])
+	providertest.SendAll(t, s, all["info"])
 	if len(v.comments) != 1 {
 		t.Fatalf("%d comments", len(v.comments))
 	}
 	forged := v.comments[0]
 	forged.ID, forged.User.Login = 2, "mallory"
 	v.comments = []comment{forged, {ID: 1001, User: account{"flux"}, Body: "something else"}}
-	send(t, s, all["info"])
+	providertest.SendAll(t, s, all["info"])
 	for range 200 {
 		v.comments = slices.Insert(v.comments, 0, comment{ID: 1000, User: account{"flux"}, Body: "talk"})
 	}
-	send(t, s, all["error"])
+	providertest.SendAll(t, s, all["error"])
 	own := v.comments[len(v.comments)-1]
 	if v.posts != 2 || len(v.comments) != 203 || !strings.Contains(own.Body, "health check failed") || v.comments[200] != forged {
 		t.Errorf("%d posts, %d comments, the own one %+v", v.posts, len(v.comments), own)
@@ -252,10 +235,9 @@ func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 func TestAnAnswerOfSomethingElseIsRetried(t *testing.T) {
 	for _, typ := range []string{typeStatus, typeComment} {
 		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
-		s, err := build(provider.Config{Type: typ, Address: sink.URL + "/o/r", Token: "t", Network: providertest.Loopback()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := providertest.NewSender(t, build, provider.Config{
+			Type: typ, Address: sink.URL + "/o/r", Token: "t", Network: providertest.Loopback(),
+		})
 		e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 		if e == nil || e.Class != event.Retry || e.Label != provider.LabelReply {
 			t.Errorf("%s: got %v", typ, e)

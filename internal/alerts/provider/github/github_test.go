@@ -23,13 +23,7 @@ const (
 
 var needed = map[string]string{"commit": commit, "change_request": "7"}
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return providertest.WithMetadata(s, needed), nil
-}
+var build = providertest.BuildWith(New, needed)
 
 func TestContract(t *testing.T) {
 	for typ, requests := range map[string]int{"github": 2, "githubpullrequestcomment": 3, "githubdispatch": 1} {
@@ -53,12 +47,7 @@ func newSender(t *testing.T, h http.Handler, cfg provider.Config) (*Sender, *pro
 	t.Helper()
 	sink := providertest.NewSink(t, h.ServeHTTP)
 	cfg.Address, cfg.Network, cfg.UID = sink.URL+"/"+repository, providertest.Loopback(), uid
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	return providertest.NewSender(t, New, cfg), sink
 }
 
 func TestPayloads(t *testing.T) {

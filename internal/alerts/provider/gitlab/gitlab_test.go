@@ -20,13 +20,7 @@ const (
 
 var needed = map[string]string{"commit": commit, "change_request": "7"}
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return providertest.WithMetadata(s, needed), nil
-}
+var build = providertest.BuildWith(New, needed)
 
 // forgetful is a GitLab that keeps nothing, so that every send makes the same requests.
 func forgetful(w http.ResponseWriter, r *http.Request) { new(fakeGitLab).ServeHTTP(w, r) }
@@ -46,14 +40,9 @@ func TestContract(t *testing.T) {
 func newSender(t *testing.T, h http.HandlerFunc, typ string) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
-	s, err := New(provider.Config{
+	return providertest.NewSender(t, New, provider.Config{
 		Type: typ, Address: sink.URL + "/" + project, Password: fakeToken, UID: uid, Network: providertest.Loopback(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	}), sink
 }
 
 func TestPayloads(t *testing.T) {

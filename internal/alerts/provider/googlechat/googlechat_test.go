@@ -13,14 +13,6 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // check returns an error for a message that Chat refuses.
 func check(r *http.Request, body []byte) error {
 	var m struct {
@@ -80,7 +72,7 @@ const answer = `{"name":"spaces/AAA/messages/1"}`
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "googlechat"}, Serve: providertest.Vendor(t, answer, check),
+		New: providertest.Build(New), Config: provider.Config{Type: "googlechat"}, Serve: providertest.Vendor(t, answer, check),
 		Path: "v1/spaces/AAA/messages?key=k&token=s3cret",
 	})
 }
@@ -89,12 +81,7 @@ func newSender(t *testing.T, cfg provider.Config, path string, h http.HandlerFun
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	cfg.Address, cfg.Network = sink.URL+path, providertest.Loopback()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	return providertest.NewSender(t, New, cfg), sink
 }
 
 func TestPayloads(t *testing.T) {
@@ -106,11 +93,7 @@ func TestPayloads(t *testing.T) {
 
 func TestTheWorstTextStillFits(t *testing.T) {
 	s, _ := newSender(t, provider.Config{}, "/x", providertest.Vendor(t, answer, check))
-	for name, n := range providertest.Worst(t) {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	providertest.SendWorst(t, s)
 }
 
 // Fails when the parameters of the webhook's address are lost, encoded anew, or replaced.

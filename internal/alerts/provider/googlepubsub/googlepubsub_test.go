@@ -125,15 +125,11 @@ func valid(raw []byte) bool {
 }
 
 // at returns a Sender whose endpoint is the address of the Config, for the kit.
-func at(cfg provider.Config) (provider.Sender, error) {
+var at = providertest.Build(func(cfg provider.Config) (*Sender, error) {
 	endpoint := cfg.Address
 	cfg.Address = "project"
-	s, err := build(cfg, endpoint)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
+	return build(cfg, endpoint)
+})
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
@@ -233,7 +229,7 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 			google(w, r)
 		}
 	}, false, "sts.googleapis.com", "iamcredentials.googleapis.com", "pubsub.googleapis.com")
-	s, err := New(provider.Config{
+	s := providertest.NewSender(t, New, provider.Config{
 		Address: "project", Channel: "flux-events", ServiceAccount: "events", Network: providertest.Loopback(),
 		TLS:      provider.TLS{CA: providertest.NewCA(t).PEM()}, // which did not sign Google's certificate
 		Proxy:    provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
@@ -242,9 +238,6 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 			return map[string]string{"gcp.auth.fluxcd.io/workload-identity-provider": audience, "iam.gke.io/gcp-service-account": email}, nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer s.Close()
 	for range 2 {
 		if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {

@@ -14,21 +14,11 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 func newSender(t *testing.T, address string) *Sender {
 	t.Helper()
-	s, err := New(provider.Config{Type: "grafana", Address: address + "/api/annotations", Token: "t", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := providertest.NewSender(t, New, provider.Config{
+		Type: "grafana", Address: address + "/api/annotations", Token: "t", Network: providertest.Loopback(),
+	})
 	s.now = func() time.Time { return time.Date(2026, 3, 4, 6, 0, 0, 0, time.UTC) }
 	return s
 }
@@ -38,7 +28,7 @@ func fresh(w http.ResponseWriter, r *http.Request) { new(vendor).ServeHTTP(w, r)
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "grafana"}, Serve: fresh, Requests: 2, Reads: true,
+		New: providertest.Build(New), Config: provider.Config{Type: "grafana"}, Serve: fresh, Requests: 2, Reads: true,
 	})
 }
 
@@ -163,10 +153,7 @@ func TestATokenWinsOverAPassword(t *testing.T) {
 		"Bearer t": {Token: "t", Username: "u", Password: "p"}, "Basic dTpw": {Username: "u", Password: "p"}, "": {},
 	} {
 		cfg.Address, cfg.Network = sink.URL, providertest.Loopback()
-		s, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := providertest.NewSender(t, New, cfg)
 		if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
 			t.Error(err)
 		}

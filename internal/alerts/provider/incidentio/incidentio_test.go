@@ -99,18 +99,14 @@ func TestTheWorstTextFits(t *testing.T) {
 // Fails when the type of a refusal is lost, or any other part of its answer is shown.
 func TestARefusalShowsItsKind(t *testing.T) {
 	sink := providertest.NewSink(t, new(vendor).ServeHTTP)
-	s, err := New(provider.Config{Address: sink.URL, Token: "other", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := providertest.NewSender(t, New, provider.Config{Address: sink.URL, Token: "other", Network: providertest.Loopback()})
 	if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["error"])); got.Reason != "HTTP 401: authentication_error" {
 		t.Errorf("got %q", got.Reason)
 	}
 	if got := word([]byte(`{"type":"s3cret"}`)) + word([]byte(`validation_error`)); got != "" {
 		t.Errorf("shows %q", got)
 	}
-	_, err = New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
+	_, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
 	if err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("without a token: %v", err)
 	}

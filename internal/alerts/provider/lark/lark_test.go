@@ -14,14 +14,6 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // check returns an error for a message that Lark refuses.
 func check(r *http.Request, body []byte) error {
 	type content struct{ Tag, Content string }
@@ -71,18 +63,16 @@ const answer = `{"StatusCode":0,"StatusMessage":"success","code":0,"data":{},"ms
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "lark"}, Serve: providertest.Vendor(t, answer, check), Reads: true,
+		New: providertest.Build(New), Config: provider.Config{Type: "lark"}, Serve: providertest.Vendor(t, answer, check), Reads: true,
 	})
 }
 
 func newSender(t *testing.T, secret string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
-	s, err := New(provider.Config{Address: sink.URL + "/open-apis/bot/v2/hook/x", Token: secret, Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := providertest.NewSender(t, New, provider.Config{
+		Address: sink.URL + "/open-apis/bot/v2/hook/x", Token: secret, Network: providertest.Loopback(),
+	})
 	s.now = func() time.Time { return time.Unix(1599360473, 0) }
 	return s, sink
 }
@@ -104,11 +94,7 @@ func TestASecretSignsTheTime(t *testing.T) {
 
 func TestTheWorstTextStillFits(t *testing.T) {
 	s, _ := newSender(t, "secret", providertest.Vendor(t, answer, check))
-	for name, n := range providertest.Worst(t) {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	providertest.SendWorst(t, s)
 }
 
 // Fails when every HTTP 200 counts as a success, which loses the message, or when an unknown part of an answer is shown.

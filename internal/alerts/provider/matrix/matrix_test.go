@@ -16,14 +16,6 @@ import (
 
 const room = "!abc/../d:example.org"
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // check returns an error for a message that a homeserver refuses.
 func check(r *http.Request, body []byte) error {
 	var m struct {
@@ -57,19 +49,16 @@ const answer = `{"event_id":"$e"}`
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "matrix", Channel: room}, Serve: providertest.Vendor(t, answer, check),
+		New: providertest.Build(New), Config: provider.Config{Type: "matrix", Channel: room}, Serve: providertest.Vendor(t, answer, check),
 	})
 }
 
 func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
-	s, err := New(provider.Config{Address: sink.URL + "/base/", Token: "token", Channel: room, Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	return providertest.NewSender(t, New, provider.Config{
+		Address: sink.URL + "/base/", Token: "token", Channel: room, Network: providertest.Loopback(),
+	}), sink
 }
 
 func TestPayloads(t *testing.T) {
@@ -79,11 +68,7 @@ func TestPayloads(t *testing.T) {
 
 func TestTheWorstTextStillFits(t *testing.T) {
 	s, _ := newSender(t, providertest.Vendor(t, answer, check))
-	for name, n := range providertest.Worst(t) {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	providertest.SendWorst(t, s)
 }
 
 // Fails when only the first message reveals a token or a room that no homeserver accepts.

@@ -15,14 +15,6 @@ import (
 
 const channel = "4yrbyxjpwpgqtb7tkz4ixzqauc"
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 type strictAttachment struct {
 	Fallback, Color, Text string
 	AuthorName            string `json:"author_name"`
@@ -86,13 +78,15 @@ func checkPost(r *http.Request, body []byte) error {
 
 func TestContractOfTheWebhook(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "mattermost"}, Serve: providertest.Vendor(t, "ok", checkHook), Path: "hooks/path-s3cret",
+		New:    providertest.Build(New),
+		Config: provider.Config{Type: "mattermost"}, Serve: providertest.Vendor(t, "ok", checkHook), Path: "hooks/path-s3cret",
 	})
 }
 
 func TestContractOfTheAPI(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "mattermost", Channel: channel}, Serve: providertest.Vendor(t, `{"id":"p"}`, checkPost),
+		New:    providertest.Build(New),
+		Config: provider.Config{Type: "mattermost", Channel: channel}, Serve: providertest.Vendor(t, `{"id":"p"}`, checkPost),
 	})
 }
 
@@ -100,12 +94,7 @@ func newSender(t *testing.T, cfg provider.Config, path string, h http.HandlerFun
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	cfg.Address, cfg.Network = sink.URL+path, providertest.Loopback()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	return providertest.NewSender(t, New, cfg), sink
 }
 
 // both returns a Sender to a strict webhook and one to a strict API.
@@ -130,11 +119,7 @@ func TestPayloads(t *testing.T) {
 func TestTheWorstTextStillFits(t *testing.T) {
 	for _, start := range both(t) {
 		s, _ := start()
-		for name, n := range providertest.Worst(t) {
-			if err := s.Send(t.Context(), n); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
+		providertest.SendWorst(t, s)
 	}
 }
 

@@ -13,16 +13,8 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 func TestContract(t *testing.T) {
-	providertest.Run(t, providertest.Subject{New: build, Config: provider.Config{Type: "msteams"}})
+	providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: provider.Config{Type: "msteams"}})
 }
 
 // newTeams returns a Sender to address, with a proxy that connects it to the sink.
@@ -34,15 +26,10 @@ func newTeams(t *testing.T, address string) (*Sender, *providertest.Sink) {
 		"contoso.webhook.office.com": "192.0.2.1", "Contoso.Webhook.Office.com": "192.0.2.1", "prod-1.logic.azure.com": "192.0.2.2",
 		"webhook.office.com.evil.test": "192.0.2.3", "evilwebhook.office.com": "192.0.2.4",
 	})
-	s, err := New(provider.Config{
+	return providertest.NewSender(t, New, provider.Config{
 		Address: address, Network: network,
 		Proxy: provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	}), sink
 }
 
 func TestPayloads(t *testing.T) {
@@ -107,10 +94,7 @@ func TestTeamsOwnWordsAreShownAndNothingElse(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, body)
 		})
-		s, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := providertest.NewSender(t, New, provider.Config{Address: sink.URL, Network: providertest.Loopback()})
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}

@@ -18,14 +18,6 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // start starts a real server. change may be nil.
 func start(t *testing.T, change func(*server.Options)) *server.Server {
 	t.Helper()
@@ -98,11 +90,7 @@ func newSender(t *testing.T, cfg provider.Config) *Sender {
 	if cfg.Channel == "" {
 		cfg.Channel = "flux.events"
 	}
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := providertest.NewSender(t, New, cfg)
 	return s
 }
 
@@ -122,7 +110,7 @@ func next(t *testing.T, messages <-chan *nats.Msg) *nats.Msg {
 
 func TestContract(t *testing.T) {
 	providertest.RunConn(t, providertest.Conn{
-		New: build, Config: provider.Config{Type: "nats", Channel: "flux.events", Token: "token-s3cret"},
+		New: providertest.Build(New), Config: provider.Config{Type: "nats", Channel: "flux.events", Token: "token-s3cret"},
 		Plain: "nats", Secure: "tls", Keeps: true,
 		Start: func(t *testing.T, c *tls.Config) providertest.Server {
 			s := start(t, func(o *server.Options) {
@@ -305,12 +293,9 @@ func deaf(t *testing.T) string {
 // Fails when a send to a server that does not read, or the close of its connection, lasts longer than the send's timeout: all Providers wait
 // for the close when one of them is changed.
 func TestT6AServerThatDoesNotReadHoldsUpNothing(t *testing.T) {
-	s, err := New(provider.Config{
+	s := providertest.NewSender(t, New, provider.Config{
 		Type: "nats", Address: "nats://" + deaf(t), Channel: "flux.events", Timeout: time.Second, Network: providertest.Loopback(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := info(t)
 	n.Event.Message = strings.Repeat("x", 32<<20)
 	began := time.Now()

@@ -95,24 +95,13 @@ func readable(t *testing.T, sink *providertest.Sink) http.HandlerFunc {
 func newSender(t *testing.T, cfg provider.Config) *Sender {
 	t.Helper()
 	cfg.Type, cfg.Network = "otel", providertest.Loopback()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := providertest.NewSender(t, New, cfg)
 	s.now = func() time.Time { return time.Date(2026, 3, 4, 6, 0, 0, 0, time.UTC) }
 	return s
 }
 
 func TestContract(t *testing.T) {
-	build := func(cfg provider.Config) (provider.Sender, error) {
-		s, err := New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
-	providertest.Run(t, providertest.Subject{New: build, Config: provider.Config{Type: "otel"}, Serve: serve, Reads: true})
+	providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: provider.Config{Type: "otel"}, Serve: serve, Reads: true})
 }
 
 func TestPayloads(t *testing.T) {

@@ -8,6 +8,16 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
+// BuildWith is Build of Senders that WithMetadata completes.
+func BuildWith[S provider.Sender](
+	build func(provider.Config) (S, error), metadata map[string]string,
+) func(provider.Config) (provider.Sender, error) {
+	return Build(func(cfg provider.Config) (provider.Sender, error) {
+		s, err := build(cfg)
+		return WithMetadata(s, metadata), err
+	})
+}
+
 // WithMetadata returns a Sender that adds the missing keys of metadata to each notification, for types that take no event without
 // them.
 func WithMetadata(s provider.Sender, metadata map[string]string) provider.Sender {

@@ -80,6 +80,16 @@ func Worst(t *testing.T) map[string]provider.Notification {
 	return all
 }
 
+// SendWorst sends each of the notifications of Worst, which must succeed.
+func SendWorst(t *testing.T, s provider.Sender) {
+	t.Helper()
+	for name, n := range Worst(t) {
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // DecodeRequest is Decode of a request's body, which must be JSON in UTF-8.
 func DecodeRequest(r *http.Request, schema any) error {
 	body, err := io.ReadAll(r.Body)

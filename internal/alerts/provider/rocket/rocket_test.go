@@ -13,14 +13,6 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 var hexadecimal = regexp.MustCompile(`^#[0-9A-F]{6}$`)
 
 // check returns an error for a message that Rocket.Chat refuses or does not show.
@@ -59,19 +51,17 @@ const answer = `{"success":true}`
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "rocket", Channel: "#ops", Username: "flux"}, Serve: providertest.Vendor(t, answer, check),
+		New:    providertest.Build(New),
+		Config: provider.Config{Type: "rocket", Channel: "#ops", Username: "flux"}, Serve: providertest.Vendor(t, answer, check),
 	})
 }
 
 func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
-	s, err := New(provider.Config{Address: sink.URL + "/hooks/a/b", Channel: "#ops", Username: "flux", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	return providertest.NewSender(t, New, provider.Config{
+		Address: sink.URL + "/hooks/a/b", Channel: "#ops", Username: "flux", Network: providertest.Loopback(),
+	}), sink
 }
 
 func TestPayloads(t *testing.T) {
@@ -81,11 +71,7 @@ func TestPayloads(t *testing.T) {
 
 func TestTheWorstTextStillFits(t *testing.T) {
 	s, _ := newSender(t, providertest.Vendor(t, answer, check))
-	for name, n := range providertest.Worst(t) {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	providertest.SendWorst(t, s)
 }
 
 // Fails when the markup of the Alert's author is broken, or when any other markup is not.

@@ -32,11 +32,7 @@ func newSender(t *testing.T, address string) *Sender {
 func senderOf(t *testing.T, cfg provider.Config) *Sender {
 	t.Helper()
 	cfg.Type, cfg.Channel, cfg.Network = "sentry", "production", providertest.Loopback()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := providertest.NewSender(t, New, cfg)
 	s.now = func() time.Time { return time.Date(2026, 3, 4, 6, 0, 0, 0, time.UTC) }
 	return s
 }
@@ -49,7 +45,7 @@ func TestContract(t *testing.T) {
 }
 
 func contract(t *testing.T, forgetToken bool) {
-	build := func(cfg provider.Config) (provider.Sender, error) {
+	build := providertest.Build(func(cfg provider.Config) (*Sender, error) {
 		if forgetToken {
 			cfg.Token = ""
 		}
@@ -57,12 +53,8 @@ func contract(t *testing.T, forgetToken bool) {
 			u.User = url.User(key)
 			cfg.Address = u.String()
 		}
-		s, err := New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
+		return New(cfg)
+	})
 	providertest.Run(t, providertest.Subject{
 		New: build, Config: provider.Config{Type: "sentry", Token: token}, Serve: newVendor().ServeHTTP, Path: "path-s3cret/42",
 		Reads: !forgetToken,

@@ -12,24 +12,15 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 func TestContract(t *testing.T) {
-	providertest.Run(t, providertest.Subject{New: build, Config: provider.Config{Type: "slack", Channel: "ops"}})
+	providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: provider.Config{Type: "slack", Channel: "ops"}})
 }
 
 func TestWebhookPayloads(t *testing.T) {
 	sink := providertest.NewSink(t, nil)
-	s, err := New(provider.Config{Address: sink.URL + "/services/T0/B0/x", Channel: "ops", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := providertest.NewSender(t, New, provider.Config{
+		Address: sink.URL + "/services/T0/B0/x", Channel: "ops", Network: providertest.Loopback(),
+	})
 	providertest.Golden(t, "webhook", s, sink)
 }
 
@@ -40,16 +31,11 @@ func newAPI(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	sink := ca.NewTLSSink(t, h, false, "slack.com")
 	network := providertest.Loopback()
 	network.Resolver = providertest.DNS(t, map[string]string{"slack.com": "192.0.2.1"})
-	s, err := New(provider.Config{
+	return providertest.NewSender(t, New, provider.Config{
 		Address: "https://slack.com/api/chat.postMessage", Token: "xoxb-token", Channel: "C123", Username: "flux",
 		Network: network, TLS: provider.TLS{CA: ca.PEM()},
 		Proxy: provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	}), sink
 }
 
 // says returns a handler that answers a status and a body.
@@ -122,10 +108,7 @@ func TestSlacksOwnWordsAreShownAndNothingElse(t *testing.T) {
 		"a redirect with the words": {302, "no_service", "HTTP 302 (redirects are not followed): no_service"},
 	} {
 		sink := providertest.NewSink(t, says(c.status, c.body))
-		s, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := providertest.NewSender(t, New, provider.Config{Address: sink.URL, Network: providertest.Loopback()})
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != c.reason {
 			t.Errorf("%s: got %q, want %q", name, got.Reason, c.reason)
 		}
@@ -153,10 +136,7 @@ func TestAPINeedsTokenAndChannel(t *testing.T) {
 
 func TestWebhookTokenIsABearerToken(t *testing.T) {
 	sink := providertest.NewSink(t, nil)
-	s, err := New(provider.Config{Address: sink.URL, Token: "abc", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := providertest.NewSender(t, New, provider.Config{Address: sink.URL, Token: "abc", Network: providertest.Loopback()})
 	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
 		t.Fatal(err)
 	}

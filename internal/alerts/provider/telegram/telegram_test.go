@@ -17,15 +17,11 @@ import (
 const token = "123456:AAs3cret-token"
 
 // build puts the address, which the type ignores, in the place of Telegram's host.
-func build(cfg provider.Config) (provider.Sender, error) {
+var build = providertest.Build(func(cfg provider.Config) (*Sender, error) {
 	base := cfg.Address
 	cfg.Address = "https://ignored.test"
-	s, err := newSender(cfg, base)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
+	return newSender(cfg, base)
+})
 
 // check returns an error for a message that the Bot API refuses.
 func check(r *http.Request, body []byte) error {
@@ -95,11 +91,7 @@ func TestPayloads(t *testing.T) {
 
 func TestTheWorstTextStillFits(t *testing.T) {
 	s, _ := newTest(t, "1", providertest.Vendor(t, answer, check))
-	for name, n := range providertest.Worst(t) {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	providertest.SendWorst(t, s)
 }
 
 // Fails when the address of the spec is used: a tenant's bot token would be sent there.

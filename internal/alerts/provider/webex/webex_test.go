@@ -12,14 +12,6 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // check returns an error for a message that Webex refuses.
 func check(r *http.Request, body []byte) error {
 	var m struct{ RoomID, Markdown string }
@@ -43,21 +35,16 @@ const answer = `{"id":"Y2lzY29message"}`
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "webex", Channel: "Y2lzY29room"}, Serve: providertest.Vendor(t, answer, check),
+		New: providertest.Build(New), Config: provider.Config{Type: "webex", Channel: "Y2lzY29room"}, Serve: providertest.Vendor(t, answer, check),
 	})
 }
 
 func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
-	s, err := New(provider.Config{
+	return providertest.NewSender(t, New, provider.Config{
 		Address: sink.URL + "/v1/messages", Token: "token", Channel: "Y2lzY29room", Network: providertest.Loopback(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	}), sink
 }
 
 func TestPayloads(t *testing.T) {

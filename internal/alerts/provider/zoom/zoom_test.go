@@ -10,14 +10,6 @@ import (
 	"notifier/internal/alerts/provider/providertest"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // check returns an error for a message that Zoom refuses.
 func check(r *http.Request, body []byte) error {
 	var m struct {
@@ -68,19 +60,15 @@ func check(r *http.Request, body []byte) error {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: build, Config: provider.Config{Type: "zoom"}, Serve: providertest.Vendor(t, "", check), Path: "chat/webhooks/incomingwebhook/s3cret",
+		New:    providertest.Build(New),
+		Config: provider.Config{Type: "zoom"}, Serve: providertest.Vendor(t, "", check), Path: "chat/webhooks/incomingwebhook/s3cret",
 	})
 }
 
 func newSender(t *testing.T, path string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
-	s, err := New(provider.Config{Address: sink.URL + path, Token: "token", Network: providertest.Loopback()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	return providertest.NewSender(t, New, provider.Config{Address: sink.URL + path, Token: "token", Network: providertest.Loopback()}), sink
 }
 
 func TestPayloads(t *testing.T) {
@@ -90,11 +78,7 @@ func TestPayloads(t *testing.T) {
 
 func TestTheWorstTextStillFits(t *testing.T) {
 	s, _ := newSender(t, "/x", providertest.Vendor(t, "", check))
-	for name, n := range providertest.Worst(t) {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	providertest.SendWorst(t, s)
 }
 
 // Fails when the address's own format is replaced, or its parameters are lost.

@@ -16,14 +16,6 @@ import (
 	"notifier/internal/event"
 )
 
-func build(cfg provider.Config) (provider.Sender, error) {
-	s, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 var account = provider.Config{Type: "zulip", Channel: "ops/flux/prod", Username: "flux-bot@zulip.test", Password: "key-s3cret"}
 
 // check returns an error for a message that Zulip refuses.
@@ -57,7 +49,7 @@ func check(r *http.Request, body []byte) error {
 const answer = `{"result":"success","msg":"","id":42}`
 
 func TestContract(t *testing.T) {
-	providertest.Run(t, providertest.Subject{New: build, Config: account, Serve: providertest.Vendor(t, answer, check)})
+	providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: account, Serve: providertest.Vendor(t, answer, check)})
 }
 
 func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
@@ -65,12 +57,7 @@ func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	sink := providertest.NewSink(t, h)
 	cfg := account
 	cfg.Address, cfg.Network = sink.URL+"/any/path", providertest.Loopback()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, sink
+	return providertest.NewSender(t, New, cfg), sink
 }
 
 func TestPayloads(t *testing.T) {
@@ -80,11 +67,7 @@ func TestPayloads(t *testing.T) {
 
 func TestTheWorstTextStillFits(t *testing.T) {
 	s, _ := newSender(t, providertest.Vendor(t, answer, check))
-	for name, n := range providertest.Worst(t) {
-		if err := s.Send(t.Context(), n); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	providertest.SendWorst(t, s)
 }
 
 // Fails when the channel is divided elsewhere, or a topic that Zulip refuses is sent.
