@@ -1,7 +1,6 @@
 package alertmanager
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -149,7 +148,7 @@ func TestALookUpThatIsRefused(t *testing.T) {
 	if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != "HTTP 403" {
 		t.Errorf("a recovery: %v", got)
 	}
-	odd := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+	odd := providertest.NewSink(t, providertest.Says(http.StatusOK, "<html>"))
 	got := event.AsError(newSender(t, config(odd.URL)).Send(t.Context(), providertest.Notifications(t)["info"]))
 	if got.Label != provider.LabelReply || got.Class != event.Retry {
 		t.Errorf("an odd answer: %+v", got)

@@ -2,7 +2,6 @@ package bitbucketserver
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -138,7 +137,7 @@ func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 
 // Fails when an answer that is not Bitbucket's counts as no status, or the TLS material of the Secret is not used.
 func TestAReplyNotFromBitbucketIsARetryableError(t *testing.T) {
-	sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+	sink := providertest.NewSink(t, providertest.Says(http.StatusOK, "<html>"))
 	s := providertest.NewSender(t, newForTest, provider.Config{Address: sink.URL + "/scm/o/r", Token: "t", Network: providertest.Loopback()})
 	e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 	if e == nil || e.Class != event.Retry || e.Label != provider.LabelReply {

@@ -140,10 +140,7 @@ func TestDiscordsErrorsAreNamedAndNothingElseIsShown(t *testing.T) {
 		`{"code":"10015"}`:                "HTTP 404",
 		`Unknown Webhook`:                 "HTTP 404",
 	} {
-		s, _ := newSender(t, "/x", func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, body)
-		})
+		s, _ := newSender(t, "/x", providertest.Says(http.StatusNotFound, body))
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}

@@ -3,7 +3,6 @@ package gitea
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -234,7 +233,7 @@ func TestKnownReasonsAreShownAndNothingElse(t *testing.T) {
 
 func TestAnAnswerOfSomethingElseIsRetried(t *testing.T) {
 	for _, typ := range []string{typeStatus, typeComment} {
-		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+		sink := providertest.NewSink(t, providertest.Says(http.StatusOK, "<html>"))
 		s := providertest.NewSender(t, build, provider.Config{
 			Type: typ, Address: sink.URL + "/o/r", Token: "t", Network: providertest.Loopback(),
 		})

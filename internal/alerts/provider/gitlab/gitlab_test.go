@@ -1,7 +1,6 @@
 package gitlab
 
 import (
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -173,10 +172,7 @@ func TestGitLabsOwnWordsAreShownAndNothingElse(t *testing.T) {
 		`{"message":"hush","error":"hush"}`:                                        "HTTP 400",
 		`<html>404 Project Not Found`:                                              "HTTP 400",
 	} {
-		s, _ := newSender(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, body)
-		}, "gitlab")
+		s, _ := newSender(t, providertest.Says(http.StatusBadRequest, body), "gitlab")
 		if got := event.AsError(s.Send(t.Context(), providertest.About(needed, "error", "X"))); got.Reason != want || got.Class != event.Permanent {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}

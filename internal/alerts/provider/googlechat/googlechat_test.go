@@ -3,7 +3,6 @@ package googlechat
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -114,10 +113,7 @@ func TestGooglesStatusesAreShownAndNothingElse(t *testing.T) {
 		`{"error":{"status":"hush"}}`:                                  "HTTP 404",
 		`NOT_FOUND`:                                                    "HTTP 404",
 	} {
-		s, _ := newSender(t, provider.Config{}, "/x", func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, body)
-		})
+		s, _ := newSender(t, provider.Config{}, "/x", providertest.Says(http.StatusNotFound, body))
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}

@@ -1,7 +1,6 @@
 package grafana
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -141,7 +140,7 @@ func TestWithoutThePermissionToReadAnEventIsAPoint(t *testing.T) {
 	if len(v.all) != 2 {
 		t.Errorf("%d annotations, want 2", len(v.all))
 	}
-	odd := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+	odd := providertest.NewSink(t, providertest.Says(http.StatusOK, "<html>"))
 	if got := event.AsError(newSender(t, odd.URL).Send(t.Context(), providertest.Notifications(t)["info"])); got.Label != provider.LabelReply {
 		t.Errorf("an odd answer: %+v", got)
 	}

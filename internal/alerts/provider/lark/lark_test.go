@@ -3,7 +3,6 @@ package lark
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -122,10 +121,7 @@ func TestOnlyCodeZeroIsASuccess(t *testing.T) {
 		`{"code":11232,"msg":"frequency limited"}`: {400, event.Retry, "http_429", "HTTP 400"},
 		`{"code":78,"msg":"hush"}`:                 {403, event.Permanent, "http_4xx", "HTTP 403"},
 	} {
-		s, _ := newSender(t, "", func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(want.status)
-			_, _ = io.WriteString(w, body)
-		})
+		s, _ := newSender(t, "", providertest.Says(want.status, body))
 		err := s.Send(t.Context(), providertest.Notifications(t)["info"])
 		if want.reason == "" && err == nil {
 			continue

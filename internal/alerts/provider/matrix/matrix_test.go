@@ -3,7 +3,6 @@ package matrix
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -118,10 +117,7 @@ func TestAHomeserverSaysHowLongToWaitAndWhatIsWrong(t *testing.T) {
 		`{"errcode":"HUSH"}`: {404, 0, "HTTP 404"},
 		`hush`:               {404, 0, "HTTP 404"},
 	} {
-		s, _ := newSender(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(want.status)
-			_, _ = io.WriteString(w, body)
-		})
+		s, _ := newSender(t, providertest.Says(want.status, body))
 		got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 		if got.Reason != want.reason || got.RetryAfter != want.wait || (got.Class == event.Retry) != strings.Contains(body, "LIMIT") {
 			t.Errorf("%s: %q, class %d after %v, want %+v", body, got.Reason, got.Class, got.RetryAfter, want)

@@ -2,7 +2,6 @@ package mattermost
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -166,10 +165,7 @@ func TestMattermostsErrorsAreShownAndNothingElse(t *testing.T) {
 		`{"id":"hush"}`: "HTTP 400",
 		`hush`:          "HTTP 400",
 	} {
-		s, _ := newSender(t, provider.Config{}, "/hooks/x", func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, body)
-		})
+		s, _ := newSender(t, provider.Config{}, "/hooks/x", providertest.Says(http.StatusBadRequest, body))
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}

@@ -3,7 +3,6 @@ package msteams
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -90,10 +89,7 @@ func TestTeamsOwnWordsAreShownAndNothingElse(t *testing.T) {
 		`{"error":"DirectApi"}`:               "HTTP 400",
 		`WorkflowTriggerIsNotEnabled of hush`: "HTTP 400",
 	} {
-		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, body)
-		})
+		sink := providertest.NewSink(t, providertest.Says(http.StatusBadRequest, body))
 		s := providertest.NewSender(t, New, provider.Config{Address: sink.URL, Network: providertest.Loopback()})
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)

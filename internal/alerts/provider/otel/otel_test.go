@@ -191,7 +191,7 @@ func TestARejectedSpanIsRefusedForGood(t *testing.T) {
 		`{}`: false, `{"partialSuccess":{}}`: false, `{"partialSuccess":{"rejectedSpans":"1"}}`: true,
 		`{"partialSuccess":{"rejectedSpans":1}}`: true, `{"partialSuccess":{"rejectedSpans":"0","errorMessage":"s3cret"}}`: false,
 	} {
-		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })
+		sink := providertest.NewSink(t, providertest.Says(http.StatusOK, answer))
 		err := newSender(t, provider.Config{Address: sink.URL}).Send(t.Context(), providertest.Notifications(t)["error"])
 		if (err != nil) != refused {
 			t.Errorf("%q: %v", answer, err)

@@ -1,7 +1,6 @@
 package providertest
 
 import (
-	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -44,10 +43,7 @@ func Statuses(t *testing.T, s provider.Sender, written func() int) {
 func Refusals(t *testing.T, reasons map[string]string, build func(address string) (provider.Sender, error)) {
 	t.Helper()
 	for answer, want := range reasons {
-		sink := NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, answer)
-		})
+		sink := NewSink(t, Says(http.StatusForbidden, answer))
 		s, err := build(sink.URL)
 		if err != nil {
 			t.Fatal(err)

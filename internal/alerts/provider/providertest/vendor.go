@@ -29,6 +29,14 @@ func Vendor(t *testing.T, answer string, check func(r *http.Request, body []byte
 	}
 }
 
+// Says returns a handler that answers every request with a status and a body.
+func Says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
 // Decode decodes one JSON value into the vendor's schema and refuses unknown fields.
 func Decode(body []byte, schema any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))

@@ -2,7 +2,6 @@ package rocket
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"testing"
@@ -93,10 +92,7 @@ func TestRocketsErrorsAreShownAndNothingElse(t *testing.T) {
 		`{"success":false,"error":"hush"}`:            "HTTP 400",
 		`invalid-channel`:                             "HTTP 400",
 	} {
-		s, _ := newSender(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, body)
-		})
+		s, _ := newSender(t, providertest.Says(http.StatusBadRequest, body))
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}

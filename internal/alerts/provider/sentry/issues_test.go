@@ -1,7 +1,6 @@
 package sentry
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -154,10 +153,7 @@ func TestRefusalsOfTheAPI(t *testing.T) {
 		{200, `[{"id":"42","organization":{"slug":"../../x?y"}}]`, event.Permanent, "the token does not open the DSN's project"},
 		{200, `[` + strings.Repeat(" ", maxReply) + `]`, event.Retry, "answer is too long"},
 	} {
-		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(c.status)
-			_, _ = w.Write([]byte(c.answer))
-		})
+		sink := providertest.NewSink(t, providertest.Says(c.status, c.answer))
 		s := senderOf(t, provider.Config{Address: dsnAt(sink.URL), Token: token})
 		err := event.AsError(s.Send(t.Context(), recovery))
 		if err == nil || err.Class != c.class || err.Reason != c.want || len(sink.Requests()) != 1 {

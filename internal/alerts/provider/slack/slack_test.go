@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,16 +37,8 @@ func newAPI(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	}), sink
 }
 
-// says returns a handler that answers a status and a body.
-func says(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}
-}
-
 func TestAPIPayloads(t *testing.T) {
-	s, sink := newAPI(t, says(200, `{"ok":true,"channel":"C123","ts":"1.2"}`))
+	s, sink := newAPI(t, providertest.Says(200, `{"ok":true,"channel":"C123","ts":"1.2"}`))
 	providertest.Golden(t, "api", s, sink)
 	if path := sink.Last(t).Path; path != "/api/chat.postMessage" {
 		t.Errorf("the API was called at %s", path)
@@ -76,7 +67,7 @@ func TestAPIAnswersAreReadAndClassified(t *testing.T) {
 		"a refusal by status": {403, `{"ok":false,"error":"xoxb-token"}`, event.Permanent, "http_4xx", "HTTP 403"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := newAPI(t, says(c.status, c.body))
+			s, _ := newAPI(t, providertest.Says(c.status, c.body))
 			got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 			if got.Class != c.class || got.Label != c.label || got.Reason != c.reason {
 				t.Errorf("got class %d, %s, %q; want class %d, %s, %q", got.Class, got.Label, got.Reason, c.class, c.label, c.reason)
@@ -107,7 +98,7 @@ func TestSlacksOwnWordsAreShownAndNothingElse(t *testing.T) {
 		"no text":                   {404, "\xff\x00", "HTTP 404"},
 		"a redirect with the words": {302, "no_service", "HTTP 302 (redirects are not followed): no_service"},
 	} {
-		sink := providertest.NewSink(t, says(c.status, c.body))
+		sink := providertest.NewSink(t, providertest.Says(c.status, c.body))
 		s := providertest.NewSender(t, New, provider.Config{Address: sink.URL, Network: providertest.Loopback()})
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != c.reason {
 			t.Errorf("%s: got %q, want %q", name, got.Reason, c.reason)
@@ -118,7 +109,7 @@ func TestSlacksOwnWordsAreShownAndNothingElse(t *testing.T) {
 
 // Fails when the library decodes the message that the answer repeats: the send would be repeated.
 func TestAnOddSuccessOfTheAPIIsASuccess(t *testing.T) {
-	s, _ := newAPI(t, says(200, `{"ok":true,"ts":1,"message":{"blocks":7,"attachments":"x"}}`))
+	s, _ := newAPI(t, providertest.Says(200, `{"ok":true,"ts":1,"message":{"blocks":7,"attachments":"x"}}`))
 	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
 		t.Errorf("got %v, want success", err)
 	}
@@ -167,7 +158,7 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 }
 
 func TestFormCarriesTheToken(t *testing.T) {
-	s, sink := newAPI(t, says(200, `{"ok":true}`))
+	s, sink := newAPI(t, providertest.Says(200, `{"ok":true}`))
 	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
 		t.Fatal(err)
 	}

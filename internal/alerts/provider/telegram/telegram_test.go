@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -170,10 +169,7 @@ func TestTelegramSaysHowLongToWaitAndWhatIsWrong(t *testing.T) {
 		`{"ok":false,"description":"Bad Request: chat not found: hush"}`:            {400, 0, "HTTP 400"},
 		`{"description":"Not Found","parameters":{"retry_after":9}}`:                {404, 0, "HTTP 404: Not Found"},
 	} {
-		s, _ := newTest(t, "1", func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(want.status)
-			_, _ = io.WriteString(w, body)
-		})
+		s, _ := newTest(t, "1", providertest.Says(want.status, body))
 		got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 		if got.Reason != want.reason || got.RetryAfter != want.wait || (got.Class == event.Retry) != (want.status == 429) {
 			t.Errorf("%s: %q, class %d after %v, want %+v", body, got.Reason, got.Class, got.RetryAfter, want)

@@ -2,7 +2,6 @@ package webex
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -100,10 +99,7 @@ func TestWebexsErrorsAreShownAndNothingElse(t *testing.T) {
 		`{"message":"hush"}`: "HTTP 404",
 		`hush`:               "HTTP 404",
 	} {
-		s, _ := newSender(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, body)
-		})
+		s, _ := newSender(t, providertest.Says(http.StatusNotFound, body))
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}

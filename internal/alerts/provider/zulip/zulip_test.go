@@ -3,7 +3,6 @@ package zulip
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -125,10 +124,7 @@ func TestZulipSaysHowLongToWaitAndWhatIsWrong(t *testing.T) {
 		`{"result":"error","code":"STREAM_DOES_NOT_EXIST","msg":"Channel 'hush' does not exist"}`: {400, 0, "HTTP 400: STREAM_DOES_NOT_EXIST"},
 		`{"code":"HUSH","retry-after":5}`: {400, 0, "HTTP 400"},
 	} {
-		s, _ := newSender(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(want.status)
-			_, _ = io.WriteString(w, body)
-		})
+		s, _ := newSender(t, providertest.Says(want.status, body))
 		got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
 		if got.Reason != want.reason || got.RetryAfter != want.wait || (got.Class == event.Retry) != (want.status == 429) {
 			t.Errorf("%s: %q, class %d after %v, want %+v", body, got.Reason, got.Class, got.RetryAfter, want)
