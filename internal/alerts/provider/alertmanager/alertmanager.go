@@ -12,9 +12,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"alertmanager"}
-
 const (
 	maxMessage = 8000    // characters of an annotation
 	maxValue   = 1000    // characters of a label's name or value

@@ -16,9 +16,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"azuredevops"}
-
 const (
 	// apiVersion is the version of Azure DevOps Server 2019, which later servers and the service have too.
 	apiVersion = "5.0"

@@ -17,9 +17,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"azureeventhub"}
-
 const (
 	// scope is the same in every cloud, as in Azure's own library.
 	scope = "https://eventhubs.azure.net//.default"

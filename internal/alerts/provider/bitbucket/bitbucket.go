@@ -17,9 +17,6 @@ import (
 	"notifier/internal/alerts/provider/githost"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"bitbucket"}
-
 const (
 	site        = "https://bitbucket.org"
 	api         = "https://api.bitbucket.org/2.0"

@@ -16,9 +16,6 @@ import (
 	"notifier/internal/alerts/provider/githost"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"bitbucketserver"}
-
 const (
 	maxText  = 255      // characters of every text of a build but its link
 	maxLink  = 450      // characters of the link

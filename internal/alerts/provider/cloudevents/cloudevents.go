@@ -15,9 +15,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"cloudevents"}
-
 const (
 	specVersion = "1.0"
 	typePrefix  = "io.fluxcd.event."

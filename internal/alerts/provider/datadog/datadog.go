@@ -10,9 +10,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"datadog"}
-
 // The API's limits.
 const (
 	maxTitle = 500            // characters

@@ -12,9 +12,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"discord"}
-
 // Sender sends to one webhook.
 type Sender struct {
 	client *provider.Client

@@ -16,9 +16,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"email"}
-
 const (
 	maxRecipients = 50
 	// maxSpoken bounds the bytes that a server may send in one session, a handshake included.

@@ -15,14 +15,6 @@ import (
 	"notifier/internal/event"
 )
 
-const (
-	typePlain = "generic"
-	typeHMAC  = "generic-hmac"
-)
-
-// Types are the Provider types that the package serves.
-var Types = []string{typePlain, typeHMAC}
-
 const maxComponent = 253 // characters of the reporting controller's name
 
 const (
@@ -49,7 +41,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{}
 	ours := []string{headerKey, headerReplayed}
 	var keyErr error
-	if cfg.Type == typeHMAC {
+	if cfg.Type == "generic-hmac" {
 		ours = append(ours, headerSignature)
 		if s.key = []byte(cfg.Token); len(s.key) == 0 {
 			keyErr = provider.CheckKey("token", "")

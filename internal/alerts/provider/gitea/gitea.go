@@ -17,12 +17,6 @@ const (
 	typeComment = "giteapullrequestcomment"
 )
 
-// The Provider types that the package serves, by the kind of their writes.
-var (
-	StatusTypes  = []string{typeStatus}
-	CommentTypes = []string{typeComment}
-)
-
 // The lengths of the longest answers, in bytes: a page of statuses, and all comments of a pull request.
 const (
 	maxStatuses = 1 << 20

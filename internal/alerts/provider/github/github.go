@@ -4,18 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
-)
-
-// The Provider types that the package serves, with their Takes.
-var (
-	StatusTypes   = []string{"github"}
-	CommentTypes  = []string{"githubpullrequestcomment"}
-	DispatchTypes = []string{"githubdispatch"}
 )
 
 // maxReply is the length of the longest answer, in bytes. The longest is a page of comments of at most 65,536 characters each.
@@ -47,7 +39,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	cfg.Address = apiOf(repo)
 	s := &Sender{owner: owner, name: name}
 	o := provider.ClientOptions{Word: word, Wait: wait, MaxReply: maxReply}
-	if slices.Contains(DispatchTypes, cfg.Type) {
+	if cfg.Type == "githubdispatch" {
 		o.MaxReply = 0 // an answer that ends badly must not dispatch the event twice
 	}
 	key, token := cfg.TokenOrPassword()
@@ -64,10 +56,10 @@ func New(cfg provider.Config) (*Sender, error) {
 			return nil, err
 		}
 	}
-	switch {
-	case slices.Contains(StatusTypes, cfg.Type):
+	switch cfg.Type {
+	case "github":
 		s.send = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: 255, Description: 140, Commit: provider.SHA1Digits}, false).Send
-	case slices.Contains(CommentTypes, cfg.Type):
+	case "githubpullrequestcomment":
 		s.send = githost.NewComments(cfg, s.client, s, githost.PullRequestKey).Send
 	default:
 		s.send = s.dispatch

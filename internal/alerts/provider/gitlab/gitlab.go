@@ -6,21 +6,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
 )
-
-// The Provider types that the package serves, with their Takes.
-var (
-	StatusTypes  = []string{"gitlab"}
-	CommentTypes = []string{"gitlabmergerequestcomment"}
-)
-
-// Keys are the Secret's keys that the package reads besides the common ones.
-var Keys = provider.TLSKeys[:]
 
 // maxReply is the length of the longest answer, in bytes. The longest is a page of comments.
 const maxReply = 4 << 20
@@ -57,7 +47,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.Contains(StatusTypes, cfg.Type) {
+	if cfg.Type == "gitlab" {
 		s.limit = provider.Limit{Rate: 10, Burst: 20}
 		s.send = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: maxText, Description: maxText}, false).Send
 	} else {

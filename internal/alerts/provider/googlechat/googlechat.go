@@ -9,9 +9,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"googlechat"}
-
 // Sender sends to one space.
 type Sender struct {
 	client *provider.Client

@@ -16,9 +16,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"googlepubsub"}
-
 const (
 	endpoint = "https://pubsub.googleapis.com"
 	scope    = "https://www.googleapis.com/auth/pubsub"

@@ -12,9 +12,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"grafana"}
-
 const (
 	newest   = 50      // annotations of an object that are read
 	maxReply = 1 << 20 // bytes of an answer; an annotation of ours has at most 10 KB in it

@@ -6,9 +6,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"incident.io"}
-
 const (
 	maxTitle       = 255   // characters
 	maxDescription = 20000 // at six bytes per character 120 KB of the 512 KB of a request

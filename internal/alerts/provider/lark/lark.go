@@ -15,9 +15,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"lark"}
-
 const maxReply = 16 << 10 // bytes
 
 // Sender sends to one custom bot.

@@ -13,9 +13,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"matrix"}
-
 // Sender sends to one room.
 type Sender struct {
 	client *provider.Client

@@ -13,9 +13,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"mattermost"}
-
 // Sender sends to one webhook or channel.
 type Sender struct {
 	client *provider.Client

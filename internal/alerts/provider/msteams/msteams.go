@@ -9,9 +9,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"msteams"}
-
 // maxCard is the length of the longest card in bytes. Teams refuses those beyond about 28 KB.
 const maxCard = 27 << 10
 

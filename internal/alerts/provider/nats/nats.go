@@ -16,9 +16,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"nats"}
-
 // The keys of the Secret that the type reads besides the common ones.
 const (
 	credsKey = "creds"

@@ -13,9 +13,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"opsgenie"}
-
 // The API's limits, in characters.
 const (
 	maxMessage     = 130

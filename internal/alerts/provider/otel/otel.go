@@ -21,9 +21,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"otel"}
-
 const (
 	maxMessage = 8000    // characters of the status
 	maxValue   = 1000    // characters of an attribute's key or value

@@ -13,9 +13,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"pagerduty"}
-
 const (
 	maxName    = 255   // characters of a short field, and of a reason within a summary
 	maxMessage = 20000 // at six bytes per character 120 KB of the 512 KB of a request

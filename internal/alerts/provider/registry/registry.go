@@ -4,6 +4,7 @@ package registry
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,54 +50,54 @@ type Sender interface {
 	io.Closer
 }
 
-// destination is one package of destinations.
+// destination is one type of destinations.
 type destination struct {
-	types []string
-	new   func(provider.Config) (Sender, error)
-	// takes reports which events the types are sent.
+	new func(provider.Config) (Sender, error)
+	// takes reports which events the type is sent.
 	takes provider.Takes
-	// keys are the Secret's keys that the types read besides the common ones.
+	// keys are the Secret's keys that the type reads besides the common ones.
 	keys []string
 }
 
-var destinations = []destination{
-	{types: discord.Types, new: builder(discord.New), takes: provider.TakesMessages},
-	{types: googlechat.Types, new: builder(googlechat.New), takes: provider.TakesMessages},
-	{types: telegram.Types, new: builder(telegram.New), takes: provider.TakesMessages},
-	{types: webex.Types, new: builder(webex.New), takes: provider.TakesMessages},
-	{types: rocket.Types, new: builder(rocket.New), takes: provider.TakesMessages},
-	{types: matrix.Types, new: builder(matrix.New), takes: provider.TakesMessages},
-	{types: lark.Types, new: builder(lark.New), takes: provider.TakesMessages},
-	{types: zulip.Types, new: builder(zulip.New), takes: provider.TakesMessages},
-	{types: zoom.Types, new: builder(zoom.New), takes: provider.TakesMessages},
-	{types: mattermost.Types, new: builder(mattermost.New), takes: provider.TakesMessages},
-	{types: generic.Types, new: builder(generic.New), takes: provider.TakesAll},
-	{types: github.StatusTypes, new: builder(github.New), takes: githost.TakesSHA1Results, keys: github.Keys},
-	{types: github.CommentTypes, new: builder(github.New), takes: githost.TakesComments, keys: github.Keys},
-	{types: github.DispatchTypes, new: builder(github.New), takes: provider.TakesMessages, keys: github.Keys},
-	{types: gitlab.StatusTypes, new: builder(gitlab.New), takes: githost.TakesResults, keys: gitlab.Keys},
-	{types: gitlab.CommentTypes, new: builder(gitlab.New), takes: githost.TakesComments, keys: gitlab.Keys},
-	{types: gitea.StatusTypes, new: builder(gitea.New), takes: githost.TakesStatuses, keys: provider.TLSKeys[:]},
-	{types: gitea.CommentTypes, new: builder(gitea.New), takes: githost.TakesComments},
-	{types: bitbucket.Types, new: builder(bitbucket.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
-	{types: bitbucketserver.Types, new: builder(bitbucketserver.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
-	{types: azuredevops.Types, new: builder(azuredevops.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
-	{types: msteams.Types, new: builder(msteams.New), takes: provider.TakesMessages},
-	{types: azureeventhub.Types, new: builder(azureeventhub.New), takes: provider.TakesMessages},
-	{types: cloudevents.Types, new: builder(cloudevents.New), takes: provider.TakesAll},
-	{types: email.Types, new: builder(email.New), takes: provider.TakesMessages},
-	{types: googlepubsub.Types, new: builder(googlepubsub.New), takes: provider.TakesMessages},
-	{types: nats.Types, new: builder(nats.New), takes: provider.TakesMessages, keys: nats.Keys},
-	{types: slack.Types, new: builder(slack.New), takes: provider.TakesMessages},
-
-	{types: alertmanager.Types, new: builder(alertmanager.New), takes: provider.TakesOutcomes},
-	{types: datadog.Types, new: builder(datadog.New), takes: provider.TakesMessagesAndClosings},
-	{types: grafana.Types, new: builder(grafana.New), takes: provider.TakesMessagesAndClosings},
-	{types: incidentio.Types, new: builder(incidentio.New), takes: provider.TakesOutcomes},
-	{types: opsgenie.Types, new: builder(opsgenie.New), takes: provider.TakesOutcomes},
-	{types: otel.Types, new: builder(otel.New), takes: otel.Takes},
-	{types: pagerduty.Types, new: builder(pagerduty.New), takes: provider.TakesIncidents},
-	{types: sentry.Types, new: builder(sentry.New), takes: provider.TakesMessagesAndClosings},
+// destinations are the types and how each is built.
+var destinations = map[string]destination{
+	"alertmanager":              {new: builder(alertmanager.New), takes: provider.TakesOutcomes},
+	"azuredevops":               {new: builder(azuredevops.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
+	"azureeventhub":             {new: builder(azureeventhub.New), takes: provider.TakesMessages},
+	"bitbucket":                 {new: builder(bitbucket.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
+	"bitbucketserver":           {new: builder(bitbucketserver.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
+	"cloudevents":               {new: builder(cloudevents.New), takes: provider.TakesAll},
+	"datadog":                   {new: builder(datadog.New), takes: provider.TakesMessagesAndClosings},
+	"discord":                   {new: builder(discord.New), takes: provider.TakesMessages},
+	"email":                     {new: builder(email.New), takes: provider.TakesMessages},
+	"generic":                   {new: builder(generic.New), takes: provider.TakesAll},
+	"generic-hmac":              {new: builder(generic.New), takes: provider.TakesAll},
+	"gitea":                     {new: builder(gitea.New), takes: githost.TakesStatuses, keys: provider.TLSKeys[:]},
+	"giteapullrequestcomment":   {new: builder(gitea.New), takes: githost.TakesComments},
+	"github":                    {new: builder(github.New), takes: githost.TakesSHA1Results, keys: github.Keys},
+	"githubdispatch":            {new: builder(github.New), takes: provider.TakesMessages, keys: github.Keys},
+	"githubpullrequestcomment":  {new: builder(github.New), takes: githost.TakesComments, keys: github.Keys},
+	"gitlab":                    {new: builder(gitlab.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
+	"gitlabmergerequestcomment": {new: builder(gitlab.New), takes: githost.TakesComments, keys: provider.TLSKeys[:]},
+	"googlechat":                {new: builder(googlechat.New), takes: provider.TakesMessages},
+	"googlepubsub":              {new: builder(googlepubsub.New), takes: provider.TakesMessages},
+	"grafana":                   {new: builder(grafana.New), takes: provider.TakesMessagesAndClosings},
+	"incident.io":               {new: builder(incidentio.New), takes: provider.TakesOutcomes},
+	"lark":                      {new: builder(lark.New), takes: provider.TakesMessages},
+	"matrix":                    {new: builder(matrix.New), takes: provider.TakesMessages},
+	"mattermost":                {new: builder(mattermost.New), takes: provider.TakesMessages},
+	"msteams":                   {new: builder(msteams.New), takes: provider.TakesMessages},
+	"nats":                      {new: builder(nats.New), takes: provider.TakesMessages, keys: nats.Keys},
+	"opsgenie":                  {new: builder(opsgenie.New), takes: provider.TakesOutcomes},
+	"otel":                      {new: builder(otel.New), takes: otel.Takes},
+	"pagerduty":                 {new: builder(pagerduty.New), takes: provider.TakesIncidents},
+	"rocket":                    {new: builder(rocket.New), takes: provider.TakesMessages},
+	"sentry":                    {new: builder(sentry.New), takes: provider.TakesMessagesAndClosings},
+	"slack":                     {new: builder(slack.New), takes: provider.TakesMessages},
+	"telegram":                  {new: builder(telegram.New), takes: provider.TakesMessages},
+	"webex":                     {new: builder(webex.New), takes: provider.TakesMessages},
+	"zoom":                      {new: builder(zoom.New), takes: provider.TakesMessages},
+	"zulip":                     {new: builder(zulip.New), takes: provider.TakesMessages},
 }
 
 // builder returns build with the interface as its result. With an error it returns a nil interface, not a nil pointer in it.
@@ -121,31 +122,18 @@ func (e *UnsupportedTypeError) Error() string {
 }
 
 // Types returns the Provider types that are built, in order.
-func Types() []string {
-	var types []string
-	for _, d := range destinations {
-		types = append(types, d.types...)
-	}
-	slices.Sort(types)
-	return types
-}
+func Types() []string { return slices.Sorted(maps.Keys(destinations)) }
 
 // Keys returns the keys of a Provider's Secret that a type reads besides the common ones.
-func Keys(typ string) []string {
-	d, _ := find(typ)
-	return d.keys
-}
+func Keys(typ string) []string { return destinations[typ].keys }
 
 // Takes returns the function that reports which events a type is sent, nil for a type that is not built.
-func Takes(typ string) provider.Takes {
-	d, _ := find(typ)
-	return d.takes
-}
+func Takes(typ string) provider.Takes { return destinations[typ].takes }
 
 // New returns the destination of cfg.Type. It does not connect. The error quotes no secret. It is an *UnsupportedTypeError if the type
 // is not built.
 func New(cfg provider.Config) (Sender, error) {
-	d, ok := find(cfg.Type)
+	d, ok := destinations[cfg.Type]
 	if !ok {
 		return nil, &UnsupportedTypeError{Type: cfg.Type, Supported: Types()}
 	}
@@ -173,12 +161,4 @@ func (l Limits) Of(s Sender) provider.Limit {
 		return s.Limit()
 	}
 	return provider.Limit{}
-}
-
-func find(typ string) (destination, bool) {
-	i := slices.IndexFunc(destinations, func(d destination) bool { return slices.Contains(d.types, typ) })
-	if i < 0 {
-		return destination{}, false
-	}
-	return destinations[i], true
 }

@@ -10,9 +10,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"rocket"}
-
 // Sender sends to one webhook.
 type Sender struct {
 	client            *provider.Client

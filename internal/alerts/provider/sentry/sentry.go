@@ -15,9 +15,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"sentry"}
-
 const (
 	maxMessage     = 8192 // characters
 	maxTag         = 200  // characters of a tag's key or value

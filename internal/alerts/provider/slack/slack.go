@@ -15,9 +15,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"slack"}
-
 // apis are the addresses of chat.postMessage, on slack.com and on its copy for the United States' government.
 var apis = []string{"https://slack.com/api/chat.postMessage", "https://slack-gov.com/api/chat.postMessage"}
 

@@ -13,9 +13,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"telegram"}
-
 const host = "https://api.telegram.org"
 
 // Sender sends to one chat.

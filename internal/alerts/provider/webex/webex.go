@@ -10,9 +10,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"webex"}
-
 // Sender sends to one space.
 type Sender struct {
 	client *provider.Client

@@ -8,9 +8,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"zoom"}
-
 // Sender sends to one connection.
 type Sender struct {
 	client   *provider.Client

@@ -15,9 +15,6 @@ import (
 	"notifier/internal/event"
 )
 
-// Types are the Provider types that the package serves.
-var Types = []string{"zulip"}
-
 // Sender sends to one topic.
 type Sender struct {
 	client         *provider.Client
