@@ -95,7 +95,7 @@ func TestT6ADestinationThatSaysTooMuchOverHTTP2IsCutOff(t *testing.T) {
 	}()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	c := toLoopback(t, "https://"+l.Addr().String(), authority, ClientOptions{})
-	if err := c.Post(t.Context(), nil, []byte("{}")); err != nil {
+	if err := c.Post(t.Context(), Request{Body: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
 	if n := <-p.window; n != streamBuffer {
@@ -150,7 +150,7 @@ func TestT6ACertificateThatDoesNotEndIsCutOff(t *testing.T) {
 	defer cancel()
 	for name, send := range map[string]func() error{
 		"of a destination": func() error {
-			return toLoopback(t, "https://"+address, nil, ClientOptions{}).Post(ctx, nil, []byte("{}"))
+			return toLoopback(t, "https://"+address, nil, ClientOptions{}).Post(ctx, Request{Body: []byte("{}")})
 		},
 		"of a proxy": func() error {
 			_, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:4222")

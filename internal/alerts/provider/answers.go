@@ -8,26 +8,18 @@ import (
 	"notifier/internal/event"
 )
 
-// Marshal encodes a request's body as encoding/json does. Its error is an *event.Error.
-func Marshal(v any) ([]byte, error) {
-	body, err := json.Marshal(v)
-	return body, unencoded(err)
-}
+// EncodeJSON encodes a request's body without escapes for HTML: they make a message longer and are of no use to a destination. Its
+// error is an *event.Error.
+func EncodeJSON(v any) ([]byte, error) { return encodeJSON(v, false) }
 
-// EncodeJSON is Marshal without the escapes for HTML: they make a message longer and are of no use to a destination.
-func EncodeJSON(v any) ([]byte, error) {
+func encodeJSON(v any, escapeHTML bool) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), unencoded(err)
-}
-
-func unencoded(err error) error {
-	if err == nil {
-		return nil
+	encoder.SetEscapeHTML(escapeHTML)
+	if err := encoder.Encode(v); err != nil {
+		return nil, event.NewError(event.Permanent, LabelPayload, "message could not be encoded", err)
 	}
-	return event.NewError(event.Permanent, LabelPayload, "message could not be encoded", err)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // DecodeJSON decodes an answer into out, unless out is nil. Its error is an *event.Error. The error names the expected author of the

@@ -28,7 +28,7 @@ func TestAClientHasNoTransportBeforeItsFirstRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Post(t.Context(), nil, []byte("x")); err != nil {
+	if err := c.Post(t.Context(), Request{Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	made := c.base.made.Load()

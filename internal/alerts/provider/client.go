@@ -80,12 +80,16 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 
 func lastResponse(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Call calls send, which makes one request, perhaps through a vendor's library. It bounds send by the send's timeout and classifies
-// the outcome. The http.Client passed to send returns an error for every answer that is not 2xx. It returns every 2xx as 200 with the
-// whole body already read, so a library's own treatment of redirects, statuses and unbounded bodies has no effect.
-func (c *Client) Call(ctx context.Context, send func(ctx context.Context, h *http.Client) error) error {
-	return c.call(ctx, func(ctx context.Context, _ context.CancelFunc) error { return send(ctx, &c.http) })
+// Call calls send, which makes requests by Do, or by HTTP through a vendor's library. It bounds send by the send's timeout and
+// classifies the outcome.
+func (c *Client) Call(ctx context.Context, send func(ctx context.Context) error) error {
+	return c.call(ctx, func(ctx context.Context, _ context.CancelFunc) error { return send(ctx) })
 }
+
+// HTTP returns the http.Client for a vendor's library, which uses it within a Call. It returns an error for every answer that is not
+// 2xx. It returns every 2xx as 200 with the whole body already read, so a library's own treatment of redirects, statuses and unbounded
+// bodies has no effect.
+func (c *Client) HTTP() *http.Client { return &c.http }
 
 // call is Call with the function that ends the send's context.
 func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel context.CancelFunc) error) error {

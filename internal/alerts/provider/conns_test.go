@@ -14,7 +14,7 @@ func TestT6TheConnectionsKeptByANamespaceAreBounded(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
 	post := func(c *Client) *Client {
-		if err := c.Post(t.Context(), nil, []byte("x")); err != nil {
+		if err := c.Post(t.Context(), Request{Body: []byte("x")}); err != nil {
 			t.Fatal(err)
 		}
 		return c

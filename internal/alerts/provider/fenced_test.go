@@ -43,7 +43,7 @@ func TestE3NoWholeRequestIsWrittenOnceAnotherReplicaOwnsTheDelivery(t *testing.T
 	}
 	defer func() { _ = client.Close() }()
 	post := func() error {
-		return client.Post(event.WithFence(t.Context(), func() bool { return !replaced.Load() }), nil, []byte("{}"))
+		return client.Post(event.WithFence(t.Context(), func() bool { return !replaced.Load() }), Request{Body: []byte("{}")})
 	}
 	if err := post(); err == nil {
 		t.Error("another replica took over while the connection was made: sent")
@@ -87,7 +87,7 @@ func TestARequestWithoutAFenceIsOneWrite(t *testing.T) {
 	}
 	defer func() { _ = client.Close() }()
 	for range requests {
-		if err := client.Post(t.Context(), nil, []byte("{}")); err != nil {
+		if err := client.Post(t.Context(), Request{Body: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
 	}

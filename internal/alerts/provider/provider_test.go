@@ -98,7 +98,7 @@ func TestACancelledSendSaysSo(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := event.AsError(c.Post(ctx, nil, nil)); got.Label != LabelCanceled || got.Class != event.Retry {
+	if got := event.AsError(c.Post(ctx, Request{})); got.Label != LabelCanceled || got.Class != event.Retry {
 		t.Errorf("got class %d, label %s", got.Class, got.Label)
 	}
 }

@@ -20,18 +20,36 @@ type Request struct {
 	// Header is added to the Client's. With a Body, Content-Type is application/json by default.
 	Header http.Header
 	Body   []byte
+	// JSON, unless it is nil, is encoded as the Body. Unescaped leaves out the escapes for HTML, as EncodeJSON does.
+	JSON      any
+	Unescaped bool
 }
 
 // Do makes a request within a Call and returns the answer, as far as ClientOptions.MaxReply allows. The Call classifies its errors.
 // StatusOf returns the status of an error that is a refusal.
-func (c *Client) Do(ctx context.Context, h *http.Client, r Request) ([]byte, error) {
+func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return c.do(ctx, cancel, h, r)
+	return c.do(ctx, cancel, r)
+}
+
+// Exchange is Do that decodes the answer as JSON into out, unless out is nil. The API is named in an error, such as "GitHub's API".
+func (c *Client) Exchange(ctx context.Context, r Request, out any, api string) error {
+	answer, err := c.Do(ctx, r)
+	if err != nil {
+		return err
+	}
+	return DecodeJSON(answer, out, api)
 }
 
 // do makes a request in a context that cancel ends. The caller calls cancel in any case.
-func (c *Client) do(ctx context.Context, cancel context.CancelFunc, h *http.Client, r Request) ([]byte, error) {
+func (c *Client) do(ctx context.Context, cancel context.CancelFunc, r Request) ([]byte, error) {
+	if r.JSON != nil {
+		var err error
+		if r.Body, err = encodeJSON(r.JSON, !r.Unescaped); err != nil {
+			return nil, err
+		}
+	}
 	method, u := r.Method, &c.address
 	if method == "" {
 		method = http.MethodPost
@@ -42,7 +60,7 @@ func (c *Client) do(ctx context.Context, cancel context.CancelFunc, h *http.Clie
 			return nil, event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
 		}
 	}
-	resp, err := c.request(ctx, h, newRequest(ctx, method, u, r), cancel)
+	resp, err := c.request(ctx, newRequest(ctx, method, u, r), cancel)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +90,9 @@ func newRequest(ctx context.Context, method string, u *url.URL, r Request) *http
 	return req.WithContext(ctx)
 }
 
-// request makes a request of context ctx, which cancel ends, by h. The Client's own http.Client would only add copies of the header, for
-// redirects that are not followed and cookies that are not kept. So for that one the transport is called directly.
-func (c *Client) request(ctx context.Context, h *http.Client, req *http.Request, cancel context.CancelFunc) (*http.Response, error) {
-	if h != &c.http {
-		return h.Do(req)
-	}
+// request makes a request of context ctx, which cancel ends, by the transport itself. The http.Client would only add copies of the
+// header, for redirects that are not followed and cookies that are not kept.
+func (c *Client) request(ctx context.Context, req *http.Request, cancel context.CancelFunc) (*http.Response, error) {
 	if user := req.URL.User; user != nil && req.Header.Get("Authorization") == "" {
 		password, _ := user.Password()
 		req.SetBasicAuth(user.Username(), password)
@@ -88,15 +103,15 @@ func (c *Client) request(ctx context.Context, h *http.Client, req *http.Request,
 // Send makes one request as a whole send: it bounds it by the timeout and classifies the outcome.
 func (c *Client) Send(ctx context.Context, r Request) (answer []byte, err error) {
 	err = c.call(ctx, func(ctx context.Context, cancel context.CancelFunc) error {
-		answer, err = c.do(ctx, cancel, &c.http, r)
+		answer, err = c.do(ctx, cancel, r)
 		return err
 	})
 	return answer, err
 }
 
-// Post sends one JSON body to the address and classifies the outcome. Header is added to the request's.
-func (c *Client) Post(ctx context.Context, header http.Header, body []byte) error {
-	_, err := c.Send(ctx, Request{Header: header, Body: body})
+// Post is Send without the answer.
+func (c *Client) Post(ctx context.Context, r Request) error {
+	_, err := c.Send(ctx, r)
 	return err
 }
 

@@ -63,7 +63,7 @@ func TestAVendorsOwnLimitIsRetriedWhenItSays(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = w.Write([]byte(c.answer))
 		})
-		err := client.Post(t.Context(), nil, nil)
+		err := client.Post(t.Context(), Request{})
 		e := event.AsError(err)
 		if e.Class != c.class || e.RetryAfter != c.want || StatusOf(err) != http.StatusForbidden {
 			t.Errorf("%s: got class %d after %v of status %d, want class %d after %v", name, e.Class, e.RetryAfter, StatusOf(err), c.class, c.want)
@@ -83,7 +83,7 @@ func TestCredentialsGoToTheAddressAlone(t *testing.T) {
 		got = r.Header.Get("Authorization")
 	})
 	u := c.URL()
-	if err := c.Post(t.Context(), nil, nil); err != nil || got != "s3cret" {
+	if err := c.Post(t.Context(), Request{}); err != nil || got != "s3cret" {
 		t.Errorf("the address got %q, %v", got, err)
 	}
 	u.Host = other.Listener.Addr().String()
@@ -105,7 +105,7 @@ func TestTheUserOfAnAddressSignsInUnlessAHeaderDoes(t *testing.T) {
 	c := requests(t, ClientOptions{}, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Authorization") })
 	c.address.User = url.UserPassword("user", "pass")
 	for want, header := range map[string]http.Header{"Basic dXNlcjpwYXNz": nil, "Bearer token": {"authorization": {"Bearer token"}}} {
-		if err := c.Post(t.Context(), header, []byte("{}")); err != nil {
+		if err := c.Post(t.Context(), Request{Header: header, Body: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
 		if sent := <-got; sent != want {

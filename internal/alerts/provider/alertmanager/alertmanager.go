@@ -72,20 +72,20 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
-	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+	return s.client.Call(ctx, func(ctx context.Context) error {
 		switch {
 		case provider.Failed(n):
 			fired := firing(n)
 			if s.provider != "" {
 				fired.Annotations[providerKey] = s.provider
 			}
-			if err := s.post(ctx, h, []alert{fired}); err != nil {
+			if err := s.post(ctx, []alert{fired}); err != nil {
 				return err
 			}
-			_ = s.end(ctx, h, n, fired.Labels) // the failure was delivered; the recovery ends the rest
+			_ = s.end(ctx, n, fired.Labels) // the failure was delivered; the recovery ends the rest
 			return nil
 		case provider.Recovered(n):
-			return s.end(ctx, h, n, nil)
+			return s.end(ctx, n, nil)
 		default:
 			return nil
 		}
@@ -93,7 +93,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 }
 
 // end ends the firing alerts of the object. It leaves out the one with the labels except, and those that another Provider fired.
-func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notification, except map[string]string) error {
+func (s *Sender) end(ctx context.Context, n provider.Notification, except map[string]string) error {
 	identity := identityOf(n)
 	u := s.client.URL()
 	query := u.Query()
@@ -101,12 +101,8 @@ func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notificatio
 		query.Add("filter", name+"="+quote(identity[name]))
 	}
 	u.RawQuery = query.Encode()
-	answer, err := s.client.Do(ctx, h, provider.Request{Method: http.MethodGet, URL: u})
-	if err != nil {
-		return err
-	}
 	var found provider.List[alert]
-	if err := provider.DecodeJSON(answer, &found, "Alertmanager's API"); err != nil {
+	if err := s.client.Exchange(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found, "Alertmanager's API"); err != nil {
 		return err
 	}
 	ended := slices.DeleteFunc(found, func(a alert) bool {
@@ -123,15 +119,11 @@ func (s *Sender) end(ctx context.Context, h *http.Client, n provider.Notificatio
 		}
 		ended[i] = alert{Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: &at}
 	}
-	return s.post(ctx, h, ended)
+	return s.post(ctx, ended)
 }
 
-func (s *Sender) post(ctx context.Context, h *http.Client, alerts []alert) error {
-	body, err := provider.Marshal(alerts)
-	if err != nil {
-		return err
-	}
-	_, err = s.client.Do(ctx, h, provider.Request{URL: s.client.URL(), Body: body})
+func (s *Sender) post(ctx context.Context, alerts []alert) error {
+	_, err := s.client.Do(ctx, provider.Request{URL: s.client.URL(), JSON: alerts})
 	return err
 }
 

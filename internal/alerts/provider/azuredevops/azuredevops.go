@@ -102,12 +102,12 @@ func (h host) Close() error {
 }
 
 // LastStatus looks for the context among the last statuses of the commit's contexts.
-func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) (githost.Last, error) {
+func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
 	var reply struct {
 		Value provider.List[status] `json:"value"`
 	}
 	r := provider.Request{Method: http.MethodGet, URL: h.statuses(s.Commit, url.Values{"latestOnly": {"true"}})}
-	if err := h.call(ctx, c, r, &reply); err != nil {
+	if err := h.call(ctx, r, &reply); err != nil {
 		return githost.Last{}, err
 	}
 	want := statusOf(s)
@@ -122,12 +122,8 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 }
 
 // SetStatus posts a status.
-func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
-	body, err := provider.Marshal(statusOf(s))
-	if err != nil {
-		return err
-	}
-	return h.call(ctx, c, provider.Request{URL: h.statuses(s.Commit, url.Values{}), Body: body}, &status{})
+func (h host) SetStatus(ctx context.Context, s githost.Status) error {
+	return h.call(ctx, provider.Request{URL: h.statuses(s.Commit, url.Values{}), JSON: statusOf(s)}, &status{})
 }
 
 // statuses returns the address of a commit's statuses in the API.
@@ -139,7 +135,7 @@ func (h host) statuses(commit string, query url.Values) *url.URL {
 }
 
 // call makes a request of the API and decodes its answer into reply.
-func (h host) call(ctx context.Context, c *http.Client, r provider.Request, reply any) error {
+func (h host) call(ctx context.Context, r provider.Request, reply any) error {
 	if h.login != nil {
 		token, err := h.login.Token(ctx)
 		if err != nil {
@@ -149,7 +145,7 @@ func (h host) call(ctx context.Context, c *http.Client, r provider.Request, repl
 		maps.Copy(header, r.Header)
 		r.Header = header
 	}
-	answer, err := h.client.Do(ctx, c, r)
+	answer, err := h.client.Do(ctx, r)
 	if err != nil {
 		return err
 	}

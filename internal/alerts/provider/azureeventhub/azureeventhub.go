@@ -162,8 +162,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.client.Send(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
+	return s.client.Post(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
 		"Authorization": {authorization}, "Content-Type": {contentType}, "BrokerProperties": {string(properties)},
 	}})
-	return err
 }

@@ -108,19 +108,16 @@ func (h host) Limit() provider.Limit {
 func (h host) Close() error { return h.client.Close() }
 
 // LastStatus reads the status of the key.
-func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) (githost.Last, error) {
+func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
 	want := h.build(s)
-	answer, err := h.client.Do(ctx, c, provider.Request{Method: http.MethodGet, URL: h.builds(s.Commit, want.Key)})
-	if provider.StatusOf(err) == http.StatusNotFound {
-		return githost.Last{}, nil // of the key, or of the repository, which the next call reports
-	} else if err != nil {
-		return githost.Last{}, err
-	}
 	var old struct {
 		build
 		Updated string `json:"updated_on"`
 	}
-	if err := provider.DecodeJSON(answer, &old, "Bitbucket's API"); err != nil {
+	r := provider.Request{Method: http.MethodGet, URL: h.builds(s.Commit, want.Key)}
+	if err := h.client.Exchange(ctx, r, &old, "Bitbucket's API"); provider.StatusOf(err) == http.StatusNotFound {
+		return githost.Last{}, nil // of the key, or of the repository, which the next call reports
+	} else if err != nil {
 		return githost.Last{}, err
 	}
 	set, _ := time.Parse(time.RFC3339, old.Updated)
@@ -128,12 +125,8 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 }
 
 // SetStatus writes the status of the key.
-func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
-	body, err := provider.Marshal(h.build(s))
-	if err != nil {
-		return err
-	}
-	_, err = h.client.Do(ctx, c, provider.Request{URL: h.builds(s.Commit), Body: body})
+func (h host) SetStatus(ctx context.Context, s githost.Status) error {
+	_, err := h.client.Do(ctx, provider.Request{URL: h.builds(s.Commit), JSON: h.build(s)})
 	return err
 }
 

@@ -94,21 +94,18 @@ func (h host) builds(commit string) *url.URL {
 }
 
 // LastStatus reads the build of the status's key.
-func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) (githost.Last, error) {
+func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
 	want := h.build(s)
 	u := h.builds(s.Commit)
 	u.RawQuery = url.Values{"key": {want.Key}}.Encode()
-	answer, err := h.client.Do(ctx, c, provider.Request{Method: http.MethodGet, URL: u})
-	if provider.StatusOf(err) == http.StatusNotFound {
-		return githost.Last{}, nil
-	} else if err != nil {
-		return githost.Last{}, err
-	}
 	var old struct {
 		build
 		Updated int64 `json:"updatedDate"` // milliseconds since 1970
 	}
-	if err := provider.DecodeJSON(answer, &old, "Bitbucket's API"); err != nil {
+	r := provider.Request{Method: http.MethodGet, URL: u}
+	if err := h.client.Exchange(ctx, r, &old, "Bitbucket's API"); provider.StatusOf(err) == http.StatusNotFound {
+		return githost.Last{}, nil
+	} else if err != nil {
 		return githost.Last{}, err
 	}
 	last := githost.Last{Same: old.State == want.State && old.Description == want.Description}
@@ -119,12 +116,8 @@ func (h host) LastStatus(ctx context.Context, c *http.Client, s githost.Status) 
 }
 
 // SetStatus writes the build of the status's key.
-func (h host) SetStatus(ctx context.Context, c *http.Client, s githost.Status) error {
-	body, err := provider.Marshal(h.build(s))
-	if err != nil {
-		return err
-	}
-	_, err = h.client.Do(ctx, c, provider.Request{URL: h.builds(s.Commit), Body: body})
+func (h host) SetStatus(ctx context.Context, s githost.Status) error {
+	_, err := h.client.Do(ctx, provider.Request{URL: h.builds(s.Commit), JSON: h.build(s)})
 	return err
 }
 

@@ -64,7 +64,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 			h["Ce-"+name] = []string{percentEncode(value)}
 		}
 	}
-	return s.client.Post(ctx, h, body)
+	return s.client.Post(ctx, provider.Request{Header: h, Body: body})
 }
 
 // attributes returns the event's context attributes and extensions, by their names in a header.

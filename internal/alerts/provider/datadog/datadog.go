@@ -100,12 +100,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	if age := s.now().Sub(e.Timestamp); age < maxAge-onTheWay && age > -time.Hour {
 		r.DateHappened = e.Timestamp.Unix()
 	}
-	body, err := provider.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = s.client.Send(ctx, provider.Request{URL: s.client.Root("/api/v1/events"), Body: body})
-	return err
+	return s.client.Post(ctx, provider.Request{URL: s.client.Root("/api/v1/events"), JSON: r})
 }
 
 // tags returns the tags of Datadog's integrations for Flux and Kubernetes, and the metadata, in lower case.

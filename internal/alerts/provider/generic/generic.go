@@ -76,7 +76,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		mac.Write(body)
 		h[headerSignature] = []string{"sha256=" + hex.EncodeToString(mac.Sum(nil))}
 	}
-	return s.client.Post(ctx, h, body)
+	return s.client.Post(ctx, provider.Request{Header: h, Body: body})
 }
 
 // component returns a controller's name, which is outside input, in a form that is fit for a header.

@@ -26,16 +26,16 @@ type comment struct {
 }
 
 // Login returns the login of the token's owner.
-func (r comments) Login(ctx context.Context, h *http.Client) (string, error) {
+func (r comments) Login(ctx context.Context) (string, error) {
 	var a account
-	err := r.call(ctx, h, provider.Request{Method: http.MethodGet, URL: r.client.URL("api", "v1", "user")}, &a)
+	err := r.call(ctx, provider.Request{Method: http.MethodGet, URL: r.client.URL("api", "v1", "user")}, &a)
 	return a.Login, err
 }
 
 // Comments returns all comments at once: Gitea's list has no pages.
-func (r comments) Comments(ctx context.Context, h *http.Client, number int64, _ int) ([]githost.Comment, bool, error) {
+func (r comments) Comments(ctx context.Context, number int64, _ int) ([]githost.Comment, bool, error) {
 	var listed provider.List[comment]
-	if err := r.call(ctx, h, provider.Request{Method: http.MethodGet, URL: r.of(number)}, &listed); err != nil {
+	if err := r.call(ctx, provider.Request{Method: http.MethodGet, URL: r.of(number)}, &listed); err != nil {
 		return nil, false, err
 	}
 	all := make([]githost.Comment, len(listed))
@@ -45,26 +45,22 @@ func (r comments) Comments(ctx context.Context, h *http.Client, number int64, _ 
 	return all, false, nil
 }
 
+type text struct {
+	Body string `json:"body"`
+}
+
 // CreateComment writes a comment.
-func (r comments) CreateComment(ctx context.Context, h *http.Client, number int64, body string) error {
-	return r.write(ctx, h, provider.Request{URL: r.of(number)}, body)
+func (r comments) CreateComment(ctx context.Context, number int64, body string) error {
+	return r.call(ctx, provider.Request{URL: r.of(number), JSON: text{body}}, nil)
 }
 
 // EditComment replaces the text of a comment.
-func (r comments) EditComment(ctx context.Context, h *http.Client, _, id int64, body string) error {
+func (r comments) EditComment(ctx context.Context, _, id int64, body string) error {
 	u := r.url("issues", "comments", strconv.FormatInt(id, 10))
-	return r.write(ctx, h, provider.Request{Method: http.MethodPatch, URL: u}, body)
+	return r.call(ctx, provider.Request{Method: http.MethodPatch, URL: u, JSON: text{body}}, nil)
 }
 
 // of returns the address of a pull request's comments.
 func (r comments) of(number int64) *url.URL {
 	return r.url("issues", strconv.FormatInt(number, 10), "comments")
-}
-
-func (r comments) write(ctx context.Context, h *http.Client, request provider.Request, text string) error {
-	var err error
-	if request.Body, err = provider.Marshal(map[string]string{"body": text}); err != nil {
-		return err
-	}
-	return r.call(ctx, h, request, nil)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -84,8 +83,8 @@ func locate(cfg *provider.Config) (repository, error) {
 }
 
 // call makes a request of the API and decodes its answer into reply, unless reply is nil or the answer is empty.
-func (r repository) call(ctx context.Context, h *http.Client, request provider.Request, reply any) error {
-	answer, err := r.client.Do(ctx, h, request)
+func (r repository) call(ctx context.Context, request provider.Request, reply any) error {
+	answer, err := r.client.Do(ctx, request)
 	if err != nil || reply == nil || len(answer) == 0 {
 		return err
 	}

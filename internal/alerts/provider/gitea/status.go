@@ -31,14 +31,14 @@ type status struct {
 var states = map[githost.State]string{githost.Succeeded: "success", githost.Failed: "failure", githost.Pending: "pending"}
 
 // LastStatus looks for the context among the last statuses of the commit's contexts.
-func (r statuses) LastStatus(ctx context.Context, h *http.Client, s githost.Status) (githost.Last, error) {
+func (r statuses) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
 	u := r.url("commits", s.Commit, "status")
 	for page := 1; page <= maxPages; page++ {
 		u.RawQuery = url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(pageLength)}}.Encode()
 		var reply struct {
 			Statuses provider.List[status] `json:"statuses"`
 		}
-		if err := r.call(ctx, h, provider.Request{Method: http.MethodGet, URL: u}, &reply); err != nil {
+		if err := r.call(ctx, provider.Request{Method: http.MethodGet, URL: u}, &reply); err != nil {
 			return githost.Last{}, err
 		}
 		for _, old := range reply.Statuses {
@@ -55,10 +55,8 @@ func (r statuses) LastStatus(ctx context.Context, h *http.Client, s githost.Stat
 }
 
 // SetStatus posts a status.
-func (r statuses) SetStatus(ctx context.Context, h *http.Client, s githost.Status) error {
-	body, err := provider.Marshal(map[string]string{"context": s.Name, "state": states[s.State], "description": s.Description})
-	if err != nil {
-		return err
-	}
-	return r.call(ctx, h, provider.Request{URL: r.url("statuses", s.Commit), Body: body}, nil)
+func (r statuses) SetStatus(ctx context.Context, s githost.Status) error {
+	return r.call(ctx, provider.Request{
+		URL: r.url("statuses", s.Commit), JSON: map[string]string{"context": s.Name, "state": states[s.State], "description": s.Description},
+	}, nil)
 }

@@ -3,7 +3,6 @@ package githost
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -94,12 +93,12 @@ type fakeReview struct {
 	log      []string
 }
 
-func (f *fakeReview) Login(context.Context, *http.Client) (string, error) {
+func (f *fakeReview) Login(context.Context) (string, error) {
 	f.asked++
 	return "Flux-Bot", nil
 }
 
-func (f *fakeReview) Comments(_ context.Context, _ *http.Client, number int64, page int) ([]Comment, bool, error) {
+func (f *fakeReview) Comments(_ context.Context, number int64, page int) ([]Comment, bool, error) {
 	if number != 7 {
 		return nil, false, event.NewError(event.Permanent, provider.LabelClient, "HTTP 404", nil)
 	}
@@ -108,13 +107,13 @@ func (f *fakeReview) Comments(_ context.Context, _ *http.Client, number int64, p
 	return f.comments[from:to], to < len(f.comments), nil
 }
 
-func (f *fakeReview) CreateComment(_ context.Context, _ *http.Client, _ int64, body string) error {
+func (f *fakeReview) CreateComment(_ context.Context, _ int64, body string) error {
 	f.log = append(f.log, "create")
 	f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: "flux-bot", Body: strings.ReplaceAll(body, "\n", "\r\n")})
 	return nil
 }
 
-func (f *fakeReview) EditComment(_ context.Context, _ *http.Client, _, id int64, body string) error {
+func (f *fakeReview) EditComment(_ context.Context, _, id int64, body string) error {
 	f.log = append(f.log, fmt.Sprintf("edit %d", id))
 	f.comments[id-1].Body = body
 	return nil

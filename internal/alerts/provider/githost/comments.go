@@ -2,7 +2,6 @@ package githost
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"sync/atomic"
 
@@ -22,14 +21,14 @@ type Comment struct {
 // CommentHost is the part of a host's API that comments need.
 type CommentHost interface {
 	// Login returns the login of the own account, in the host's form for the author of a comment. It is called until it succeeds once.
-	Login(ctx context.Context, h *http.Client) (string, error)
+	Login(ctx context.Context) (string, error)
 	// Comments returns a page of the comments on a change request, the oldest first. The first page is 1. More means that there may be
 	// a next page.
-	Comments(ctx context.Context, h *http.Client, number int64, page int) (comments []Comment, more bool, err error)
+	Comments(ctx context.Context, number int64, page int) (comments []Comment, more bool, err error)
 	// CreateComment writes a new comment.
-	CreateComment(ctx context.Context, h *http.Client, number int64, body string) error
+	CreateComment(ctx context.Context, number int64, body string) error
 	// EditComment replaces the text of a comment.
-	EditComment(ctx context.Context, h *http.Client, number, id int64, body string) error
+	EditComment(ctx context.Context, number, id int64, body string) error
 }
 
 // PageSize is the number of comments on a page, for hosts where the caller chooses it. A page of long comments is still a small
@@ -60,12 +59,12 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 	}
 	marker := Marker(c.key, c.uid, n.Event.InvolvedObject)
 	body := Body(marker, n)
-	return c.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
-		own, err := c.own(ctx, h)
+	return c.client.Call(ctx, func(ctx context.Context) error {
+		own, err := c.own(ctx)
 		if err != nil {
 			return err
 		}
-		comment, err := c.find(ctx, h, number, func(known Comment) bool {
+		comment, err := c.find(ctx, number, func(known Comment) bool {
 			// Within a comment a mark is text of an Alert's author. Several authors may share the account.
 			return strings.EqualFold(known.Author, own) && strings.HasPrefix(strings.TrimSpace(known.Body), marker)
 		})
@@ -73,21 +72,21 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 		case err != nil:
 			return err
 		case comment == nil:
-			return c.host.CreateComment(ctx, h, number, body)
+			return c.host.CreateComment(ctx, number, body)
 		case sameText(comment.Body, body):
 			return nil
 		default:
-			return c.host.EditComment(ctx, h, number, comment.ID, body)
+			return c.host.EditComment(ctx, number, comment.ID, body)
 		}
 	})
 }
 
 // own returns the login of the own account.
-func (c *Comments) own(ctx context.Context, h *http.Client) (string, error) {
+func (c *Comments) own(ctx context.Context) (string, error) {
 	if known := c.login.Load(); known != nil {
 		return *known, nil
 	}
-	login, err := c.host.Login(ctx, h)
+	login, err := c.host.Login(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -99,9 +98,9 @@ func (c *Comments) own(ctx context.Context, h *http.Client) (string, error) {
 }
 
 // find returns the first comment for which wanted returns true, nil if there is none.
-func (c *Comments) find(ctx context.Context, h *http.Client, number int64, wanted func(Comment) bool) (*Comment, error) {
+func (c *Comments) find(ctx context.Context, number int64, wanted func(Comment) bool) (*Comment, error) {
 	for page := 1; page <= maxPages; page++ {
-		comments, more, err := c.host.Comments(ctx, h, number, page)
+		comments, more, err := c.host.Comments(ctx, number, page)
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package githost
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"time"
 
@@ -23,9 +22,9 @@ type Last struct {
 // StatusHost is the part of a host's API that statuses need.
 type StatusHost interface {
 	// LastStatus returns the last status of s.Name on s.Commit.
-	LastStatus(ctx context.Context, h *http.Client, s Status) (Last, error)
+	LastStatus(ctx context.Context, s Status) (Last, error)
 	// SetStatus sets a status.
-	SetStatus(ctx context.Context, h *http.Client, s Status) error
+	SetStatus(ctx context.Context, s Status) error
 }
 
 // Statuses sends notifications as statuses of commits.
@@ -53,8 +52,8 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return event.AsError(err)
 	}
-	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
-		last, err := s.host.LastStatus(ctx, h, status)
+	return s.client.Call(ctx, func(ctx context.Context) error {
+		last, err := s.host.LastStatus(ctx, status)
 		if err != nil {
 			return err
 		}
@@ -62,7 +61,7 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 			return nil
 		}
 		if !last.Same {
-			if err := s.host.SetStatus(ctx, h, status); err != nil {
+			if err := s.host.SetStatus(ctx, status); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package githost
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ type fakeHost struct {
 	fail  error
 }
 
-func (f *fakeHost) LastStatus(_ context.Context, _ *http.Client, s Status) (Last, error) {
+func (f *fakeHost) LastStatus(_ context.Context, s Status) (Last, error) {
 	for i, known := range slices.Backward(f.set) {
 		if known.Commit == s.Commit && known.Name == s.Name {
 			return Last{Same: known == s, Set: f.times[i]}, nil
@@ -32,7 +31,7 @@ func (f *fakeHost) LastStatus(_ context.Context, _ *http.Client, s Status) (Last
 	return Last{}, nil
 }
 
-func (f *fakeHost) SetStatus(_ context.Context, _ *http.Client, s Status) error {
+func (f *fakeHost) SetStatus(_ context.Context, s Status) error {
 	if f.fail != nil {
 		return f.fail
 	}

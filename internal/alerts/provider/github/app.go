@@ -178,7 +178,8 @@ func (a *app) ask(ctx context.Context, c call, out any) error {
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "githubAppPrivateKey cannot sign", err)
 	}
-	return a.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
-		return exchange(ctx, h, a.client, provider.Request{Method: c.method, URL: a.client.URL(c.path...), Header: headers(signed)}, out)
+	return a.client.Call(ctx, func(ctx context.Context) error {
+		r := provider.Request{Method: c.method, URL: a.client.URL(c.path...), Header: headers(signed)}
+		return a.client.Exchange(ctx, r, out, apiName)
 	})
 }

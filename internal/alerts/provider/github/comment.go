@@ -11,20 +11,20 @@ import (
 )
 
 // Login returns the login of the token's user, or of the App's bot.
-func (s *Sender) Login(ctx context.Context, h *http.Client) (string, error) {
+func (s *Sender) Login(ctx context.Context) (string, error) {
 	if s.app != nil {
 		return s.app.login(ctx)
 	}
 	var user struct {
 		Login string `json:"login"`
 	}
-	err := s.do(ctx, h, call{method: http.MethodGet, path: []string{"user"}}, &user)
+	err := s.do(ctx, call{method: http.MethodGet, path: []string{"user"}}, &user)
 	return user.Login, err
 }
 
 // Comments returns a page of the comments on a pull request, which to GitHub is an issue. GitHub lists them in the order of their
 // creation.
-func (s *Sender) Comments(ctx context.Context, h *http.Client, number int64, page int) ([]githost.Comment, bool, error) {
+func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githost.Comment, bool, error) {
 	var found provider.List[struct {
 		ID   int64  `json:"id"`
 		Body string `json:"body"`
@@ -32,7 +32,7 @@ func (s *Sender) Comments(ctx context.Context, h *http.Client, number int64, pag
 			Login string `json:"login"`
 		} `json:"user"`
 	}]
-	err := s.do(ctx, h, call{
+	err := s.do(ctx, call{
 		method: http.MethodGet, path: s.in("issues", strconv.FormatInt(number, 10), "comments"),
 		query: url.Values{"per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)}},
 	}, &found)
@@ -51,13 +51,13 @@ type text struct {
 }
 
 // CreateComment writes a new comment on a pull request.
-func (s *Sender) CreateComment(ctx context.Context, h *http.Client, number int64, body string) error {
+func (s *Sender) CreateComment(ctx context.Context, number int64, body string) error {
 	path := s.in("issues", strconv.FormatInt(number, 10), "comments")
-	return s.do(ctx, h, call{method: http.MethodPost, path: path, body: text{body}}, nil)
+	return s.do(ctx, call{method: http.MethodPost, path: path, body: text{body}}, nil)
 }
 
 // EditComment replaces the text of a comment.
-func (s *Sender) EditComment(ctx context.Context, h *http.Client, _, id int64, body string) error {
+func (s *Sender) EditComment(ctx context.Context, _, id int64, body string) error {
 	path := s.in("issues", "comments", strconv.FormatInt(id, 10))
-	return s.do(ctx, h, call{method: http.MethodPatch, path: path, body: text{body}}, nil)
+	return s.do(ctx, call{method: http.MethodPatch, path: path, body: text{body}}, nil)
 }

@@ -36,8 +36,8 @@ type payload struct {
 // dispatch starts the repository's workflows on: repository_dispatch.
 func (s *Sender) dispatch(ctx context.Context, n provider.Notification) error {
 	body := dispatchOf(n)
-	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
-		return s.do(ctx, h, call{method: http.MethodPost, path: s.in("dispatches"), body: body}, nil)
+	return s.client.Call(ctx, func(ctx context.Context) error {
+		return s.do(ctx, call{method: http.MethodPost, path: s.in("dispatches"), body: body}, nil)
 	})
 }
 

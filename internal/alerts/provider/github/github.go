@@ -10,6 +10,8 @@ import (
 	"notifier/internal/alerts/provider/githost"
 )
 
+const apiName = "GitHub's API"
+
 // maxReply is the length of the longest answer, in bytes. The longest is a page of comments of at most 65,536 characters each.
 const maxReply = 4 << 20
 
@@ -111,15 +113,15 @@ func (s *Sender) in(parts ...string) []string {
 }
 
 // do makes a request and decodes the answer into out, unless out is nil.
-func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error {
+func (s *Sender) do(ctx context.Context, c call, out any) error {
 	if s.app == nil {
-		return s.request(ctx, h, c, "", out)
+		return s.request(ctx, c, "", out)
 	}
 	token, fresh, err := s.app.token(ctx)
 	if err != nil {
 		return err
 	}
-	err = s.request(ctx, h, c, token, out)
+	err = s.request(ctx, c, token, out)
 	if provider.StatusOf(err) != http.StatusUnauthorized || fresh {
 		return err
 	}
@@ -127,28 +129,13 @@ func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error 
 	if token, _, err = s.app.token(ctx); err != nil {
 		return err
 	}
-	return s.request(ctx, h, c, token, out)
+	return s.request(ctx, c, token, out)
 }
 
-func (s *Sender) request(ctx context.Context, h *http.Client, c call, token string, out any) error {
-	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...), Header: headers(token)}
+func (s *Sender) request(ctx context.Context, c call, token string, out any) error {
+	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...), Header: headers(token), JSON: c.body}
 	r.URL.RawQuery = c.query.Encode()
-	if c.body != nil {
-		var err error
-		if r.Body, err = provider.Marshal(c.body); err != nil {
-			return err
-		}
-	}
-	return exchange(ctx, h, s.client, r, out)
-}
-
-// exchange makes a request of GitHub's API and decodes the answer into out, unless out is nil.
-func exchange(ctx context.Context, h *http.Client, client *provider.Client, r provider.Request, out any) error {
-	answer, err := client.Do(ctx, h, r)
-	if err != nil {
-		return err
-	}
-	return provider.DecodeJSON(answer, out, "GitHub's API")
+	return s.client.Exchange(ctx, r, out, apiName)
 }
 
 // headers returns the headers of every request. A token is that of an App.

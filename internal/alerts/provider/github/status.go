@@ -28,9 +28,9 @@ func statusOf(s githost.Status) status {
 }
 
 // LastStatus searches the last hundred statuses of the commit, the newest first.
-func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.Status) (githost.Last, error) {
+func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.Last, error) {
 	var all provider.List[status]
-	err := s.do(ctx, h, call{
+	err := s.do(ctx, call{
 		method: http.MethodGet, path: s.in("commits", want.Commit, "statuses"), query: url.Values{"per_page": {"100"}},
 	}, &all)
 	if err != nil {
@@ -51,6 +51,6 @@ func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.St
 }
 
 // SetStatus sets a status of the commit.
-func (s *Sender) SetStatus(ctx context.Context, h *http.Client, want githost.Status) error {
-	return s.do(ctx, h, call{method: http.MethodPost, path: s.in("statuses", want.Commit), body: statusOf(want)}, nil)
+func (s *Sender) SetStatus(ctx context.Context, want githost.Status) error {
+	return s.do(ctx, call{method: http.MethodPost, path: s.in("statuses", want.Commit), body: statusOf(want)}, nil)
 }

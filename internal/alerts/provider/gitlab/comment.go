@@ -11,11 +11,11 @@ import (
 )
 
 // Login returns the name of the token's user. Tokens of projects and groups have users of their own.
-func (s *Sender) Login(ctx context.Context, h *http.Client) (string, error) {
+func (s *Sender) Login(ctx context.Context) (string, error) {
 	var user struct {
 		Username string `json:"username"`
 	}
-	err := s.do(ctx, h, call{method: http.MethodGet, path: []string{"user"}}, &user)
+	err := s.do(ctx, call{method: http.MethodGet, path: []string{"user"}}, &user)
 	return user.Username, err
 }
 
@@ -25,7 +25,7 @@ func (s *Sender) notes(number int64, parts ...string) []string {
 }
 
 // Comments returns a page of the comments on a merge request.
-func (s *Sender) Comments(ctx context.Context, h *http.Client, number int64, page int) ([]githost.Comment, bool, error) {
+func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githost.Comment, bool, error) {
 	var found provider.List[struct {
 		ID     int64  `json:"id"`
 		Body   string `json:"body"`
@@ -33,7 +33,7 @@ func (s *Sender) Comments(ctx context.Context, h *http.Client, number int64, pag
 			Username string `json:"username"`
 		} `json:"author"`
 	}]
-	err := s.do(ctx, h, call{method: http.MethodGet, path: s.notes(number), query: url.Values{
+	err := s.do(ctx, call{method: http.MethodGet, path: s.notes(number), query: url.Values{
 		"order_by": {"created_at"}, "sort": {"asc"}, "per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)},
 	}}, &found)
 	if err != nil {
@@ -51,11 +51,11 @@ type text struct {
 }
 
 // CreateComment writes a new comment on a merge request.
-func (s *Sender) CreateComment(ctx context.Context, h *http.Client, number int64, body string) error {
-	return s.do(ctx, h, call{method: http.MethodPost, path: s.notes(number), body: text{body}}, nil)
+func (s *Sender) CreateComment(ctx context.Context, number int64, body string) error {
+	return s.do(ctx, call{method: http.MethodPost, path: s.notes(number), body: text{body}}, nil)
 }
 
 // EditComment replaces the text of a comment.
-func (s *Sender) EditComment(ctx context.Context, h *http.Client, number, id int64, body string) error {
-	return s.do(ctx, h, call{method: http.MethodPut, path: s.notes(number, strconv.FormatInt(id, 10)), body: text{body}}, nil)
+func (s *Sender) EditComment(ctx context.Context, number, id int64, body string) error {
+	return s.do(ctx, call{method: http.MethodPut, path: s.notes(number, strconv.FormatInt(id, 10)), body: text{body}}, nil)
 }

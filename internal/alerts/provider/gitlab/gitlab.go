@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -83,20 +82,10 @@ func (s *Sender) in(parts ...string) []string {
 }
 
 // do makes a request and decodes the answer into out, unless out is nil.
-func (s *Sender) do(ctx context.Context, h *http.Client, c call, out any) error {
-	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...)}
+func (s *Sender) do(ctx context.Context, c call, out any) error {
+	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...), JSON: c.body}
 	r.URL.RawQuery = c.query.Encode()
-	if c.body != nil {
-		var err error
-		if r.Body, err = provider.Marshal(c.body); err != nil {
-			return err
-		}
-	}
-	answer, err := s.client.Do(ctx, h, r)
-	if err != nil {
-		return err
-	}
-	return provider.DecodeJSON(answer, out, "GitLab's API")
+	return s.client.Exchange(ctx, r, out, "GitLab's API")
 }
 
 // known are the messages of GitLab's API that may be shown.

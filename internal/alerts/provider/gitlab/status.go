@@ -19,7 +19,7 @@ func stateOf(s githost.Status) string {
 }
 
 // LastStatus requests the statuses of the name. GitLab lists the latest of each pipeline; versions before 17.8 list the oldest first.
-func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.Status) (githost.Last, error) {
+func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.Last, error) {
 	var all provider.List[struct {
 		ID          int64      `json:"id"`
 		Name        string     `json:"name"`
@@ -27,7 +27,7 @@ func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.St
 		Description string     `json:"description"`
 		CreatedAt   *time.Time `json:"created_at"`
 	}]
-	err := s.do(ctx, h, call{
+	err := s.do(ctx, call{
 		method: http.MethodGet, path: s.in("repository", "commits", want.Commit, "statuses"),
 		query: url.Values{"name": {want.Name}, "order_by": {"id"}, "sort": {"desc"}, "per_page": {"100"}},
 	}, &all)
@@ -50,8 +50,8 @@ func (s *Sender) LastStatus(ctx context.Context, h *http.Client, want githost.St
 }
 
 // SetStatus sets a status of the commit.
-func (s *Sender) SetStatus(ctx context.Context, h *http.Client, want githost.Status) error {
-	return s.do(ctx, h, call{method: http.MethodPost, path: s.in("statuses", want.Commit), body: struct {
+func (s *Sender) SetStatus(ctx context.Context, want githost.Status) error {
+	return s.do(ctx, call{method: http.MethodPost, path: s.in("statuses", want.Commit), body: struct {
 		State       string `json:"state"`
 		Name        string `json:"name"`
 		Description string `json:"description"`

@@ -38,10 +38,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.client.Send(ctx, provider.Request{URL: s.url(n.DeliveryID), Body: body, Header: http.Header{
+	return s.client.Post(ctx, provider.Request{URL: s.url(n.DeliveryID), Body: body, Header: http.Header{
 		"Content-Type": {"application/json; charset=UTF-8"},
 	}})
-	return err
 }
 
 // url returns the webhook's address with the parameters of one message.

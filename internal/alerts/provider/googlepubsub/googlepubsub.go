@@ -132,16 +132,13 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	}
 	m := message{Data: data, Attributes: map[string]string{idempotencyKey: n.DeliveryID}, OrderingKey: orderingKey(n.Event)}
 	maps.Copy(m.Attributes, s.attributes)
-	body, err := provider.Marshal(map[string][]message{"messages": {m}})
-	if err != nil {
-		return err
-	}
 	token, err := s.login.Token(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = s.client.Send(ctx, provider.Request{URL: s.url, Header: http.Header{"Authorization": {"Bearer " + token}}, Body: body})
-	return err
+	return s.client.Post(ctx, provider.Request{
+		URL: s.url, Header: http.Header{"Authorization": {"Bearer " + token}}, JSON: map[string][]message{"messages": {m}},
+	})
 }
 
 // orderingKey returns the object's name with its kind and namespace, cut to Pub/Sub's limit.

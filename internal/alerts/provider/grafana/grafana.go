@@ -85,8 +85,8 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
-	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
-		all, err := s.read(ctx, h, n)
+	return s.client.Call(ctx, func(ctx context.Context) error {
+		all, err := s.read(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -96,40 +96,37 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 		ours := data{Delivery: n.DeliveryID, Object: provider.ObjectID(n)}
 		open := openRegion(all, ours.Object)
 		if open != nil && provider.Failed(n) {
-			return s.write(ctx, h, open, annotation{Text: text(n)})
+			return s.write(ctx, open, annotation{Text: text(n)})
 		}
 		at := n.Event.Timestamp
 		if at.IsZero() {
 			at = s.now()
 		}
 		if open != nil && provider.Recovered(n) {
-			if err := s.write(ctx, h, open, annotation{TimeEnd: max(at.UnixMilli(), open.Time+1)}); err != nil {
+			if err := s.write(ctx, open, annotation{TimeEnd: max(at.UnixMilli(), open.Time+1)}); err != nil {
 				return err
 			}
 		}
 		if provider.ClosesOnly(n) {
 			return nil
 		}
-		return s.write(ctx, h, nil, annotation{Time: at.UnixMilli(), Text: text(n), Tags: tagsOf(n), Data: &ours})
+		return s.write(ctx, nil, annotation{Time: at.UnixMilli(), Text: text(n), Tags: tagsOf(n), Data: &ours})
 	})
 }
 
 // read returns the newest annotations of the object, the newest first, and none if reading is forbidden.
-func (s *Sender) read(ctx context.Context, h *http.Client, n provider.Notification) ([]found, error) {
+func (s *Sender) read(ctx context.Context, n provider.Notification) ([]found, error) {
 	wanted := identity(n)
 	u := s.client.URL()
 	query := u.Query()
 	maps.Copy(query, map[string][]string{"type": {"annotation"}, "limit": {strconv.Itoa(newest)}, "tags": wanted})
 	u.RawQuery = query.Encode()
-	answer, err := s.client.Do(ctx, h, provider.Request{Method: http.MethodGet, URL: u})
+	var all provider.List[found]
+	err := s.client.Exchange(ctx, provider.Request{Method: http.MethodGet, URL: u}, &all, "Grafana's API")
 	if provider.StatusOf(err) == http.StatusForbidden {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
-	}
-	var all provider.List[found]
-	if err := provider.DecodeJSON(answer, &all, "Grafana's API"); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(all, func(f found) bool { return !hasTags(f.Tags, wanted) }), nil
@@ -148,16 +145,12 @@ func openRegion(all []found, object string) *found {
 }
 
 // write adds an annotation, or changes an existing one.
-func (s *Sender) write(ctx context.Context, h *http.Client, existing *found, a annotation) error {
-	body, err := provider.Marshal(a)
-	if err != nil {
-		return err
-	}
-	r := provider.Request{URL: s.client.URL(), Body: body}
+func (s *Sender) write(ctx context.Context, existing *found, a annotation) error {
+	r := provider.Request{URL: s.client.URL(), JSON: a}
 	if existing != nil {
 		r.Method, r.URL = http.MethodPatch, s.client.URL(strconv.FormatInt(existing.ID, 10))
 	}
-	_, err = s.client.Do(ctx, h, r)
+	_, err := s.client.Do(ctx, r)
 	return err
 }
 

@@ -69,16 +69,12 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	if e.Reason != "" {
 		title += ": " + e.Reason
 	}
-	body, err := provider.Marshal(alertEvent{
+	return s.client.Post(ctx, provider.Request{JSON: alertEvent{
 		Title: provider.Truncate(title, maxTitle), Status: status,
 		DeduplicationKey: provider.ObjectID(n),
 		Description:      provider.BreakLinks(provider.Truncate(e.Message, maxDescription)),
 		Metadata:         metadata(n),
-	})
-	if err != nil {
-		return err
-	}
-	return s.client.Post(ctx, nil, body)
+	}})
 }
 
 // metadata returns the event's metadata with severity, reason and controller, which take precedence over its entries.

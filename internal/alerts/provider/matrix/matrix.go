@@ -44,11 +44,10 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.client.Send(ctx, provider.Request{
+	return s.client.Post(ctx, provider.Request{
 		Method: http.MethodPut, Body: body,
 		URL: s.client.URL("_matrix", "client", "v3", "rooms", s.room, "send", "m.room.message", n.DeliveryID),
 	})
-	return err
 }
 
 type message struct {

@@ -55,12 +55,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if s.api != nil {
 		message = post{ChannelID: s.channel, PendingPostID: n.DeliveryID, Props: props{[]attachment{newAttachment(n)}}}
 	}
-	body, err := provider.EncodeJSON(message)
-	if err != nil {
-		return err
-	}
-	_, err = s.client.Send(ctx, provider.Request{URL: s.api, Body: body})
-	return err
+	return s.client.Post(ctx, provider.Request{URL: s.api, JSON: message, Unescaped: true})
 }
 
 // The parts of messages that are used here, in the names of Mattermost's webhooks and API.

@@ -63,7 +63,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 	}
-	return s.client.Post(ctx, nil, body)
+	return s.client.Post(ctx, provider.Request{Body: body})
 }
 
 // body returns the card with as much of the event as fits.

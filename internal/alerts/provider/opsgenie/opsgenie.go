@@ -93,19 +93,19 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	source := provider.Truncate(e.ReportingController, maxSource)
 	switch {
 	case provider.Failed(n):
-		return s.post(ctx, provider.Request{}, alert{
+		return s.client.Post(ctx, provider.Request{JSON: alert{
 			Message:     provider.Truncate(e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, maxMessage),
 			Alias:       s.alias(e.InvolvedObject),
 			Description: provider.EscapeHTML(e.Message, maxDescription),
 			Details:     details(n),
 			Source:      source,
-		})
+		}})
 	case provider.Recovered(n):
 		u := s.client.URL(s.alias(e.InvolvedObject), "close")
 		query := u.Query()
 		query.Set("identifierType", "alias")
 		u.RawQuery = query.Encode()
-		err := s.post(ctx, provider.Request{URL: u}, closing{Note: provider.EscapeHTML(e.Message, maxNote), Source: source})
+		err := s.client.Post(ctx, provider.Request{URL: u, JSON: closing{Note: provider.EscapeHTML(e.Message, maxNote), Source: source}})
 		if provider.StatusOf(err) == http.StatusNotFound {
 			return nil // nothing is open
 		}
@@ -113,14 +113,6 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	default:
 		return nil
 	}
-}
-
-func (s *Sender) post(ctx context.Context, r provider.Request, body any) (err error) {
-	if r.Body, err = provider.Marshal(body); err != nil {
-		return err
-	}
-	_, err = s.client.Send(ctx, r)
-	return err
 }
 
 // alias returns the alias of the object's alert by this Provider.

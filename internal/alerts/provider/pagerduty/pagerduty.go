@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 	"unicode"
@@ -122,20 +121,20 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
-	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+	return s.client.Call(ctx, func(ctx context.Context) error {
 		if provider.Failed(n) {
-			return s.post(ctx, h, "/v2/enqueue", s.trigger(n))
+			return s.post(ctx, "/v2/enqueue", s.trigger(n))
 		}
 		if provider.Recovered(n) {
 			resolve := alertEvent{RoutingKey: s.key, EventAction: "resolve", DedupKey: dedupKey(n)}
-			if err := s.post(ctx, h, "/v2/enqueue", resolve); err != nil {
+			if err := s.post(ctx, "/v2/enqueue", resolve); err != nil {
 				return err
 			}
 		}
 		if provider.ClosesOnly(n) {
 			return nil
 		}
-		if err := s.post(ctx, h, "/v2/change/enqueue", s.change(n)); err != nil {
+		if err := s.post(ctx, "/v2/change/enqueue", s.change(n)); err != nil {
 			e := *provider.Classify(err)
 			e.Reason = "change event: " + e.Reason
 			return &e
@@ -144,12 +143,8 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-func (s *Sender) post(ctx context.Context, h *http.Client, path string, body any) error {
-	raw, err := provider.Marshal(body)
-	if err != nil {
-		return err
-	}
-	_, err = s.client.Do(ctx, h, provider.Request{URL: s.client.Root(path), Body: raw})
+func (s *Sender) post(ctx context.Context, path string, body any) error {
+	_, err := s.client.Do(ctx, provider.Request{URL: s.client.Root(path), JSON: body})
 	return err
 }
 

@@ -30,11 +30,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := provider.EncodeJSON(s.message(n))
-	if err != nil {
-		return err
-	}
-	return s.client.Post(ctx, nil, body)
+	return s.client.Post(ctx, provider.Request{JSON: s.message(n), Unescaped: true})
 }
 
 // The parts of a message that are used here, in the names of Rocket.Chat's webhooks.

@@ -89,12 +89,12 @@ func (i *issues) sent(n provider.Notification, now time.Time) {
 var errSearch = errors.New("no issue found")
 
 // before resolves the issues of an object that recovered, before the recovery is submitted.
-func (i *issues) before(ctx context.Context, h *http.Client, n provider.Notification, now time.Time) error {
+func (i *issues) before(ctx context.Context, n provider.Notification, now time.Time) error {
 	if !provider.Recovered(n) {
 		return nil
 	}
 	object := i.object(n.Event.InvolvedObject)
-	found, err := i.resolve(ctx, h, object)
+	found, err := i.resolve(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -111,18 +111,15 @@ func (i *issues) before(ctx context.Context, h *http.Client, n provider.Notifica
 }
 
 // resolve resolves the unresolved issues that have the tag of an object, and reports whether there were any.
-func (i *issues) resolve(ctx context.Context, h *http.Client, object string) (found bool, err error) {
-	organization, err := i.organizationOf(ctx, h)
-	if err != nil {
-		return false, err
-	}
-	body, err := provider.Marshal(map[string]string{"status": "resolved"})
+func (i *issues) resolve(ctx context.Context, object string) (found bool, err error) {
+	organization, err := i.organizationOf(ctx)
 	if err != nil {
 		return false, err
 	}
 	query := url.Values{"project": {i.project}, "query": {"is:unresolved " + objectTag + ":" + object}}
-	answer, err := i.client.Do(ctx, h, provider.Request{
-		Method: http.MethodPut, URL: i.url("organizations/"+organization+"/issues/", query), Header: i.header, Body: body,
+	answer, err := i.client.Do(ctx, provider.Request{
+		Method: http.MethodPut, URL: i.url("organizations/"+organization+"/issues/", query), Header: i.header,
+		JSON: map[string]string{"status": "resolved"},
 	})
 	if provider.StatusOf(err) == http.StatusNotFound {
 		i.organizationIs(i.numbered) // its name has changed since
@@ -131,18 +128,12 @@ func (i *issues) resolve(ctx context.Context, h *http.Client, object string) (fo
 }
 
 // organizationOf returns the organization of the project. If it is unknown the API is queried.
-func (i *issues) organizationOf(ctx context.Context, h *http.Client) (string, error) {
+func (i *issues) organizationOf(ctx context.Context) (string, error) {
 	i.mu.Lock()
 	known := i.organization
 	i.mu.Unlock()
 	if known != "" {
 		return known, nil
-	}
-	answer, err := i.client.Do(ctx, h, provider.Request{
-		Method: http.MethodGet, URL: i.url("projects/", url.Values{"query": {"id:" + i.project}}), Header: i.header,
-	})
-	if err != nil {
-		return "", err
 	}
 	var projects provider.List[struct {
 		ID           string `json:"id"`
@@ -150,7 +141,8 @@ func (i *issues) organizationOf(ctx context.Context, h *http.Client) (string, er
 			Slug string `json:"slug"`
 		} `json:"organization"`
 	}]
-	if err := provider.DecodeJSON(answer, &projects, "Sentry's API"); err != nil {
+	r := provider.Request{Method: http.MethodGet, URL: i.url("projects/", url.Values{"query": {"id:" + i.project}}), Header: i.header}
+	if err := i.client.Exchange(ctx, r, &projects, "Sentry's API"); err != nil {
 		return "", err
 	}
 	for _, p := range projects {

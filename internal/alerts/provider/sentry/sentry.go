@@ -121,17 +121,17 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 	}
 	if s.issues == nil {
-		return s.client.Post(ctx, s.header, body)
+		return s.client.Post(ctx, provider.Request{Header: s.header, Body: body})
 	}
 	return s.issues.recoveries.Send(n, func() error {
-		return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
-			if err := s.issues.before(ctx, h, n, s.now()); err != nil {
+		return s.client.Call(ctx, func(ctx context.Context) error {
+			if err := s.issues.before(ctx, n, s.now()); err != nil {
 				return err
 			}
 			if provider.ClosesOnly(n) {
 				return nil
 			}
-			_, err := s.client.Do(ctx, h, provider.Request{Header: s.header, Body: body})
+			_, err := s.client.Do(ctx, provider.Request{Header: s.header, Body: body})
 			if err == nil {
 				s.issues.sent(n, s.now())
 			}

@@ -71,11 +71,11 @@ func (s *Sender) Close() error { return s.client.Close() }
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	msg := s.message(n)
-	return s.client.Call(ctx, func(ctx context.Context, h *http.Client) error {
+	return s.client.Call(ctx, func(ctx context.Context) error {
 		if s.endpoint == "" {
-			return slack.PostWebhookCustomHTTPContext(ctx, s.client.Address(), h, msg)
+			return slack.PostWebhookCustomHTTPContext(ctx, s.client.Address(), s.client.HTTP(), msg)
 		}
-		api := slack.New(s.token, slack.OptionHTTPClient(apiClient{h}), slack.OptionAPIURL(s.endpoint))
+		api := slack.New(s.token, slack.OptionHTTPClient(apiClient{s.client.HTTP()}), slack.OptionAPIURL(s.endpoint))
 		_, _, err := api.PostMessageContext(ctx, s.channel,
 			slack.MsgOptionUsername(msg.Username), slack.MsgOptionAttachments(msg.Attachments...))
 		return err

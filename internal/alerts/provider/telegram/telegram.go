@@ -72,12 +72,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := provider.EncodeJSON(s.message(n))
-	if err != nil {
-		return err
-	}
-	_, err = s.client.Send(ctx, provider.Request{URL: s.client.URL("bot"+s.token, "sendMessage"), Body: body})
-	return err
+	return s.client.Post(ctx, provider.Request{URL: s.client.URL("bot"+s.token, "sendMessage"), JSON: s.message(n), Unescaped: true})
 }
 
 // reply is the Bot API's answer to a message that it refuses.

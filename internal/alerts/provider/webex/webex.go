@@ -47,11 +47,7 @@ type message struct {
 
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := provider.EncodeJSON(message{RoomID: s.room, Markdown: markdown(n)})
-	if err != nil {
-		return err
-	}
-	return s.client.Post(ctx, nil, body)
+	return s.client.Post(ctx, provider.Request{JSON: message{RoomID: s.room, Markdown: markdown(n)}, Unescaped: true})
 }
 
 // answers are the errors of Webex's API.

@@ -36,12 +36,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := provider.EncodeJSON(newMessage(n))
-	if err != nil {
-		return err
-	}
-	_, err = s.client.Send(ctx, provider.Request{URL: s.endpoint, Body: body})
-	return err
+	return s.client.Post(ctx, provider.Request{URL: s.endpoint, JSON: newMessage(n), Unescaped: true})
 }
 
 // The parts of a message that are used here, in the names of Zoom's chat apps.

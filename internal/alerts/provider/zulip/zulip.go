@@ -54,10 +54,9 @@ func (s *Sender) Close() error { return s.client.Close() }
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	form := url.Values{"type": {"stream"}, "to": {s.channel}, "topic": {s.topic}, "content": {content(n)}}
-	_, err := s.client.Send(ctx, provider.Request{
+	return s.client.Post(ctx, provider.Request{
 		URL: s.endpoint, Body: []byte(form.Encode()), Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
 	})
-	return err
 }
 
 type reply struct {
