@@ -62,7 +62,7 @@ func (r *Recoveries) overtaken(n Notification) bool {
 	return known != nil && !known.at.IsZero() && !known.at.Before(n.Event.Timestamp)
 }
 
-// Needless reports whether a notification only closes what is closed already. It implements Sparing.
+// Needless reports whether a notification only closes what is closed already. With it a Sender that embeds Recoveries is Sparing.
 func (r *Recoveries) Needless(n Notification) bool {
 	if !ClosesOnly(n) {
 		return false

@@ -31,9 +31,9 @@ const providerKey = "flux_provider"
 
 // Sender sends to one Alertmanager.
 type Sender struct {
-	client     *provider.Client
-	provider   string // the Provider's UID
-	recoveries provider.Recoveries
+	provider.Recoveries
+	client   *provider.Client
+	provider string // the Provider's UID
 }
 
 // New returns a Sender.
@@ -65,11 +65,8 @@ type alert struct {
 
 // Send fires the alert of a failure, or ends the alerts of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+	return s.Recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
-
-// Needless reports whether n only closes what is closed already.
-func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context) error {

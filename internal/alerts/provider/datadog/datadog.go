@@ -22,9 +22,9 @@ const (
 
 // Sender sends to one organization of Datadog.
 type Sender struct {
-	client     *provider.Client
-	now        func() time.Time
-	recoveries provider.Recoveries
+	provider.Recoveries
+	client *provider.Client
+	now    func() time.Time
 }
 
 // New returns a Sender. It needs a token.
@@ -71,11 +71,8 @@ type request struct {
 
 // Send posts the event.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+	return s.Recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
-
-// Needless reports whether n only closes what is closed already.
-func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	e := n.Event

@@ -20,9 +20,9 @@ const (
 
 // Sender sends to one Grafana.
 type Sender struct {
-	client     *provider.Client
-	now        func() time.Time
-	recoveries provider.Recoveries
+	provider.Recoveries
+	client *provider.Client
+	now    func() time.Time
 }
 
 // New returns a Sender.
@@ -78,11 +78,8 @@ type found struct {
 // Send writes the event's annotation, and ends the region of a failure if the object recovered. An event that only closes has no
 // annotation.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+	return s.Recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
-
-// Needless reports whether n only closes what is closed already.
-func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context) error {

@@ -14,8 +14,8 @@ const (
 
 // Sender sends to one alert source.
 type Sender struct {
-	client     *provider.Client
-	recoveries provider.Recoveries
+	provider.Recoveries
+	client *provider.Client
 }
 
 // New returns a Sender. It needs a token.
@@ -50,11 +50,8 @@ type alertEvent struct {
 
 // Send fires the alert of a failure, or resolves the alert of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+	return s.Recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
-
-// Needless reports whether n only closes what is closed already.
-func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	status := "resolved"

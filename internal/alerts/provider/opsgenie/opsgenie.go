@@ -28,9 +28,9 @@ var factSizes = []int{2000, 500, 110}
 
 // Sender sends to one integration of Opsgenie.
 type Sender struct {
-	client     *provider.Client
-	provider   string // the Provider's UID
-	recoveries provider.Recoveries
+	provider.Recoveries
+	client   *provider.Client
+	provider string // the Provider's UID
 }
 
 // New returns a Sender. It needs a token.
@@ -82,11 +82,8 @@ type closing struct {
 
 // Send creates the alert of a failure, or closes the alert of an object that recovered.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+	return s.Recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
-
-// Needless reports whether n only closes what is closed already.
-func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	e := n.Event

@@ -20,9 +20,9 @@ const (
 
 // Sender sends to one integration of PagerDuty.
 type Sender struct {
-	client     *provider.Client
-	key        string
-	recoveries provider.Recoveries
+	provider.Recoveries
+	client *provider.Client
+	key    string
 }
 
 // New returns a Sender. It needs an integration's key, as spec.channel or as the Secret's token.
@@ -114,11 +114,8 @@ type changePayload struct {
 
 // Send triggers or resolves the object's alert. It sends a change event unless the event is a failure or only closes.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.recoveries.Send(n, func() error { return s.send(ctx, n) })
+	return s.Recoveries.Send(n, func() error { return s.send(ctx, n) })
 }
-
-// Needless reports whether n only closes what is closed already.
-func (s *Sender) Needless(n provider.Notification) bool { return s.recoveries.Needless(n) }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context) error {
