@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"notifier/internal/event"
+	"notifier/internal/options"
 )
 
 // DeliverySource hands out the rescheduled deliveries by shard, each shard to one owner at a time.
@@ -87,21 +88,16 @@ type DelivererOptions struct {
 }
 
 func (o DelivererOptions) validate() error {
-	var errs []error
-	for name, missing := range map[string]bool{
-		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Dead": o.Dead == nil, "Archive": o.Archive == nil, "Alerts": o.Alerts == nil,
-		"Destinations": o.Destinations == nil, "Reports": o.Reports == nil, "Recorder": o.Recorder == nil,
-		"Types": len(o.Types) == 0, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
-	} {
-		if missing {
-			errs = append(errs, fmt.Errorf("alerts.DelivererOptions: %s is missing", name))
-		}
-	}
+	errs := []error{options.Missing(map[string]bool{
+		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Dead": o.Dead == nil,
+		"Archive": o.Archive == nil, "Alerts": o.Alerts == nil, "Destinations": o.Destinations == nil, "Reports": o.Reports == nil,
+		"Recorder": o.Recorder == nil, "Types": len(o.Types) == 0, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
+	})}
 	if o.Quota < 1 {
-		errs = append(errs, errors.New("alerts.DelivererOptions: Quota is not positive"))
+		errs = append(errs, errors.New("Quota is not positive"))
 	}
 	if o.DrainTimeout < 0 || o.MaxAge < 0 {
-		errs = append(errs, errors.New("alerts.DelivererOptions: DrainTimeout or MaxAge is negative"))
+		errs = append(errs, errors.New("DrainTimeout or MaxAge is negative"))
 	}
 	return errors.Join(errs...)
 }
@@ -126,7 +122,7 @@ type Deliverer struct {
 // NewDeliverer returns a Deliverer that is not running, or an error that joins the faults of the options.
 func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if err := o.validate(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("deliverer options: %w", err)
 	}
 	o.DrainTimeout, o.MaxAge = cmp.Or(o.DrainTimeout, DefaultDrainTimeout), cmp.Or(o.MaxAge, DefaultMaxAge)
 	whole := newWholeLetters(o.Dead, o.Archive, o.Alerts)

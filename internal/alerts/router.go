@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/fair"
+	"notifier/internal/options"
 )
 
 // EventSource hands out the accepted events.
@@ -53,20 +53,6 @@ type RouterOptions struct {
 	Registerer prometheus.Registerer
 }
 
-func (o RouterOptions) validate() error {
-	var errs []error
-	for name, missing := range map[string]bool{
-		"Events": o.Events == nil, "Deliverer": o.Deliverer == nil, "Alerts": o.Alerts == nil,
-		"Destinations": o.Destinations == nil, "Reports": o.Reports == nil, "Recorder": o.Recorder == nil,
-		"Log": o.Log == nil, "Registerer": o.Registerer == nil,
-	} {
-		if missing {
-			errs = append(errs, fmt.Errorf("alerts.RouterOptions: %s is nil", name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Router turns events into deliveries.
 type Router struct {
 	RouterOptions
@@ -80,8 +66,11 @@ type Router struct {
 
 // NewRouter returns a Router that is not running, or an error that joins the faults of the options.
 func NewRouter(o RouterOptions) (*Router, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
+	if err := options.Missing(map[string]bool{
+		"Events": o.Events == nil, "Deliverer": o.Deliverer == nil, "Alerts": o.Alerts == nil, "Destinations": o.Destinations == nil,
+		"Reports": o.Reports == nil, "Recorder": o.Recorder == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
+	}); err != nil {
+		return nil, fmt.Errorf("router options: %w", err)
 	}
 	return &Router{
 		RouterOptions: o, metrics: newRouteMetrics(o.Registerer),

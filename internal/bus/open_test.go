@@ -81,7 +81,7 @@ func TestOptionsReportEveryFault(t *testing.T) {
 	_, err := Open(testContext(t), Options{
 		DataDir: "x", URL: "y", Replicas: 9, Shards: -1, DuplicateWindow: -1, Budgets: Budgets{Events: -1},
 	})
-	for _, want := range []string{"exactly one", "replicas", "shards", "window", "budget", "logger", "registerer"} {
+	for _, want := range []string{"exactly one", "replicas", "shards", "window", "budget", "Log", "Registerer"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not mention %q", err, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event/view"
+	"notifier/internal/options"
 )
 
 // Defaults of Options.
@@ -144,7 +145,7 @@ func (o *Options) setDefaults() {
 }
 
 func (o *Options) validate() error {
-	var errs []error
+	errs := []error{options.Missing(map[string]bool{"Log": o.Log == nil, "Registerer": o.Registerer == nil})}
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -164,7 +165,5 @@ func (o *Options) validate() error {
 	for _, f := range o.Budgets.fields() {
 		check(*f > 0, "a stream's budget must be positive, not %d", *f)
 	}
-	check(o.Log != nil, "a logger is required")
-	check(o.Registerer != nil, "a metrics registerer is required")
 	return errors.Join(errs...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/fair"
+	"notifier/internal/options"
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
@@ -40,20 +41,6 @@ type WebhooksOptions struct {
 	Registerer prometheus.Registerer
 }
 
-func (o WebhooksOptions) validate() error {
-	var errs []error
-	if o.Table == nil {
-		errs = append(errs, errors.New("no table"))
-	}
-	if o.Triggers == nil {
-		errs = append(errs, errors.New("no triggers"))
-	}
-	if o.Log == nil {
-		errs = append(errs, errors.New("no log"))
-	}
-	return errors.Join(errs...)
-}
-
 // Webhooks is the handler of the public port.
 type Webhooks struct {
 	table        *Table
@@ -72,7 +59,7 @@ type Webhooks struct {
 
 // NewWebhooks returns the handler over a table, with the limits of that table.
 func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
-	if err := o.validate(); err != nil {
+	if err := options.Missing(map[string]bool{"Table": o.Table == nil, "Triggers": o.Triggers == nil, "Log": o.Log == nil}); err != nil {
 		return nil, fmt.Errorf("webhook endpoint: %w", err)
 	}
 	limits := o.Table.limits

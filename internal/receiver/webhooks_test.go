@@ -239,7 +239,7 @@ func (panicking) Begin(context.Context, http.Header) (verify.Check, error) { pan
 
 func TestAnOptionThatIsMissingIsNamed(t *testing.T) {
 	_, err := NewWebhooks(WebhooksOptions{})
-	for _, want := range []string{"table", "triggers", "log"} {
+	for _, want := range []string{"Table", "Triggers", "Log"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

@@ -17,6 +17,7 @@ import (
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/options"
 	"notifier/internal/receiver/oidc"
 	"notifier/internal/reconcile/kube"
 )
@@ -122,32 +123,14 @@ const (
 func (o *Options) validate() error {
 	o.StatusWorkers = cmp.Or(o.StatusWorkers, defaultStatusWorkers)
 	o.SecretQPS = cmp.Or(o.SecretQPS, defaultSecretQPS)
-	var errs []error
-	for _, need := range []struct {
-		name    string
-		missing bool
-	}{
-		{"Clients", o.Clients.Receivers.In == nil || o.Clients.Alerts.In == nil || o.Clients.Providers.In == nil || o.Clients.Secrets == nil},
-		{"Hooks", o.Hooks == nil},
-		{"Subscriptions", o.Subscriptions == nil},
-		{"Alerts", o.Alerts == nil},
-		{"Destinations", o.Destinations == nil},
-		{"Ledger", o.Ledger == nil},
-		{"Health", o.Health == nil},
-		{"Alive", o.Alive == nil},
-		{"Events", o.Events == nil},
-		{"Requests", o.Requests == nil},
-		{"Quiet", o.Quiet == nil},
-		{"Issuers", o.Issuers == nil},
-		{"Objects", o.Objects == nil},
-		{"DefaultServiceAccount", o.DefaultServiceAccount == ""},
-		{"Log", o.Log == nil},
-		{"Registerer", o.Registerer == nil},
-	} {
-		if need.missing {
-			errs = append(errs, fmt.Errorf("%s is missing", need.name))
-		}
-	}
+	errs := []error{options.Missing(map[string]bool{
+		"Clients": o.Clients.Receivers.In == nil || o.Clients.Alerts.In == nil || o.Clients.Providers.In == nil || o.Clients.Secrets == nil,
+		"Hooks":   o.Hooks == nil, "Subscriptions": o.Subscriptions == nil, "Alerts": o.Alerts == nil,
+		"Destinations": o.Destinations == nil, "Ledger": o.Ledger == nil, "Health": o.Health == nil, "Alive": o.Alive == nil,
+		"Events": o.Events == nil, "Requests": o.Requests == nil, "Quiet": o.Quiet == nil, "Issuers": o.Issuers == nil,
+		"Objects": o.Objects == nil, "DefaultServiceAccount": o.DefaultServiceAccount == "", "Log": o.Log == nil,
+		"Registerer": o.Registerer == nil,
+	})}
 	if o.StatusWorkers < 0 || o.SecretQPS < 0 || o.MaxAlertsPerNamespace < 0 || o.MaxReceiversPerNamespace < 0 {
 		errs = append(errs, errors.New("a negative StatusWorkers, SecretQPS, MaxAlertsPerNamespace or MaxReceiversPerNamespace"))
 	}

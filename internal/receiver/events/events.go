@@ -15,6 +15,7 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/fair"
+	"notifier/internal/options"
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/limit"
 )
@@ -83,15 +84,9 @@ func DefaultOptions() Options {
 }
 
 func (o Options) validate() error {
-	var errs []error
-	if o.Events == nil {
-		errs = append(errs, errors.New("no events"))
-	}
-	if o.Objects == nil {
-		errs = append(errs, errors.New("no objects"))
-	}
-	if o.Log == nil {
-		errs = append(errs, errors.New("no log"))
+	errs := []error{
+		options.Missing(map[string]bool{"Events": o.Events == nil, "Objects": o.Objects == nil, "Log": o.Log == nil}),
+		o.Address.Validate("address"), o.Namespace.Validate("namespace"),
 	}
 	if o.MaxBody < 0 {
 		errs = append(errs, errors.New("the greatest body is negative"))
@@ -99,7 +94,6 @@ func (o Options) validate() error {
 	if o.Held < limit.MaxBody {
 		errs = append(errs, fmt.Errorf("held bytes below %d cannot take the greatest body", limit.MaxBody))
 	}
-	errs = append(errs, o.Address.Validate("address"), o.Namespace.Validate("namespace"))
 	return errors.Join(errs...)
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"notifier/internal/options"
 )
 
 // Options describe one listener. Addr, Handler and Log are required.
@@ -54,13 +56,7 @@ func DefaultOptions() Options {
 }
 
 func (o Options) validate() error {
-	var errs []error
-	if o.Handler == nil {
-		errs = append(errs, errors.New("no handler"))
-	}
-	if o.Log == nil {
-		errs = append(errs, errors.New("no log"))
-	}
+	errs := []error{options.Missing(map[string]bool{"Handler": o.Handler == nil, "Log": o.Log == nil})}
 	for _, d := range []time.Duration{o.HeaderTimeout, o.ReadTimeout, o.WriteTimeout, o.IdleTimeout, o.Drain} {
 		if d <= 0 {
 			errs = append(errs, errors.New("a time-out is not positive"))

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
+	"notifier/internal/options"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/answer"
 )
@@ -55,26 +56,6 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-func (o Options) validate() error {
-	var errs []error
-	for _, need := range []struct {
-		name    string
-		missing bool
-	}{
-		{"events", o.Events == nil},
-		{"triggers", o.Triggers == nil},
-		{"subscriptions", o.Subscriptions == nil},
-		{"reports", o.Reports == nil},
-		{"gate", o.Gate == nil},
-		{"log", o.Log == nil},
-	} {
-		if need.missing {
-			errs = append(errs, fmt.Errorf("no %s", need.name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Subscriber triggers the Receivers of type event.
 type Subscriber struct {
 	Options
@@ -83,7 +64,10 @@ type Subscriber struct {
 
 // New returns a Subscriber, or an error if an option is missing.
 func New(o Options) (*Subscriber, error) {
-	if err := o.validate(); err != nil {
+	if err := options.Missing(map[string]bool{
+		"Events": o.Events == nil, "Triggers": o.Triggers == nil, "Subscriptions": o.Subscriptions == nil, "Reports": o.Reports == nil,
+		"Gate": o.Gate == nil, "Log": o.Log == nil,
+	}); err != nil {
 		return nil, fmt.Errorf("subscriber: %w", err)
 	}
 	return &Subscriber{Options: o, metrics: newEventMetrics(o.Registerer)}, nil

@@ -388,8 +388,8 @@ func TestNothingIsReadUntilAReceiverSubscribes(t *testing.T) {
 // Fails when a missing option is no error.
 func TestASubscriberNeedsItsOptions(t *testing.T) {
 	_, err := New(Options{})
-	for _, want := range []string{"events", "triggers", "subscriptions", "reports", "gate", "log"} {
-		if err == nil || !strings.Contains(err.Error(), "no "+want) {
+	for _, want := range []string{"Events", "Triggers", "Subscriptions", "Reports", "Gate", "Log"} {
+		if err == nil || !strings.Contains(err.Error(), want+" is missing") {
 			t.Errorf("%v does not mention %q", err, want)
 		}
 	}

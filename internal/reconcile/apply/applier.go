@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"notifier/internal/event"
+	"notifier/internal/options"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -94,25 +95,11 @@ func (o *Options) validate() error {
 	setDefault(&o.Burst, 200)
 	setDefault(&o.Workers, 16)
 	setDefault(&o.ReviewInterval, 5*time.Minute)
-	var errs []error
-	for _, need := range []struct {
-		name    string
-		missing bool
-	}{
-		{"Bus", o.Bus == nil},
-		{"Receivers", o.Receivers == nil},
-		{"Compiled", o.Compiled == nil},
-		{"Selector", o.Selector == nil},
-		{"Catalogue", o.Catalogue == nil},
-		{"Client", o.Client == nil},
-		{"Reports", o.Reports == nil},
-		{"Log", o.Log == nil},
-		{"Registerer", o.Registerer == nil},
-	} {
-		if need.missing {
-			errs = append(errs, fmt.Errorf("%s is missing", need.name))
-		}
-	}
+	errs := []error{options.Missing(map[string]bool{
+		"Bus": o.Bus == nil, "Receivers": o.Receivers == nil, "Compiled": o.Compiled == nil, "Selector": o.Selector == nil,
+		"Catalogue": o.Catalogue == nil, "Client": o.Client == nil, "Reports": o.Reports == nil, "Log": o.Log == nil,
+		"Registerer": o.Registerer == nil,
+	})}
 	if o.Interval < 0 || o.QPS < 0 || o.Burst < 0 || o.Workers < 0 || o.ReviewInterval < 0 {
 		errs = append(errs, errors.New("a negative Interval, QPS, Burst, Workers or ReviewInterval"))
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event"
+	"notifier/internal/options"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -73,23 +74,10 @@ func (o *Options) validate() error {
 	if o.Changed == nil {
 		o.Changed = func(string) {}
 	}
-	var errs []error
-	for _, need := range []struct {
-		name    string
-		missing bool
-	}{
-		{"Metadata", o.Metadata == nil},
-		{"Objects", o.Objects == nil},
-		{"Catalogue", o.Catalogue == nil},
-		{"Events", o.Events == nil},
-		{"State", o.State == nil},
-		{"Log", o.Log == nil},
-		{"Registerer", o.Registerer == nil},
-	} {
-		if need.missing {
-			errs = append(errs, fmt.Errorf("%s is missing", need.name))
-		}
-	}
+	errs := []error{options.Missing(map[string]bool{
+		"Metadata": o.Metadata == nil, "Objects": o.Objects == nil, "Catalogue": o.Catalogue == nil, "Events": o.Events == nil,
+		"State": o.State == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
+	})}
 	if o.Settle < 0 {
 		errs = append(errs, errors.New("a negative Settle"))
 	}

@@ -191,8 +191,8 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 
 func TestOptionsNameEveryFault(t *testing.T) {
 	_, err := New(Options{Settle: -1})
-	want := "watch options: Metadata is missing\nObjects is missing\nCatalogue is missing\nEvents is missing\n" +
-		"State is missing\nLog is missing\nRegisterer is missing\na negative Settle"
+	want := "watch options: Catalogue is missing\nEvents is missing\nLog is missing\nMetadata is missing\nObjects is missing\n" +
+		"Registerer is missing\nState is missing\na negative Settle"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
