@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // fakeBus keeps deliveries as the bus does, in a stream and on a schedule. Messages of the stream wait to be handed out, belong to a
@@ -21,7 +22,7 @@ type fakeBus struct {
 	nextSeq uint64
 	stream  []*fakeMessage // the messages off the schedule, ordered by seq
 	// schedule has the scheduled messages, the first to fire on top. scheduled has the same by delivery: each has one place on it.
-	schedule  fakeSchedule
+	schedule  fair.Heap[*fakeMessage]
 	scheduled map[string]*fakeMessage
 	// due are the messages that may be handed out, ordered by seq. held counts those that were handed out. Both are counted anew when the
 	// first ack wait may have expired, at expires.

@@ -13,38 +13,15 @@ import (
 	"notifier/internal/event"
 )
 
-// fakeSchedule has the messages that wait, the first to fire on top. Among equal times, the one stored first is first.
-type fakeSchedule []*fakeMessage
-
-func (s fakeSchedule) Len() int { return len(s) }
-
-func (s fakeSchedule) Less(i, j int) bool {
-	if c := s[i].at.Compare(s[j].at); c != 0 {
+// Before orders the messages on the schedule, the first to fire on top. Among equal times, the one stored first is first.
+func (m *fakeMessage) Before(other *fakeMessage) bool {
+	if c := m.at.Compare(other.at); c != 0 {
 		return c < 0
 	}
-	return s[i].seq < s[j].seq
+	return m.seq < other.seq
 }
 
-func (s fakeSchedule) Swap(i, j int) {
-	s[i], s[j] = s[j], s[i]
-	s[i].place, s[j].place = i, j
-}
-
-// Push implements heap.Interface.
-func (s *fakeSchedule) Push(x any) {
-	m := x.(*fakeMessage)
-	m.place = len(*s)
-	*s = append(*s, m)
-}
-
-// Pop implements heap.Interface.
-func (s *fakeSchedule) Pop() any {
-	old := *s
-	m := old[len(old)-1]
-	old[len(old)-1] = nil
-	*s = old[:len(old)-1]
-	return m
-}
+func (m *fakeMessage) Index() *int { return &m.place }
 
 // unschedule takes a message off the schedule.
 func (b *fakeBus) unschedule(m *fakeMessage) {

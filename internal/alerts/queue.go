@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // Bounds on one Provider's queue.
@@ -39,7 +40,7 @@ type queue struct {
 	kib int64
 	// recallable has the lines with an entry to recall. recalls counts the entries being read, and recallAt is when to try again after an
 	// error. givenUp counts the entries that are to be given up.
-	recallable recallHeap
+	recallable fair.Heap[*line]
 	recalls    int
 	recallAt   time.Time
 	givenUp    int
@@ -85,7 +86,7 @@ type queue struct {
 func newQueue(key destinationKey, sh *share, now time.Time) *queue {
 	return &queue{
 		key: key, lines: map[string]*line{}, owners: map[owner]*waiter{}, share: sh,
-		wakeIndex: notWaking, idleSince: now,
+		wakeIndex: fair.NotInHeap, idleSince: now,
 	}
 }
 
@@ -93,7 +94,7 @@ func newQueue(key destinationKey, sh *share, now time.Time) *queue {
 func (q *queue) place(object string, order uint64, id string, now time.Time) (*line, *entry) {
 	l := q.lines[object]
 	if l == nil {
-		l = &line{object: object, place: notRecallable}
+		l = &line{object: object, place: fair.NotInHeap}
 		q.lines[object] = l
 	}
 	e, added := l.add(order, id)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 const (
@@ -18,44 +19,19 @@ const (
 	recallAhead = 16
 	// recallGap is the pause before a queue that had too many items, or could not be read, recalls again.
 	recallGap = time.Second
-	// notRecallable is the place of a line with nothing to recall.
-	notRecallable = -1
 )
 
-// recallHeap has the lines of a queue with an entry to recall, the next one to be read on top.
-type recallHeap []*line
-
-func (s recallHeap) Len() int { return len(s) }
-
-func (s recallHeap) Less(i, j int) bool {
-	x, y := s[i].next, s[j].next
+// Before implements fair.HeapItem, for the recallable lines: the one to read next is before the others.
+func (l *line) Before(other *line) bool {
+	x, y := l.next, other.next
 	if x.rank != y.rank {
 		return x.rank < y.rank
 	}
 	return x.before(y)
 }
 
-func (s recallHeap) Swap(i, j int) {
-	s[i], s[j] = s[j], s[i]
-	s[i].place, s[j].place = i, j
-}
-
-// Push implements heap.Interface.
-func (s *recallHeap) Push(x any) {
-	l := x.(*line)
-	l.place = len(*s)
-	*s = append(*s, l)
-}
-
-// Pop implements heap.Interface.
-func (s *recallHeap) Pop() any {
-	old := *s
-	l := old[len(old)-1]
-	old[len(old)-1] = nil
-	*s = old[:len(old)-1]
-	l.place = notRecallable
-	return l
-}
+// Index implements fair.HeapItem.
+func (l *line) Index() *int { return &l.place }
 
 // candidate returns the line's first entry that waits on the schedule if all before it are in memory or being read. Entries that are
 // retried or handed out later must be sent first (invariant E4).
@@ -78,9 +54,9 @@ func (l *line) candidate() *entry {
 func (q *queue) refresh(l *line) {
 	l.next = l.candidate()
 	switch {
-	case l.next == nil && l.place != notRecallable:
+	case l.next == nil && l.place != fair.NotInHeap:
 		heap.Remove(&q.recallable, l.place)
-	case l.next != nil && l.place == notRecallable:
+	case l.next != nil && l.place == fair.NotInHeap:
 		heap.Push(&q.recallable, l)
 	case l.next != nil:
 		heap.Fix(&q.recallable, l.place)

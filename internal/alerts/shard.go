@@ -159,10 +159,10 @@ func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]
 }
 
 func (s *shard) nextWake() time.Duration {
-	if len(s.wakes) == 0 {
+	if s.wakes.Len() == 0 {
 		return time.Hour
 	}
-	return max(0, time.Until(s.wakes[0].wakeAt))
+	return max(0, time.Until(s.wakes.Heap[0].wakeAt))
 }
 
 func (s *shard) wake(work context.Context) {

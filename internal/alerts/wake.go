@@ -3,42 +3,23 @@ package alerts
 import (
 	"container/heap"
 	"time"
+
+	"notifier/internal/fair"
 )
 
 // wakes are the queues by their next wake time, the earliest first. A queue has at most one time.
-type wakes []*queue
+type wakes struct{ fair.Heap[*queue] }
 
-func (w wakes) Len() int           { return len(w) }
-func (w wakes) Less(i, j int) bool { return w[i].wakeAt.Before(w[j].wakeAt) }
-func (w wakes) Swap(i, j int) {
-	w[i], w[j] = w[j], w[i]
-	w[i].wakeIndex, w[j].wakeIndex = i, j
-}
+// Before implements fair.HeapItem, for wakes.
+func (q *queue) Before(other *queue) bool { return q.wakeAt.Before(other.wakeAt) }
 
-// Push implements heap.Interface.
-func (w *wakes) Push(x any) {
-	q := x.(*queue)
-	q.wakeIndex = len(*w)
-	*w = append(*w, q)
-}
-
-// Pop implements heap.Interface.
-func (w *wakes) Pop() any {
-	old := *w
-	q := old[len(old)-1]
-	old[len(old)-1] = nil
-	*w = old[:len(old)-1]
-	q.wakeIndex = notWaking
-	return q
-}
-
-// notWaking is the wakeIndex of a queue that is not among the wakes.
-const notWaking = -1
+// Index implements fair.HeapItem.
+func (q *queue) Index() *int { return &q.wakeIndex }
 
 // set has q woken at the time given, or earlier if an earlier time was set before.
 func (w *wakes) set(q *queue, at time.Time) {
 	switch {
-	case q.wakeIndex == notWaking:
+	case q.wakeIndex == fair.NotInHeap:
 		q.wakeAt = at
 		heap.Push(w, q)
 	case at.Before(q.wakeAt):
@@ -49,7 +30,7 @@ func (w *wakes) set(q *queue, at time.Time) {
 
 // due removes and returns a queue whose time has come, or nil.
 func (w *wakes) due(now time.Time) *queue {
-	if len(*w) == 0 || (*w)[0].wakeAt.After(now) {
+	if w.Len() == 0 || w.Heap[0].wakeAt.After(now) {
 		return nil
 	}
 	return heap.Pop(w).(*queue)
@@ -57,7 +38,7 @@ func (w *wakes) due(now time.Time) *queue {
 
 // drop removes q.
 func (w *wakes) drop(q *queue) {
-	if q.wakeIndex != notWaking {
+	if q.wakeIndex != fair.NotInHeap {
 		heap.Remove(w, q.wakeIndex)
 	}
 }

@@ -1,5 +1,5 @@
 // Package fair bounds the effect of one tenant's load on other tenants. A tenant is a namespace, and everything here is keyed by a
-// namespace or by a part of one. There are four types, one for each shared resource:
+// namespace or by a part of one. There are four types, one for each shared resource, beside Heap, for the orders that their users keep:
 //
 //   - Queue orders work: namespaces take turns, so a namespace waits for its own backlog and for at most one item of each other.
 //   - Limiters bound how often something happens: one token bucket for each key, for a bounded number of keys.
@@ -13,6 +13,6 @@
 //     whole allowance again. So beyond the bound they admit too much, and never refuse a key for the number of others. A Share remembers
 //     only the namespaces that spent something; queries leave no trace. Queue and Capacities keep a key only while some of it waits
 //     or is in use.
-//   - All types but Queue can be used by many goroutines at once. The lock of its owner protects a Queue.
+//   - All types but Queue and Heap can be used by many goroutines at once. The lock of its owner protects these two.
 //   - Nothing starts a goroutine, and only Sleep starts a timer. Time is time.Now, so that testing/synctest controls it.
 package fair

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"notifier/internal/fair"
 	"notifier/internal/receiver/limit"
 )
 
@@ -27,7 +28,7 @@ type conns struct {
 	total int
 	tick  uint64 // counts the times that a connection began to wait
 	peers map[netip.Addr]*peer
-	heavy peerHeap
+	heavy fair.Heap[*peer]
 }
 
 // peer is one client address and its connections, the oldest first.
@@ -203,36 +204,13 @@ func connAddress(nc net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// peerHeap has on top the peer that loses a connection next.
-type peerHeap []*peer
-
-func (h peerHeap) Len() int { return len(h) }
-
-func (h peerHeap) Less(i, j int) bool {
-	a, b := h[i], h[j]
-	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.all.Len(), a.all.Len()), cmp.Compare(a.since, b.since)) < 0
+// Before implements fair.HeapItem: the peer that loses a connection next is before the others.
+func (p *peer) Before(other *peer) bool {
+	return cmp.Or(cmp.Compare(other.weight, p.weight), cmp.Compare(other.all.Len(), p.all.Len()), cmp.Compare(p.since, other.since)) < 0
 }
 
-func (h peerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push adds a *peer; container/heap calls it.
-func (h *peerHeap) Push(x any) {
-	p := x.(*peer)
-	p.index = len(*h)
-	*h = append(*h, p)
-}
-
-// Pop removes the last peer; container/heap calls it.
-func (h *peerHeap) Pop() any {
-	last := len(*h) - 1
-	p := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return p
-}
+// Index implements fair.HeapItem.
+func (p *peer) Index() *int { return &p.index }
 
 // keepAlive is the interval at which the kernel probes an idle connection, so that vanished peers do not count for long.
 const keepAlive = 30 * time.Second

@@ -3,6 +3,8 @@ package apply
 import (
 	"container/heap"
 	"time"
+
+	"notifier/internal/fair"
 )
 
 // attempt is one job's claim to a request for one object. The Applier's lock protects it.
@@ -31,8 +33,9 @@ func (at *attempt) due() time.Time {
 type slot struct {
 	// last is when the last request was answered.
 	last time.Time
-	// waiting are the claims, including the claim that is being tried.
-	waiting claims
+	// waiting are the claims, including the claim that is being tried. A tenant decides their number, and the Applier's lock is held
+	// meanwhile, so no operation reads them all for the sake of one.
+	waiting fair.Heap[*attempt]
 	turns   uint64
 }
 
@@ -49,36 +52,13 @@ func (s *slot) leave(at *attempt) { heap.Remove(&s.waiting, at.place) }
 // moved restores the order after the time of a claim has changed.
 func (s *slot) moved(at *attempt) { heap.Fix(&s.waiting, at.place) }
 
-// claims are a heap with the claim that is due first at the front; among equals, the earlier one. A tenant decides their number, and
-// the Applier's lock is held meanwhile, so no operation reads them all for the sake of one.
-type claims []*attempt
-
-func (c claims) Len() int { return len(c) }
-
-func (c claims) Less(i, j int) bool {
-	if order := c[i].due().Compare(c[j].due()); order != 0 {
+// Before implements fair.HeapItem: the claim that is due first is before the others; among equals, the earlier one.
+func (at *attempt) Before(other *attempt) bool {
+	if order := at.due().Compare(other.due()); order != 0 {
 		return order < 0
 	}
-	return c[i].turn < c[j].turn
+	return at.turn < other.turn
 }
 
-func (c claims) Swap(i, j int) {
-	c[i], c[j] = c[j], c[i]
-	c[i].place, c[j].place = i, j
-}
-
-// Push implements heap.Interface.
-func (c *claims) Push(x any) {
-	at := x.(*attempt) //nolint:forcetypeassert // nothing else is pushed
-	at.place = len(*c)
-	*c = append(*c, at)
-}
-
-// Pop implements heap.Interface.
-func (c *claims) Pop() any {
-	last := len(*c) - 1
-	at := (*c)[last]
-	(*c)[last] = nil
-	*c = (*c)[:last]
-	return at
-}
+// Index implements fair.HeapItem.
+func (at *attempt) Index() *int { return &at.place }
