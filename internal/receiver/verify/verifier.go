@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -94,76 +95,48 @@ type Credentials struct {
 	Share     *limit.Share
 }
 
-// types lists the supported Receiver types. A new type is one file and one row. keys are the keys of the Secret that the
-// type reads beside the token.
-var types = []struct {
-	name string
+// kind is a supported Receiver type.
+type kind struct {
+	make func(Credentials) (Verifier, error)
+	// keys are the keys of the Secret that the type reads beside the token.
 	keys []string
 	// noSecret says that the type has no Secret, and with it no token.
 	noSecret bool
 	// anyMethod says that a webhook may have another method than POST.
 	anyMethod bool
-	make      func(Credentials) (Verifier, error)
-}{
-	{name: "acr", make: newACR},
-	{name: "bitbucket", make: newBitbucket},
-	{name: "cdevents", make: newCDEvents},
-	{name: "dockerhub", make: newDockerHub},
-	{name: "gcr", keys: gcrKeys, make: newGCR},
-	{name: "generic", anyMethod: true, make: newGeneric},
-	{name: "generic-hmac", anyMethod: true, make: newHMAC},
-	{name: "generic-oidc", noSecret: true, make: newGenericOIDC},
-	{name: "gitea", make: newGitea},
-	{name: "github", make: newGitHub},
-	{name: "gitlab", make: newGitLab},
-	{name: "harbor", make: newHarbor},
-	{name: "nexus", make: newNexus},
-	{name: "quay", make: newQuay},
-	{name: "standard-webhooks", make: newStandardWebhooks},
+}
+
+// kinds are the supported Receiver types by name. A new type is one file and one row.
+var kinds = map[string]kind{
+	"acr":               {make: newACR},
+	"bitbucket":         {make: newBitbucket},
+	"cdevents":          {make: newCDEvents},
+	"dockerhub":         {make: newDockerHub},
+	"gcr":               {keys: gcrKeys, make: newGCR},
+	"generic":           {anyMethod: true, make: newGeneric},
+	"generic-hmac":      {anyMethod: true, make: newHMAC},
+	"generic-oidc":      {noSecret: true, make: newGenericOIDC},
+	"gitea":             {make: newGitea},
+	"github":            {make: newGitHub},
+	"gitlab":            {make: newGitLab},
+	"harbor":            {make: newHarbor},
+	"nexus":             {make: newNexus},
+	"quay":              {make: newQuay},
+	"standard-webhooks": {make: newStandardWebhooks},
 }
 
 // SecretKeys returns the keys of the Secret that a type reads beside the token.
-func SecretKeys(kind string) []string {
-	for _, t := range types {
-		if t.name == kind {
-			return slices.Clone(t.keys)
-		}
-	}
-	return nil
-}
+func SecretKeys(name string) []string { return slices.Clone(kinds[name].keys) }
 
 // NeedsSecret reports whether a type reads a Secret, from whose token its path is made. It returns true for an unknown
 // type.
-func NeedsSecret(kind string) bool {
-	for _, t := range types {
-		if t.name == kind {
-			return !t.noSecret
-		}
-	}
-	return true
-}
+func NeedsSecret(name string) bool { return !kinds[name].noSecret }
 
 // TakesMethod reports whether webhooks of a type may have a method.
-func TakesMethod(kind, method string) bool {
-	if method == http.MethodPost {
-		return true
-	}
-	for _, t := range types {
-		if t.name == kind {
-			return t.anyMethod
-		}
-	}
-	return false
-}
+func TakesMethod(name, method string) bool { return method == http.MethodPost || kinds[name].anyMethod }
 
-// Types returns the supported values of a Receiver's spec.type.
-func Types() []string {
-	names := make([]string, 0, len(types))
-	for _, t := range types {
-		names = append(names, t.name)
-	}
-	return names
-}
+// Types returns the supported values of a Receiver's spec.type, in order.
+func Types() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // ErrEmptyToken says that a Secret's token is empty. An empty key authenticates everybody without a signature or with a
 // signature of that key, so such a Receiver is not served.
@@ -185,18 +158,16 @@ func (e *UnsupportedTypeError) Error() string {
 
 // New compiles the verification of one Receiver type. It returns an *UnsupportedTypeError, ErrEmptyToken, a
 // *MissingKeyError, an *ExpressionError, or an error that names the unfit credential without quoting it.
-func New(kind string, c Credentials) (Verifier, error) {
-	for _, t := range types {
-		if t.name != kind {
-			continue
-		}
-		if len(c.Token) == 0 && !t.noSecret {
-			return nil, ErrEmptyToken
-		}
-		c.Token = slices.Clone(c.Token)
-		return t.make(c)
+func New(name string, c Credentials) (Verifier, error) {
+	k, ok := kinds[name]
+	switch {
+	case !ok:
+		return nil, &UnsupportedTypeError{Type: name}
+	case len(c.Token) == 0 && !k.noSecret:
+		return nil, ErrEmptyToken
 	}
-	return nil, &UnsupportedTypeError{Type: kind}
+	c.Token = slices.Clone(c.Token)
+	return k.make(c)
 }
 
 // accepted is the Check of a request that its headers alone have proven.
