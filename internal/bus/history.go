@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -160,23 +159,13 @@ func (h *history) readUntil(ctx context.Context, cfg jetstream.OrderedConsumerCo
 		if err != nil {
 			return err
 		}
-		subject := providerSubject(m.Subject())
 		for _, r := range sentIn(m.Data()) {
-			h.add(subject, r.ID, r.Replays)
+			h.add(m.Subject(), r.ID, r.Replays)
 		}
 		if meta.Sequence.Stream >= last || meta.NumPending == 0 {
 			return nil
 		}
 	}
-}
-
-// providerSubject returns the subject of HISTORY for a Provider. In earlier releases each record was a message with a subject of its own,
-// with the delivery's ID after that of the Provider.
-func providerSubject(subject string) string {
-	if t := strings.Split(subject, "."); len(t) > historyLength {
-		return strings.Join(t[:historyLength], ".")
-	}
-	return subject
 }
 
 // sentRun is the part of a record that identifies the sent delivery.
