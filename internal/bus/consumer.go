@@ -160,7 +160,7 @@ func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error
 		}
 		return c.cursor.migrate(ctx, s)
 	}
-	if _, err := c.bus.setUpConsumer(ctx, c.role); err != nil {
+	if err := c.bus.setUpConsumer(ctx, c.role); err != nil {
 		return fmt.Errorf("set up consumer: %w", err)
 	}
 	if !event.Owned(ctx) {

@@ -46,8 +46,7 @@ func (b *Bus) deadLetter(ctx context.Context, d *event.Delivery, label, reason s
 	if err := b.durableEvents(ctx, d.Order); err != nil {
 		return err
 	}
-	_, err = b.publish(ctx, streamDeadLetters, m)
-	return err
+	return b.publish(ctx, streamDeadLetters, m)
 }
 
 func deadMessage(d *event.Delivery, label, reason string) (*nats.Msg, error) {
@@ -65,7 +64,7 @@ func (b *Bus) deadLetterRaw(ctx context.Context, m *nats.Msg, label, reason stri
 	if id := m.Header.Get(headerID); id != "" {
 		raw.Header.Set(headerID, id)
 	}
-	if _, err := b.publish(ctx, streamDeadLetters, deadHeaders(raw, label, reason)); err != nil {
+	if err := b.publish(ctx, streamDeadLetters, deadHeaders(raw, label, reason)); err != nil {
 		return fmt.Errorf("write dead letter: %w", err)
 	}
 	b.metrics.deadLetters.Inc()

@@ -66,7 +66,7 @@ func publishOddities(t testing.TB, b *Bus) {
 	foreign.Subject = objectSubject("attacker", "Kustomization", "app")
 	for i, m := range []*nats.Msg{newMsg(prefixEvents+"a.b.c", []byte("no JSON")), foreign} {
 		m.Header.Set(nats.MsgIdHdr, fmt.Sprint("odd", i))
-		_, err := b.publish(testContext(t), streamEvents, m)
+		err := b.publish(testContext(t), streamEvents, m)
 		must(t, err)
 	}
 }

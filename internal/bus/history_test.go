@@ -22,8 +22,7 @@ func TestE3TheNextWorkerKnowsSentDeliveries(t *testing.T) {
 		must(t, b.Sent(ctx, &d))
 	}
 	none := testDelivery("none", "my team", "slack.ops")
-	_, err := b.publish(ctx, streamHistory, newMsg(historySubject(&none), []byte("not JSON\n{}\n")))
-	must(t, err)
+	must(t, b.publish(ctx, streamHistory, newMsg(historySubject(&none), []byte("not JSON\n{}\n"))))
 	die(b)
 	b = open(t, dir, nil)
 	for id, want := range map[string]bool{"0": true, "1": true, "2": true, "another": false} {
@@ -43,8 +42,7 @@ func TestE3ATermBeginsWithWhatTheWorkerBeforeSent(t *testing.T) {
 	if known, err := b.WasSent(ctx, &mine); !known || err != nil {
 		t.Fatalf("own: %v (%v)", known, err)
 	}
-	_, err := b.publish(ctx, streamHistory, newMsg(historySubject(&theirs), []byte(`{"id":"theirs"}`+"\n")))
-	must(t, err)
+	must(t, b.publish(ctx, streamHistory, newMsg(historySubject(&theirs), []byte(`{"id":"theirs"}`+"\n"))))
 	held := make(chan event.Message[event.Delivery])
 	start(t, deliverTo(b, held))
 	must(t, publishDeliveries(ctx, b, []event.Delivery{mine}))
@@ -143,9 +141,8 @@ func TestTheStreamsOfTheReleaseBeforeAreTakenOver(t *testing.T) {
 		must(t, err)
 	}
 	d := testDelivery("old", "team", "slack")
-	_, err := b.publish(ctx, streamHistory, newMsg(historySubject(&d), []byte(`{"id":"old"}`)))
-	must(t, err)
-	_, err = b.PublishEvent(ctx, testRecord("old", "team", "app"))
+	must(t, b.publish(ctx, streamHistory, newMsg(historySubject(&d), []byte(`{"id":"old"}`))))
+	_, err := b.PublishEvent(ctx, testRecord("old", "team", "app"))
 	must(t, err)
 	die(b)
 	b = open(t, dir, nil)

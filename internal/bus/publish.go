@@ -58,11 +58,10 @@ type outcome struct {
 }
 
 // publish writes m to stream and returns when it is on disk (see durable), or with an error within publishTimeout.
-func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) (ack, error) {
+func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	out := b.publishAll(ctx, stream, []*nats.Msg{m})
-	return out[0].ack, out[0].err
+	return b.publishAll(ctx, stream, []*nats.Msg{m})[0].err
 }
 
 // publishAll writes the messages to stream and returns one outcome for each when all stored ones are on disk, by one sync of the stream's

@@ -80,7 +80,7 @@ func (b *Bus) Replay(ctx context.Context, letter event.Dead) error {
 	if err != nil {
 		return fmt.Errorf("replay delivery: %w", err)
 	}
-	if _, err := b.publish(ctx, streamDeliveries, m); err != nil {
+	if err := b.publish(ctx, streamDeliveries, m); err != nil {
 		return fmt.Errorf("replay delivery: %w", err)
 	}
 	if letter.Seq == 0 {

@@ -48,7 +48,7 @@ func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) e
 	}
 	m.Header.Set(headerSchedule, scheduleAt+at.UTC().Format(time.RFC3339Nano))
 	m.Header.Set(headerTarget, dueSubject(shard, d))
-	_, err = b.publish(ctx, streamDeliveries, m)
+	err = b.publish(ctx, streamDeliveries, m)
 	switch {
 	case errors.Is(err, ErrTooLarge): // its last error made it so: trying again would not end
 		return b.DeadLetter(ctx, d, event.LabelTooLarge, reasonTooLarge)

@@ -81,33 +81,32 @@ func decodeHeaders(m *nats.Msg, seq uint64, recheck bool) (*event.Record, error)
 }
 
 // setUpConsumer makes or updates a role's consumer.
-func (b *Bus) setUpConsumer(ctx context.Context, r role) (jetstream.Consumer, error) {
+func (b *Bus) setUpConsumer(ctx context.Context, r role) error {
 	s := b.streams[r.stream]
 	cfg := consumerConfig(r)
 	if !r.fromNow {
-		return s.CreateOrUpdateConsumer(ctx, cfg)
+		_, err := s.CreateOrUpdateConsumer(ctx, cfg)
+		return err
 	}
 	// The start sequence is part of the configuration and cannot be changed afterwards.
 	cfg.DeliverPolicy = jetstream.DeliverByStartSequencePolicy
 	made, err := s.Consumer(ctx, cfg.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		info, err := s.Info(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read stream: %w", err)
+		info, infoErr := s.Info(ctx)
+		if infoErr != nil {
+			return fmt.Errorf("read stream: %w", infoErr)
 		}
 		cfg.OptStartSeq = info.State.LastSeq + 1
-		made, err = s.CreateConsumer(ctx, cfg)
+		_, err = s.CreateConsumer(ctx, cfg)
 		if !errors.Is(err, jetstream.ErrConsumerExists) {
-			return made, err
+			return err
 		}
 		made, err = s.Consumer(ctx, cfg.Durable) // another replica has just made it
-		if err != nil {
-			return nil, err
-		}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cfg.OptStartSeq = made.CachedInfo().Config.OptStartSeq
-	return s.UpdateConsumer(ctx, cfg)
+	_, err = s.UpdateConsumer(ctx, cfg)
+	return err
 }

@@ -46,7 +46,7 @@ func (b *Bus) RecordWebhooks(ctx context.Context, namespace, receiver string, ws
 	if !b.webhookShares.AllowN(namespace, m.Size()+storedOverhead) {
 		return fmt.Errorf("record webhooks: the namespace's share is used up: %w", ErrFull)
 	}
-	if _, err := b.publish(ctx, streamWebhooks, m); err != nil {
+	if err := b.publish(ctx, streamWebhooks, m); err != nil {
 		return fmt.Errorf("record webhooks: %w", err)
 	}
 	return nil
