@@ -32,12 +32,8 @@ func (b *breaker) concurrency(now time.Time) int {
 	}
 }
 
-// success records that the destination answered, and reports whether that closed the breaker.
-func (b *breaker) success() bool {
-	closed := b.open()
-	*b = breaker{}
-	return closed
-}
+// success records that the destination answered, which closes the breaker.
+func (b *breaker) success() { *b = breaker{} }
 
 // failure counts a retryable failure, and reports whether it opened the breaker.
 func (b *breaker) failure(now time.Time) bool {

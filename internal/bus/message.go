@@ -98,33 +98,11 @@ func (e *encoder) release() {
 	encoders.Put(e)
 }
 
-// setHeader sets a header to a value from outside. Line breaks, quotes and all characters other than printable ASCII are percent-encoded,
-// as the CloudEvents binding requires. An empty value sets nothing.
+// setHeader sets a header to a value from outside, percent-encoded as the CloudEvents binding requires. An empty value sets nothing.
 func setHeader(h nats.Header, name, value string) {
 	if value != "" {
-		h.Set(name, percentEncode(value))
+		h.Set(name, event.PercentEncode(value))
 	}
-}
-
-func percentEncode(s string) string {
-	const upper = "0123456789ABCDEF"
-	plain := func(c byte) bool { return c > ' ' && c <= '~' && c != '%' && c != '"' }
-	first := 0
-	for first < len(s) && plain(s[first]) {
-		first++
-	}
-	if first == len(s) {
-		return s
-	}
-	out := make([]byte, 0, len(s)+len(s)/2)
-	for i := range len(s) {
-		if plain(s[i]) {
-			out = append(out, s[i])
-			continue
-		}
-		out = append(out, '%', upper[s[i]>>4], upper[s[i]&15])
-	}
-	return string(out)
 }
 
 // recordHeaders is how many headers a record has at most.
@@ -158,7 +136,7 @@ func (h *headers) set(name, value string) {
 	if value == "" {
 		return
 	}
-	h.values = append(h.values, percentEncode(value))
+	h.values = append(h.values, event.PercentEncode(value))
 	n := len(h.values)
 	h.all[name] = h.values[n-1 : n : n]
 }

@@ -28,3 +28,26 @@ var internalKeys = []string{"checksum", "digest", "token"}
 func IsInternalKey(key string) bool {
 	return slices.ContainsFunc(internalKeys, func(k string) bool { return strings.EqualFold(k, key) })
 }
+
+// PercentEncode returns s with line breaks, spaces, quotes and all characters other than printable ASCII percent-encoded, as CloudEvents
+// requires of a header's value (section 3.1.3.2 of its HTTP binding).
+func PercentEncode(s string) string {
+	const upper = "0123456789ABCDEF"
+	plain := func(c byte) bool { return c > ' ' && c <= '~' && c != '%' && c != '"' }
+	first := 0
+	for first < len(s) && plain(s[first]) {
+		first++
+	}
+	if first == len(s) {
+		return s
+	}
+	out := make([]byte, 0, len(s)+len(s)/2)
+	for i := range len(s) {
+		if plain(s[i]) {
+			out = append(out, s[i])
+			continue
+		}
+		out = append(out, '%', upper[s[i]>>4], upper[s[i]&15])
+	}
+	return string(out)
+}

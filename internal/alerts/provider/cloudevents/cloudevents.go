@@ -61,7 +61,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	h := s.header.Clone()
 	for name, value := range attributes(n) {
 		if value != "" {
-			h["Ce-"+name] = []string{percentEncode(value)}
+			h["Ce-"+name] = []string{event.PercentEncode(strings.ToValidUTF8(value, "\uFFFD"))}
 		}
 	}
 	return s.client.Post(ctx, provider.Request{Header: h, Body: body})
@@ -81,18 +81,4 @@ func attributes(n provider.Notification) map[string]string {
 		a["Time"] = e.Timestamp.UTC().Format(time.RFC3339Nano)
 	}
 	return a
-}
-
-// percentEncode encodes all but printable ASCII, and the space, the quote and the percent sign (section 3.1.3.2 of the HTTP binding).
-func percentEncode(s string) string {
-	const upper = "0123456789ABCDEF"
-	var b strings.Builder
-	for _, c := range []byte(strings.ToValidUTF8(s, "\uFFFD")) {
-		if c > ' ' && c <= '~' && c != '%' && c != '"' {
-			b.WriteByte(c)
-		} else {
-			b.Write([]byte{'%', upper[c>>4], upper[c&15]})
-		}
-	}
-	return b.String()
 }
