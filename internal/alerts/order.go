@@ -41,17 +41,7 @@ type item struct {
 }
 
 // bytes returns about how many bytes the item takes in memory. It does not change.
-func (it *item) bytes() int64 { return sizeOf(&it.d) }
-
-// sizeOf returns about how many bytes a delivery takes in memory, or on the bus.
-func sizeOf(d *event.Delivery) int64 {
-	const rest = 1 << 10
-	n := rest + len(d.Event.Message)
-	for key, value := range d.Event.Metadata {
-		n += len(key) + len(value)
-	}
-	return int64(n)
-}
+func (it *item) bytes() int64 { return int64(it.d.Event.Size()) }
 
 // fresh reports whether the delivery cannot have been sent before: it was neither handed out before nor tried.
 func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && it.d.Attempts == 0 }

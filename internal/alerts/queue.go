@@ -147,7 +147,7 @@ func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Acker) *item {
 func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 	e.routed = instantOf(d.Routed)
 	if e.kib == 0 {
-		e.kib = uint16(min(1+sizeOf(d)>>10, math.MaxUint16))
+		e.kib = uint16(min(1+d.Event.Size()>>10, math.MaxUint16))
 		q.kib += int64(e.kib)
 		q.share.kib.Add(int64(e.kib))
 	}

@@ -1,9 +1,7 @@
 package api
 
 import (
-	"strings"
-	"unicode/utf8"
-
+	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
 
@@ -16,7 +14,7 @@ const (
 
 // shortened returns an event as it is in a list.
 func shortened(e view.Event) view.Event {
-	e.Message = short(e.Message, shortMessage)
+	e.Message = event.Truncate(e.Message, shortMessage, "…")
 	left := shortMetadata
 	for _, value := range e.Metadata {
 		left -= len(value)
@@ -28,17 +26,4 @@ func shortened(e view.Event) view.Event {
 		e.Metadata = nil
 	}
 	return e
-}
-
-// short cuts a text to at most n bytes, between characters, and marks the cut.
-func short(text string, n int) string {
-	const mark = "…"
-	if len(text) <= n {
-		return text
-	}
-	end := n - len(mark)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return strings.Clone(text[:end]) + mark
 }

@@ -107,7 +107,7 @@ func (l *partitions) add(h event.Message[*event.Record]) {
 		l.all[namespace] = of
 	}
 	of.records = append(of.records, h)
-	l.count(of, 1, sizeOf(h.Value))
+	l.count(of, 1, h.Value.Event.Size())
 	if len(of.records) == 1 && !of.busy {
 		l.queue(of)
 	}
@@ -205,7 +205,7 @@ func (l *partitions) end(c *call) {
 		l.shared = false
 	}
 	for _, h := range c.batch {
-		l.count(l.all[h.Value.Event.InvolvedObject.Namespace], -1, -sizeOf(h.Value))
+		l.count(l.all[h.Value.Event.InvolvedObject.Namespace], -1, -h.Value.Event.Size())
 	}
 	for _, of := range c.partitions {
 		of.busy = false

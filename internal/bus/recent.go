@@ -67,10 +67,10 @@ func (c *recent) put(r *event.Record) {
 		if (*at).Seq > r.Seq {
 			return
 		}
-		c.bytes -= sizeOf(*at)
+		c.bytes -= (*at).Event.Size()
 		*at = nil
 	}
-	if size := sizeOf(r); c.bytes+size <= recentBytes {
+	if size := r.Event.Size(); c.bytes+size <= recentBytes {
 		*at = r
 		c.bytes += size
 	}
@@ -141,7 +141,7 @@ func (c *recent) forget() {
 	}
 	for seq := max(c.first, next-min(next, recentRecords)); seq < next; seq++ {
 		if at := &c.records[seq%recentRecords]; *at != nil && (*at).Seq == seq {
-			c.bytes -= sizeOf(*at)
+			c.bytes -= (*at).Event.Size()
 			*at = nil
 		}
 	}
@@ -192,15 +192,3 @@ func (c *recent) await(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
-
-// sizeOf returns about how many bytes of memory a record takes.
-func sizeOf(r *event.Record) int {
-	size := recordOverhead + len(r.Event.Message)
-	for k, v := range r.Event.Metadata {
-		size += len(k) + len(v)
-	}
-	return size
-}
-
-// recordOverhead is about how many bytes a record takes besides its texts.
-const recordOverhead = 1 << 10

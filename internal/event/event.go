@@ -121,12 +121,19 @@ const MaxRevision = 1 << 10
 // a tenant can multiply its size.
 const maxMetadata = 32 << 10
 
+// Size returns about how many bytes of memory the event takes.
+func (e *Event) Size() int { return 1<<10 + len(e.Message) + e.metadataSize() }
+
+func (e *Event) metadataSize() (size int) {
+	for key, value := range e.Metadata {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
 // TrimMetadata drops the largest entries until the metadata is within its bound. The small entries say most about the event.
 func (e *Event) TrimMetadata() {
-	total := 0
-	for key, value := range e.Metadata {
-		total += len(key) + len(value)
-	}
+	total := e.metadataSize()
 	if total <= maxMetadata {
 		return
 	}

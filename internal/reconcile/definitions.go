@@ -19,7 +19,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
-	"notifier/internal/reconcile/kube"
+	"notifier/internal/fair"
 )
 
 // DefinitionsOptions configure Definitions. All are required.
@@ -87,7 +87,7 @@ func (d *Definitions) Run(ctx context.Context) error {
 			d.Log.Warn("definitions not read, it will be tried again", "error", err)
 			pause = min(pause, definitionsRetry)
 		}
-		if !kube.Sleep(ctx, pause) {
+		if fair.Sleep(ctx, pause) != nil {
 			return nil
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/event/view"
+	"notifier/internal/fair"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
 )
@@ -356,7 +357,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 			return nil
 		}
 		r.log.Warn("health feed ended, following it again", "error", err)
-		if !kube.Sleep(ctx, feedPause) {
+		if fair.Sleep(ctx, feedPause) != nil {
 			return nil
 		}
 		r.forgetFeed()

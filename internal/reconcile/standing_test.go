@@ -13,6 +13,7 @@ import (
 
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
+	"notifier/internal/fair"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -110,7 +111,7 @@ type slowClient struct {
 }
 
 func (c slowClient) UpdateStatus(ctx context.Context, p *v1beta3.Provider, o metav1.UpdateOptions) (*v1beta3.Provider, error) {
-	kube.Sleep(ctx, c.takes)
+	_ = fair.Sleep(ctx, c.takes)
 	return c.Client.UpdateStatus(ctx, p, o)
 }
 

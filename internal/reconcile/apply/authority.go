@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"notifier/internal/reconcile/kube"
+	"notifier/internal/fair"
 )
 
 // The reasons why the process cannot act as service accounts, each with the step that the administrator must take.
@@ -79,7 +79,7 @@ func (u *authority) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-u.doubt:
-			kube.Sleep(ctx, min(pause, authorityRetry))
+			_ = fair.Sleep(ctx, min(pause, authorityRetry))
 		case <-time.After(pause):
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
-	"notifier/internal/reconcile/kube"
+	"notifier/internal/fair"
 )
 
 // HealthPrefix begins the keys under which Receivers' Health is reported: HealthPrefix + namespace + "/" + name.
@@ -324,7 +324,7 @@ func (b *refusals) run(ctx context.Context, reports Reports) {
 		for ctx.Err() == nil {
 			if err := reports.Watch(ctx, b.learn); ctx.Err() == nil {
 				b.log.Warn("health reports are not followed, it will be tried again", "error", err)
-				kube.Sleep(ctx, reportPause)
+				_ = fair.Sleep(ctx, reportPause)
 			}
 		}
 	})
@@ -335,7 +335,7 @@ func (b *refusals) run(ctx context.Context, reports Reports) {
 		case <-b.wake:
 		}
 		for !b.flush(ctx, reports) {
-			if !kube.Sleep(ctx, reportPause) {
+			if fair.Sleep(ctx, reportPause) != nil {
 				return
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"notifier/internal/fair"
 )
 
 // The pauses while the API server does not answer.
@@ -56,7 +58,7 @@ func (o *Outage) Wait(ctx context.Context) bool {
 		if left <= 0 {
 			return ctx.Err() == nil
 		}
-		if !Sleep(ctx, left) {
+		if fair.Sleep(ctx, left) != nil {
 			return false
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"notifier/internal/fair"
 )
 
 // Older reports whether one resource version is known to precede another. It is false for versions that do not compare, such as an
@@ -42,6 +40,3 @@ func Await(ctx context.Context, done <-chan struct{}, atMost time.Duration) bool
 		return false
 	}
 }
-
-// Sleep is fair.Sleep, and reports whether the time passed before ctx ended.
-func Sleep(ctx context.Context, d time.Duration) bool { return fair.Sleep(ctx, d) == nil }

@@ -1,10 +1,7 @@
 package kube_test
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -47,19 +44,4 @@ func TestParseAPIVersion(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, ok)
 		}
 	}
-}
-
-// Fails when Sleep waits on after the end of the context, or mistakes that for the end of the time.
-func TestSleep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		if !kube.Sleep(t.Context(), time.Minute) || time.Since(began) != time.Minute {
-			t.Errorf("slept %v", time.Since(began))
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if kube.Sleep(ctx, time.Minute) || time.Since(began) != time.Minute+time.Second {
-			t.Errorf("slept %v", time.Since(began))
-		}
-	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"notifier/internal/reconcile/kube"
+	"notifier/internal/fair"
 )
 
 // baselinePrefix begins the key that marks a kind's first state as recorded.
@@ -35,7 +35,7 @@ func (t *publisher) retry(ctx context.Context, try func() error) bool {
 			return false
 		}
 		t.log.Warn("transitions cannot be published yet, it will be tried again", "error", err)
-		if !kube.Sleep(ctx, pause) {
+		if fair.Sleep(ctx, pause) != nil {
 			return false
 		}
 	}

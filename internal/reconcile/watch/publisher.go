@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -160,7 +161,7 @@ func (t *publisher) follow(ctx context.Context) {
 			return
 		}
 		t.log.Warn("POSTed events are not followed, it will be tried again", "error", err)
-		if !kube.Sleep(ctx, pause) {
+		if fair.Sleep(ctx, pause) != nil {
 			return
 		}
 		pause = min(2*pause, maxBusPause)
