@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http/httptrace"
 	"sync"
-	"sync/atomic"
 
 	"notifier/internal/fair"
 )
@@ -62,8 +61,9 @@ func (c *conns) dialer(dial func(context.Context, string, string) (net.Conn, err
 			_ = conn.Close()
 			return nil, net.ErrClosed
 		}
-		counted := &countedConn{Conn: conn, in: c}
-		counted.left.Store(idleBytes)
+		counted := &countedConn{in: c}
+		counted.Conn = conn
+		counted.Allow(idleBytes)
 		counted.place, counted.kept = kept.TryAcquire(c.namespace, 1)
 		if c.open == nil {
 			c.open = make(map[*countedConn]struct{})
@@ -110,7 +110,7 @@ func (c *conns) sweep() {
 	var unused []*countedConn
 	if c.sends == 0 {
 		for conn := range c.open {
-			conn.left.Store(idleBytes)
+			conn.Reset()
 			if c.closed || !conn.kept {
 				unused = append(unused, conn)
 			}
@@ -124,21 +124,10 @@ func (c *conns) sweep() {
 
 // countedConn is an open connection. in.mu protects place, which is released once.
 type countedConn struct {
-	net.Conn
+	Metered
 	in    *conns
 	kept  bool
 	place fair.KeyUse[string]
-	// left is how many bytes the other end may still send.
-	left atomic.Int64
-}
-
-// Read returns ErrTooMuch once the other end has sent too much. The reader then closes the connection.
-func (c *countedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if c.left.Add(-int64(n)) < 0 {
-		return 0, ErrTooMuch
-	}
-	return n, err
 }
 
 func (c *countedConn) Close() error {

@@ -13,13 +13,17 @@ var ErrTooMuch = errors.New("the destination says too much")
 type Metered struct {
 	net.Conn
 	most int64
-	read atomic.Int64
+	left atomic.Int64 // of most
 	// broke is the first failure to read, which some libraries do not return.
 	broke atomic.Pointer[error]
 }
 
 // NewMetered returns c with its reads bounded to most bytes.
-func NewMetered(c net.Conn, most int64) *Metered { return &Metered{Conn: c, most: most} }
+func NewMetered(c net.Conn, most int64) *Metered {
+	m := &Metered{Conn: c}
+	m.Allow(most)
+	return m
+}
 
 // Allow changes the bound, and allows the other end to send most bytes from now on. It must not be called during a Read.
 func (m *Metered) Allow(most int64) {
@@ -28,7 +32,7 @@ func (m *Metered) Allow(most int64) {
 }
 
 // Reset allows the other end to send most bytes again.
-func (m *Metered) Reset() { m.read.Store(0) }
+func (m *Metered) Reset() { m.left.Store(m.most) }
 
 // Fault returns the first failure to read, nil if there was none.
 func (m *Metered) Fault() error {
@@ -41,11 +45,14 @@ func (m *Metered) Fault() error {
 // Read returns ErrTooMuch once the other end has sent too much.
 func (m *Metered) Read(p []byte) (int, error) {
 	n, err := m.Conn.Read(p)
-	if m.read.Add(int64(n)) > m.most {
+	if m.left.Add(-int64(n)) < 0 {
 		n, err = 0, ErrTooMuch
 	}
 	if err != nil {
-		m.broke.CompareAndSwap(nil, &err)
+		m.note(err)
 	}
 	return n, err
 }
+
+// note is a function of its own, so that no error is allocated for a Read without one.
+func (m *Metered) note(err error) { m.broke.CompareAndSwap(nil, &err) }
