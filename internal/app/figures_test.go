@@ -24,7 +24,7 @@ var figures = []struct {
 	unit         int64
 }{
 	{"receivers.md", "%v KiB an expression", "MaxSource", 1 << 10},
-	{"receivers.md", "%v KiB a Receiver with the expressions", "maxCEL", 1 << 10},
+	{"receivers.md", "%v KiB a Receiver with the expressions", "MaxCEL", 1 << 10},
 	{"receivers.md", "up to %v calls, operators, lists and maps", "maxParts", 1},
 	{"receivers.md", "parts nested %v deep", "cel.maxDepth", 1},
 	{"receivers.md", "more than %v MiB; compressed", "MaxBody", 1 << 20},

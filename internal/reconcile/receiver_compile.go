@@ -16,20 +16,6 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Bounds on one Receiver's spec. Labels are bounded because they cross the bus with every trigger.
-const (
-	maxResources = 512 // served, the first ones, of the first bounds.MaxListedResources
-	maxLabels    = 32
-	maxDemands   = 16      // matchExpressions of one resource
-	maxLabelText = 8 << 10 // bytes of all labels and expressions of a Receiver
-	// maxCEL bounds the bytes of all filters, variables and validations of a Receiver. Compiling the most expensive takes a few hundredths
-	// of a second for each 4 KiB.
-	maxCEL = 8 << 10
-	// maxProviderText bounds the bytes of all other texts in a Receiver's providers.
-	maxProviderText = 16 << 10
-	maxEvents       = 256
-)
-
 // receiverPlan is a Receiver's checked spec, without the token.
 type receiverPlan struct {
 	serviceAccount string
@@ -66,7 +52,7 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 // servedResources yields the first entries of spec.resources in the Receiver's own namespace, with their indices in the spec.
 func servedResources(r *v1.Receiver) iter.Seq2[int, v1.ReceiverResource] {
 	return func(yield func(int, v1.ReceiverResource) bool) {
-		left := maxResources
+		left := bounds.MaxResources
 		for i, res := range listedResources(r) {
 			if !isOwn(r, res.CrossNamespaceObjectReference) {
 				continue
@@ -99,7 +85,7 @@ func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
 		references []v1.CrossNamespaceObjectReference
 	}{
 		{"resources", "reaches objects", references},
-		{"eventSources", "sees events", r.Spec.EventSources[:min(len(r.Spec.EventSources), maxSources)]},
+		{"eventSources", "sees events", r.Spec.EventSources[:min(len(r.Spec.EventSources), bounds.MaxReceiverSources)]},
 	} {
 		first := slices.IndexFunc(list.references, func(ref v1.CrossNamespaceObjectReference) bool { return !isOwn(r, ref) })
 		if first < 0 {
@@ -183,13 +169,13 @@ func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 			own++
 		}
 	}
-	if own > maxResources || len(r.Spec.Resources) > bounds.MaxListedResources {
+	if own > bounds.MaxResources || len(r.Spec.Resources) > bounds.MaxListedResources {
 		plan.lack.add(v1.LimitExceededReason, fmt.Sprintf(
 			`spec.resources has too many entries, and only the first %d are served: use the name "*" with matchLabels, or another Receiver`,
-			min(own, maxResources)))
+			min(own, bounds.MaxResources)))
 	}
-	if len(r.Spec.Events) > maxEvents {
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has more than %d entries", maxEvents)}
+	if len(r.Spec.Events) > bounds.MaxEvents {
+		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has more than %d entries", bounds.MaxEvents)}
 	}
 	labels := 0
 	for _, res := range servedResources(r) {
@@ -203,9 +189,9 @@ func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 			}
 		}
 	}
-	if labels > maxLabelText {
+	if labels > bounds.MaxLabelText {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the matchLabels and matchExpressions of spec.resources have more than %d characters together", maxLabelText)}
+			"the matchLabels and matchExpressions of spec.resources have more than %d characters together", bounds.MaxLabelText)}
 	}
 	return nil
 }
@@ -245,13 +231,13 @@ func checkTexts(r *v1.Receiver, _ *receiverPlan) *fault {
 			text += len(v.Message)
 		}
 	}
-	if filterText(r)+claimText(r) > maxCEL {
+	if filterText(r)+claimText(r) > bounds.MaxCEL {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the filters, and the expressions of spec.oidcProviders, have more than %d characters together", maxCEL)}
+			"the filters, and the expressions of spec.oidcProviders, have more than %d characters together", bounds.MaxCEL)}
 	}
-	if text > maxProviderText {
+	if text > bounds.MaxProviderText {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the URLs, audiences, names and messages of spec.oidcProviders have more than %d characters together", maxProviderText)}
+			"the URLs, audiences, names and messages of spec.oidcProviders have more than %d characters together", bounds.MaxProviderText)}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/receiver/subscribe"
+	"notifier/internal/reconcile/bounds"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -19,9 +20,6 @@ type SubscriptionTable interface {
 	Put(s *subscribe.Subscription) error
 	Delete(namespace, name string)
 }
-
-// maxSources bounds the sources of one Receiver, each of which is compared with every event.
-const maxSources = 64
 
 // planSources checks the event sources of a Receiver of type event and adds them to the plan.
 func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
@@ -36,8 +34,8 @@ func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
 		return nil
 	case n == 0:
 		return invalid("spec.eventSources is required for type event")
-	case n > maxSources:
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.eventSources has more than %d entries", maxSources)}
+	case n > bounds.MaxReceiverSources:
+		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.eventSources has more than %d entries", bounds.MaxReceiverSources)}
 	}
 	if f := checkUnfiltered(r); f != nil {
 		return f
@@ -49,9 +47,9 @@ func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
 		if s.Kind == "" || s.Name == "" {
 			return invalid("spec.eventSources[%d]: kind or name is empty", i)
 		}
-		if len(s.MatchLabels) > maxLabels {
+		if len(s.MatchLabels) > bounds.MaxLabels {
 			return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-				"spec.eventSources[%d].matchLabels has more than %d entries", i, maxLabels)}
+				"spec.eventSources[%d].matchLabels has more than %d entries", i, bounds.MaxLabels)}
 		}
 		if errs := metav1validation.ValidateLabels(s.MatchLabels, field.NewPath("matchLabels")); len(errs) > 0 {
 			return invalid("spec.eventSources[%d]: %v", i, errs[0])

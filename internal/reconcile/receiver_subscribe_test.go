@@ -13,6 +13,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver/subscribe"
+	"notifier/internal/reconcile/bounds"
 )
 
 // newEventReceiver returns a Receiver of type event that subscribes to one ImagePolicy.
@@ -89,7 +90,7 @@ func TestAFaultyEventReceiverIsNotTriggered(t *testing.T) {
 		},
 		"65 sources": {
 			change: func(r *v1.Receiver) {
-				for i := range maxSources {
+				for i := range bounds.MaxReceiverSources {
 					source(v1.CrossNamespaceObjectReference{Kind: "ImagePolicy", Name: fmt.Sprint(i)})(r)
 				}
 			},
@@ -106,7 +107,7 @@ func TestAFaultyEventReceiverIsNotTriggered(t *testing.T) {
 		"very many labels": {
 			change: func(r *v1.Receiver) {
 				labels := map[string]string{}
-				for i := range maxLabels + 1 {
+				for i := range bounds.MaxLabels + 1 {
 					labels[fmt.Sprint("l", i)] = ""
 				}
 				source(v1.CrossNamespaceObjectReference{Kind: "ImagePolicy", Name: "*", MatchLabels: labels})(r)

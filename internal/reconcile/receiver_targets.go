@@ -16,6 +16,7 @@ import (
 	"notifier/internal/event"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/cel"
+	"notifier/internal/reconcile/bounds"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -64,7 +65,7 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 		return f
 	}
 	filtered := len(common) > 0
-	rules := make([]plannedRule, 0, min(len(r.Spec.Resources), maxResources))
+	rules := make([]plannedRule, 0, min(len(r.Spec.Resources), bounds.MaxResources))
 	var faulty faultyEntries
 	seen := map[string]bool{}
 	for i, res := range servedResources(r) {
@@ -187,10 +188,10 @@ func planSelector(res v1.ReceiverResource, t *event.Target) error {
 	switch {
 	case res.MatchLabels == nil && len(res.MatchExpressions) == 0:
 		return errors.New(`name "*" needs matchLabels or matchExpressions; an empty map of matchLabels selects all objects of the kind`)
-	case len(res.MatchLabels) > maxLabels:
-		return fmt.Errorf("matchLabels has more than %d entries", maxLabels)
-	case len(res.MatchExpressions) > maxDemands:
-		return fmt.Errorf("matchExpressions has more than %d entries", maxDemands)
+	case len(res.MatchLabels) > bounds.MaxLabels:
+		return fmt.Errorf("matchLabels has more than %d entries", bounds.MaxLabels)
+	case len(res.MatchExpressions) > bounds.MaxDemands:
+		return fmt.Errorf("matchExpressions has more than %d entries", bounds.MaxDemands)
 	}
 	if errs := metav1validation.ValidateLabels(res.MatchLabels, field.NewPath("matchLabels")); len(errs) > 0 {
 		return errs[0]
