@@ -51,7 +51,7 @@ func trimObject(o metav1.Object) {
 	o.SetManagedFields(nil)
 	packNames(o)
 	o.SetLabels(sharedLabels.Labels(KeptLabels(o.GetLabels())))
-	o.SetAnnotations(keptAnnotations(o.GetAnnotations()))
+	o.SetAnnotations(trimAnnotations(o.GetAnnotations()))
 	boundMetadata(o)
 	bounds.Spec(o)
 	if s, ok := o.(Sharer); ok {
@@ -83,8 +83,8 @@ func boundMetadata(o metav1.Object) {
 	}
 }
 
-// keptAnnotations returns the annotations that are read and, of the others, as many of the smallest as their bound allows.
-func keptAnnotations(all map[string]string) map[string]string {
+// trimAnnotations returns the annotations that are read and, of the others, as many of the smallest as their bound allows.
+func trimAnnotations(all map[string]string) map[string]string {
 	delete(all, corev1.LastAppliedConfigAnnotation) // a second copy of the object, which is never read here
 	read := map[string]string{}
 	for _, key := range readAnnotations {
