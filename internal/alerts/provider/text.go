@@ -38,8 +38,11 @@ const MoreFacts = "…"
 // fact gives the number left out. Names and values longer than maxRunes are cut.
 func Facts(n Notification, maxRunes int) []Fact {
 	names := slices.SortedFunc(maps.Keys(n.Event.Metadata), func(a, b string) int {
-		if first := boolOrder(a == "summary", b == "summary"); first != 0 {
-			return first
+		switch {
+		case a != b && a == "summary":
+			return -1
+		case a != b && b == "summary":
+			return 1
 		}
 		return strings.Compare(a, b)
 	})
@@ -69,16 +72,10 @@ func ObjectID(n Notification) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// boolOrder orders true before false.
-func boolOrder(a, b bool) int {
-	switch {
-	case a && !b:
-		return -1
-	case b && !a:
-		return 1
-	default:
-		return 0
-	}
+// ObjectKey returns an identity of an object at one Provider. It is the same for an object that was deleted and made again.
+func ObjectKey(providerUID string, o event.ObjectReference) string {
+	digest := sha256.Sum256([]byte(strings.Join([]string{providerUID, o.Kind, o.Namespace, o.Name}, "/")))
+	return hex.EncodeToString(digest[:])
 }
 
 const truncated = "… (truncated)"

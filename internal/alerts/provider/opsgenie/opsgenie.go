@@ -2,15 +2,11 @@ package opsgenie
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // The API's limits, in characters.
@@ -92,13 +88,13 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	case provider.Failed(n):
 		return s.client.Post(ctx, provider.Request{JSON: alert{
 			Message:     provider.Truncate(e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, maxMessage),
-			Alias:       s.alias(e.InvolvedObject),
+			Alias:       provider.ObjectKey(s.provider, e.InvolvedObject),
 			Description: provider.EscapeHTML(e.Message, maxDescription),
 			Details:     details(n),
 			Source:      source,
 		}})
 	case provider.Recovered(n):
-		u := s.client.URL(s.alias(e.InvolvedObject), "close")
+		u := s.client.URL(provider.ObjectKey(s.provider, e.InvolvedObject), "close")
 		query := u.Query()
 		query.Set("identifierType", "alias")
 		u.RawQuery = query.Encode()
@@ -110,12 +106,6 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	default:
 		return nil
 	}
-}
-
-// alias returns the alias of the object's alert by this Provider.
-func (s *Sender) alias(o event.ObjectReference) string {
-	digest := sha256.Sum256([]byte(strings.Join([]string{s.provider, o.Kind, o.Namespace, o.Name}, "/")))
-	return hex.EncodeToString(digest[:])
 }
 
 // details returns the metadata and the severity, within the API's limit.

@@ -129,7 +129,7 @@ func TestEachObjectOfEachProviderHasItsAlias(t *testing.T) {
 			{Kind: "A", Namespace: "m", Name: "x"},
 			{Kind: "A", Namespace: "n", Name: "y"},
 		} {
-			seen[(&Sender{provider: uid}).alias(o)] = true
+			seen[provider.ObjectKey(uid, o)] = true
 		}
 	}
 	if len(seen) != 8 {

@@ -3,8 +3,6 @@ package sentry
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"net/url"
@@ -70,11 +68,8 @@ func newIssues(cfg provider.Config, d dsn, client *provider.Client) (*issues, er
 	}, err
 }
 
-// object returns the value of an object's tag. It is the same for an object that was deleted and made again.
-func (i *issues) object(o event.ObjectReference) string {
-	digest := sha256.Sum256([]byte(strings.Join([]string{i.provider, o.Kind, o.Namespace, o.Name}, "/")))
-	return hex.EncodeToString(digest[:])
-}
+// object returns the value of an object's tag.
+func (i *issues) object(o event.ObjectReference) string { return provider.ObjectKey(i.provider, o) }
 
 // sent remembers a failure that Sentry accepted.
 func (i *issues) sent(n provider.Notification, now time.Time) {
