@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // a name, not a signature
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -158,14 +157,4 @@ var words = []string{
 }
 
 // word returns the part of a refusal's answer that is shown.
-func word(answer []byte) string {
-	var reply struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.Error.Message, words)
-}
+var word = provider.WordAt(words, "error", "message")

@@ -144,14 +144,4 @@ func googleWord(answer []byte) string {
 }
 
 // GoogleStatus returns the status in a refusal by one of Google's APIs, or an empty string if the status is unknown.
-func GoogleStatus(answer []byte) string {
-	var refusal struct {
-		Error struct {
-			Status string `json:"status"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(answer, &refusal) != nil {
-		return ""
-	}
-	return provider.KnownWord(refusal.Error.Status, googleStatuses)
-}
+var GoogleStatus = provider.WordAt(googleStatuses, "error", "status")

@@ -2,7 +2,6 @@ package rocket
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -120,12 +119,4 @@ var answers = []string{
 }
 
 // word returns the part of a refusal's answer that is shown.
-func word(answer []byte) string {
-	var reply struct {
-		Error string `json:"error"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.Error, answers)
-}
+var word = provider.WordAt(answers, "error")

@@ -68,15 +68,8 @@ var answers = []string{
 	"You do not have permission to perform this action.", "The requested resource does not exist",
 }
 
-func word(answer []byte) string {
-	var reply struct {
-		Detail string `json:"detail"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	return provider.KnownWord(reply.Detail, answers)
-}
+// word returns the part of a refusal's answer that is shown.
+var word = provider.WordAt(answers, "detail")
 
 // Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
