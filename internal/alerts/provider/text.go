@@ -28,6 +28,14 @@ func (f Fact) Show(escape func(string) string) (name, value string) {
 	return escape(f.Name), escape(f.Value)
 }
 
+// BySeverity returns failure for an event of severity error, else other.
+func BySeverity[T any](e event.Event, other, failure T) T {
+	if e.Severity == event.SeverityError {
+		return failure
+	}
+	return other
+}
+
 // maxFacts bounds the number of facts that a message shows. Metadata is outside input and may have any number of entries.
 const maxFacts = 32
 

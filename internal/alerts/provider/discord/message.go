@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // The parts of a message that are used here, in the names of Discord's API.
@@ -54,10 +53,7 @@ var sizes = []struct{ message, name, value int }{{4096, 256, 1024}, {3000, 128, 
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
 	e := n.Event
-	m := embed{Author: author{fit(e.InvolvedObject.String(), maxAuthor, asItIs)}, Color: good}
-	if e.Severity == event.SeverityError {
-		m.Color = danger
-	}
+	m := embed{Author: author{fit(e.InvolvedObject.String(), maxAuthor, asItIs)}, Color: provider.BySeverity(e, good, danger)}
 	if !e.Timestamp.IsZero() {
 		m.Timestamp = e.Timestamp.UTC().Format(time.RFC3339)
 	}

@@ -63,10 +63,7 @@ func markable(s string) string {
 // Body returns the text of a comment, which begins with its mark.
 func Body(marker string, n provider.Notification) string {
 	e := n.Event
-	sign := "ℹ️"
-	if e.Severity == event.SeverityError {
-		sign = "⚠️"
-	}
+	sign := provider.BySeverity(e, "ℹ️", "⚠️")
 	o := e.InvolvedObject
 	name := func(s string) string { return escapeInline(provider.Truncate(s, maxName)) }
 	head := fmt.Sprintf("%s\n\n## Flux Status\n\n%s %s/%s/%s\n\n", marker, sign, name(o.Kind), name(o.Namespace), name(o.Name))

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // The parts of a message that are used here, in the names of Lark's custom bots.
@@ -65,10 +64,7 @@ func (s *Sender) body(n provider.Notification) (body []byte, err error) {
 
 func newCard(n provider.Notification, maxText, maxFact int) card {
 	e := n.Event
-	sign, template := "💫 ", "turquoise"
-	if e.Severity == event.SeverityError {
-		sign, template = "🚨 ", "red"
-	}
+	sign, template := provider.BySeverity(e, "💫 ", "🚨 "), provider.BySeverity(e, "turquoise", "red")
 	c := card{
 		Config: config{WideScreenMode: true},
 		Header: header{Title: text{"plain_text", sign + provider.Truncate(e.InvolvedObject.String(), maxObject)}, Template: template},

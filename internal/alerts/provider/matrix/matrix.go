@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // Sender sends to one room.
@@ -79,10 +78,7 @@ func encode(n provider.Notification) (body []byte, err error) {
 
 func newMessage(n provider.Notification, maxMessage, maxFact int) message {
 	e := n.Event
-	sign := "💫 "
-	if e.Severity == event.SeverityError {
-		sign = "🚨 "
-	}
+	sign := provider.BySeverity(e, "💫 ", "🚨 ")
 	object := sign + text(e.InvolvedObject.String(), maxObject)
 	plain, rich := []string{object}, "<strong>"+html.EscapeString(object)+"</strong>"
 	if m := text(strings.TrimSpace(e.Message), maxMessage); m != "" {

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // Sender sends to one webhook or channel.
@@ -102,10 +101,8 @@ func newAttachment(n provider.Notification) attachment {
 	object := fit(e.InvolvedObject.String(), maxLine, plain)
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	a := attachment{
-		Fallback: object + ": " + fit(line, maxLine, plain), Color: "good", AuthorName: object, Text: fit(e.Message, maxText, escape),
-	}
-	if e.Severity == event.SeverityError {
-		a.Color = "danger"
+		Fallback: object + ": " + fit(line, maxLine, plain), Color: provider.BySeverity(e, "good", "danger"),
+		AuthorName: object, Text: fit(e.Message, maxText, escape),
 	}
 	for _, f := range provider.Facts(n, maxFact) {
 		title, value := fit(f.Name, maxFact, plain), fit(f.Value, maxFact, escape)

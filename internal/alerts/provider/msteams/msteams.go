@@ -85,27 +85,20 @@ func (s *Sender) body(n provider.Notification) (body []byte, err error) {
 func newMessageCard(n provider.Notification, maxMessage, maxFact int) messageCard {
 	e := n.Event
 	object := html(e.InvolvedObject.String(), maxFact)
-	color := "0076D7"
-	if e.Severity == event.SeverityError {
-		color = "FF0000"
-	}
 	facts := []namedFact{}
 	for _, f := range provider.Facts(n, maxFact) {
 		name, value := f.Show(func(s string) string { return html(s, maxFact) })
 		facts = append(facts, namedFact{Name: name, Value: value})
 	}
 	return messageCard{
-		Type: "MessageCard", Context: "http://schema.org/extensions", ThemeColor: color, Summary: object,
+		Type: "MessageCard", Context: "http://schema.org/extensions", ThemeColor: provider.BySeverity(e, "0076D7", "FF0000"), Summary: object,
 		Sections: []section{{ActivityTitle: html(e.Message, maxMessage), ActivitySubtitle: object, Facts: facts}},
 	}
 }
 
 func newWorkflowMessage(n provider.Notification, maxMessage, maxFact int) workflowMessage {
 	e := n.Event
-	message := textBlock{Type: "TextBlock", Text: text(e.Message, maxMessage), Wrap: true}
-	if e.Severity == event.SeverityError {
-		message.Color = "attention"
-	}
+	message := textBlock{Type: "TextBlock", Text: text(e.Message, maxMessage), Wrap: true, Color: provider.BySeverity(e, "", "attention")}
 	items := []any{
 		textBlock{Type: "TextBlock", Text: text(e.InvolvedObject.String(), maxFact), Size: "large", Weight: "bolder", Wrap: true},
 		message,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // Sender sends to one webhook.
@@ -66,10 +65,7 @@ var sizes = []struct{ message, fact int }{{4600, 1000}, {4000, 250}, {3500, 100}
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
 	e := n.Event
-	a := attachment{Color: "#0076D7", AuthorName: fit(e.InvolvedObject.String(), maxName, escape)}
-	if e.Severity == event.SeverityError {
-		a.Color = "#FF0000"
-	}
+	a := attachment{Color: provider.BySeverity(e, "#0076D7", "#FF0000"), AuthorName: fit(e.InvolvedObject.String(), maxName, escape)}
 	if !e.Timestamp.IsZero() {
 		a.Time = e.Timestamp.UTC().Format(time.RFC3339)
 	}

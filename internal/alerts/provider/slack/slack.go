@@ -88,13 +88,10 @@ func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	a := slack.Attachment{
 		Fallback:   object + ": " + provider.EscapeHTML(line, maxFallback),
-		Color:      "good",
+		Color:      provider.BySeverity(e, "good", "danger"),
 		AuthorName: object,
 		Text:       provider.EscapeHTML(e.Message, maxText),
 		MarkdownIn: []string{"text"},
-	}
-	if e.Severity == event.SeverityError {
-		a.Color = "danger"
 	}
 	for _, f := range provider.Facts(n, maxFact) {
 		title, value := f.Show(func(s string) string { return provider.EscapeHTML(s, maxFact) })

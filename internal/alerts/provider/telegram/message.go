@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // The parts of sendMessage that are used here, in the names of the Bot API.
@@ -71,10 +70,7 @@ func (s *Sender) message(n provider.Notification) message {
 func newText(n provider.Notification, maxMessage, maxFact int) *text {
 	e := n.Event
 	t := new(text)
-	sign := "💫 "
-	if e.Severity == event.SeverityError {
-		sign = "🚨 "
-	}
+	sign := provider.BySeverity(e, "💫 ", "🚨 ")
 	o := e.InvolvedObject
 	t.bold(fit(sign+strings.ToLower(o.Kind)+"/"+o.Name+"/"+o.Namespace, maxObject, provider.BreakMentions))
 	if m := strings.TrimSpace(e.Message); m != "" {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // Sender sends to one space.
@@ -80,10 +79,7 @@ func markdown(n provider.Notification) (text string) {
 
 func compose(n provider.Notification, maxMessage, maxFact int) string {
 	e := n.Event
-	sign := "✅"
-	if e.Severity == event.SeverityError {
-		sign = "💣"
-	}
+	sign := provider.BySeverity(e, "✅", "💣")
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s **%s**", sign, fit(e.InvolvedObject.String(), maxObject, escape))
 	if m := strings.TrimSpace(e.Message); m != "" {

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // Sender sends to one topic.
@@ -105,10 +104,7 @@ func content(n provider.Notification) (text string) {
 
 func compose(n provider.Notification, maxMessage, maxFact int) string {
 	e := n.Event
-	sign := "✅"
-	if e.Severity == event.SeverityError {
-		sign = "💣"
-	}
+	sign := provider.BySeverity(e, "✅", "💣")
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s **%s**", sign, fit(e.InvolvedObject.String(), maxObject, escape))
 	if m := strings.TrimSpace(e.Message); m != "" {
