@@ -57,46 +57,34 @@ func New(base string, transport http.RoundTripper) (*Client, error) {
 
 // Namespaces returns the namespaces in which the caller may list deliveries, as far as the API checks.
 func (c *Client) Namespaces(ctx context.Context) (view.Namespaces, error) {
-	var found view.Namespaces
-	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces"), nil, &found)
-	return found, err
+	return do[view.Namespaces](ctx, c, http.MethodGet, c.url("v1", "namespaces"), nil)
 }
 
 // Page returns one page of a list of a namespace. T is the list's type of item.
 func Page[T any](ctx context.Context, c *Client, namespace string, list view.List, q view.Query) (view.Page[T], error) {
-	var page view.Page[T]
 	u := c.url("v1", "namespaces", namespace, string(list))
 	u.RawQuery = values(q).Encode()
-	err := c.do(ctx, http.MethodGet, u, nil, &page)
-	return page, err
+	return do[view.Page[T]](ctx, c, http.MethodGet, u, nil)
 }
 
 // Delivery returns one delivery with everything that is kept of it.
 func (c *Client) Delivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error) {
-	var d view.DeliveryDetail
-	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces", namespace, "deliveries", id), nil, &d)
-	return d, err
+	return do[view.DeliveryDetail](ctx, c, http.MethodGet, c.url("v1", "namespaces", namespace, "deliveries", id), nil)
 }
 
 // Explain returns an event with the decisions of its namespace's Alerts.
 func (c *Client) Explain(ctx context.Context, namespace, id string) (view.Explanation, error) {
-	var x view.Explanation
-	err := c.do(ctx, http.MethodGet, c.url("v1", "namespaces", namespace, "events", id, "explain"), nil, &x)
-	return x, err
+	return do[view.Explanation](ctx, c, http.MethodGet, c.url("v1", "namespaces", namespace, "events", id, "explain"), nil)
 }
 
 // Replay requests that deliveries be sent again.
 func (c *Client) Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
-	var result view.ReplayResult
-	err := c.do(ctx, http.MethodPost, c.url("v1", "namespaces", namespace, "deliveries", "replay"), r, &result)
-	return result, err
+	return do[view.ReplayResult](ctx, c, http.MethodPost, c.url("v1", "namespaces", namespace, "deliveries", "replay"), r)
 }
 
 // Test requests that one test message be sent through a Provider.
 func (c *Client) Test(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error) {
-	var result view.TestResult
-	err := c.do(ctx, http.MethodPost, c.url("v1", "namespaces", namespace, "providers", r.Provider, "test"), r, &result)
-	return result, err
+	return do[view.TestResult](ctx, c, http.MethodPost, c.url("v1", "namespaces", namespace, "providers", r.Provider, "test"), r)
 }
 
 // url returns the address of a path of the API. Each part is one segment, with any characters.
@@ -111,21 +99,21 @@ func (c *Client) url(parts ...string) *url.URL {
 	return &u
 }
 
-// do sends one request and decodes its answer into result.
-func (c *Client) do(ctx context.Context, method string, u *url.URL, body, result any) error {
+// do sends one request and decodes its answer.
+func do[T any](ctx context.Context, c *Client, method string, u *url.URL, body any) (result T, err error) {
 	r, err := newRequest(ctx, method, u, body)
 	if err != nil {
-		return err
+		return result, err
 	}
 	answer, err := c.send(r)
 	if err != nil {
-		return err
+		return result, err
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(result); err != nil {
-		return errors.New("the answer is not of this API: check the address of the server, and its version")
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&result); err != nil {
+		return result, errors.New("the answer is not of this API: check the address of the server, and its version")
 	}
-	return nil
+	return result, nil
 }
 
 // newRequest returns a request with a body in JSON, nil for none.
