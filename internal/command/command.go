@@ -56,6 +56,19 @@ func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx
 	return c
 }
 
+// within is asking for a command about one namespace.
+func within(
+	c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx context.Context, s *session, namespace string, args []string) error,
+) *cobra.Command {
+	return asking(c, flags, func(ctx context.Context, s *session, args []string) error {
+		namespace, err := s.ns()
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, namespace, args)
+	})
+}
+
 // flags declares the flag for the form of results.
 func (o *output) flags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.format, "output", "o", formatTable, fmt.Sprintf("form of the output: one of %s", strings.Join(formats, ", ")))

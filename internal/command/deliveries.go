@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,11 +67,7 @@ func deliveriesShow() *cobra.Command {
 		Use: "show ID", Short: "Show one delivery: each attempt, and the message", Args: cobra.ExactArgs(1),
 		Example: `  notifier deliveries show 3f1c9a0d5b7e4f62a1d0c9b8e7f6a5b4`,
 	}
-	return asking(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, args []string) error {
-		namespace, err := s.ns()
-		if err != nil {
-			return err
-		}
+	return within(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, namespace string, args []string) error {
 		d, err := s.api.Delivery(ctx, namespace, args[0])
 		if err != nil {
 			return inNamespace(namespace, err)
@@ -133,12 +130,7 @@ func showMessage(b *strings.Builder, d *view.DeliveryDetail) {
 	for line := range strings.Lines(m.Message) {
 		fmt.Fprintf(b, "  %s\n", plain(line))
 	}
-	keys := make([]string, 0, len(m.Metadata))
-	for key := range m.Metadata {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(m.Metadata)) {
 		fmt.Fprintf(b, "  %s = %s\n", plain(key), plain(m.Metadata[key]))
 	}
 }

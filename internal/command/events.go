@@ -44,11 +44,7 @@ func eventsExplain() *cobra.Command {
 		Use: "explain ID", Short: "Say of each Alert whether it takes an event, and which field decides", Args: cobra.ExactArgs(1),
 		Example: `  notifier events explain 9b2e4d6f8a0c1e3f5a7b9c1d3e5f7a9b`,
 	}
-	return asking(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, args []string) error {
-		namespace, err := s.ns()
-		if err != nil {
-			return err
-		}
+	return within(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, namespace string, args []string) error {
 		x, err := s.api.Explain(ctx, namespace, args[0])
 		if err != nil {
 			return inNamespace(namespace, err)

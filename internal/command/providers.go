@@ -28,13 +28,9 @@ func providersTest() *cobra.Command {
 		Example: `  notifier providers test slack`,
 	}
 	var wait time.Duration
-	return asking(c, func(fs *pflag.FlagSet, _ *session) {
+	return within(c, func(fs *pflag.FlagSet, _ *session) {
 		fs.DurationVar(&wait, "wait", 30*time.Second, "how long to wait for the outcome; 0 does not wait")
-	}, func(ctx context.Context, s *session, args []string) error {
-		namespace, err := s.ns()
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, s *session, namespace string, args []string) error {
 		result, err := s.api.Test(ctx, namespace, view.TestRequest{Provider: args[0]})
 		if err != nil {
 			return inNamespace(namespace, err)

@@ -23,7 +23,7 @@ func deliveriesReplay() *cobra.Command {
   # All that a Provider lost while it was down
   notifier deliveries replay --state=dead --provider=slack`,
 	}
-	return asking(c, func(fs *pflag.FlagSet, s *session) {
+	return within(c, func(fs *pflag.FlagSet, s *session) {
 		fs.StringVar(&s.state, "state", "", "only those in this state: dead or sent")
 		s.deliveryFlags(fs)
 		fs.StringVar(&s.since, "since", "", "only those since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
@@ -31,11 +31,7 @@ func deliveriesReplay() *cobra.Command {
 	}, replay)
 }
 
-func replay(ctx context.Context, s *session, ids []string) error {
-	namespace, err := s.ns()
-	if err != nil {
-		return err
-	}
+func replay(ctx context.Context, s *session, namespace string, ids []string) (err error) {
 	q := s.query
 	r := view.ReplayRequest{IDs: ids, Provider: q.Provider, Alert: q.Alert, State: q.State, Since: q.Since, Until: q.Until}
 	switch selects := q.State != "" || q.Provider != "" || q.Alert != "" || !q.Since.IsZero(); {

@@ -16,11 +16,7 @@ func ui() *cobra.Command {
 treat it like the token. Without --server the page is reached by a port-forward, which lasts until the command is interrupted.`,
 		Example: `  notifier ui -n team-a`,
 	}
-	return asking(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, _ []string) error {
-		namespace, err := s.ns()
-		if err != nil {
-			return err
-		}
+	return within(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, namespace string, _ []string) error {
 		token, err := s.token(ctx)
 		if err != nil {
 			return err
