@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/fair"
 )
 
 const (
@@ -38,11 +40,7 @@ type written struct {
 }
 
 func newQuotas(stream string, budget int64) *quotas {
-	lru, err := simplelru.NewLRU[string, *written](maxQuotas, nil)
-	if err != nil {
-		panic(err) // its only error is a size that is not positive
-	}
-	return &quotas{stream: stream, budget: budget, written: lru}
+	return &quotas{stream: stream, budget: budget, written: fair.NewLRU[string, *written](maxQuotas)}
 }
 
 // count counts the messages that were stored. A nil quotas counts nothing.

@@ -22,11 +22,7 @@ type Limiters[K comparable] struct {
 // NewLimiters returns limiters of limit events a second and burst at once, for at most size keys. A limit of rate.Inf allows
 // everything and remembers nothing.
 func NewLimiters[K comparable](limit rate.Limit, burst, size int) *Limiters[K] {
-	keys, err := simplelru.NewLRU[K, *rate.Limiter](max(1, size), nil)
-	if err != nil {
-		panic(err) // its only error is a size that is not positive
-	}
-	return &Limiters[K]{limit: limit, burst: burst, keys: keys}
+	return &Limiters[K]{limit: limit, burst: burst, keys: NewLRU[K, *rate.Limiter](size)}
 }
 
 // Allow takes a token of the key's bucket, and reports whether it had one.

@@ -46,11 +46,7 @@ func NewShare(o ShareOptions) *Share {
 	if o.Window <= 0 || o.Namespace <= 0 || o.Total < 0 || o.Reserve < 0 || o.Reserve > o.Namespace {
 		panic("fair: a share needs a window, a time for each namespace, and a reserve within that")
 	}
-	each, err := simplelru.NewLRU[string, account](maxSharing, nil)
-	if err != nil {
-		panic(err) // its only error is a size that is not positive
-	}
-	return &Share{options: o, each: each}
+	return &Share{options: o, each: NewLRU[string, account](maxSharing)}
 }
 
 // Left returns for how long work of a namespace may run now. It is zero or less if the share is used up.

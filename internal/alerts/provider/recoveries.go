@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"notifier/internal/fair"
 )
 
 const (
@@ -46,7 +48,7 @@ func (r *Recoveries) get(n Notification) *recovery {
 
 func (r *Recoveries) put(n Notification, known *recovery) {
 	if r.objects == nil {
-		r.objects, _ = simplelru.NewLRU[string, *recovery](maxRecoveries, nil) // fails only for a size below one
+		r.objects = fair.NewLRU[string, *recovery](maxRecoveries)
 	}
 	r.objects.Add(ObjectID(n), known)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"notifier/internal/fair"
 )
 
 // Answers are values by key. They can be used by many goroutines at once.
@@ -22,11 +24,7 @@ type answer[V any] struct {
 
 // New returns answers for at most size keys.
 func New[K comparable, V any](size int) *Answers[K, V] {
-	kept, err := simplelru.NewLRU[K, answer[V]](max(1, size), nil)
-	if err != nil {
-		panic(err) // its only error is a size that is not positive
-	}
-	return &Answers[K, V]{kept: kept}
+	return &Answers[K, V]{kept: fair.NewLRU[K, answer[V]](size)}
 }
 
 // Get returns the answer of a key, if there is one and it has not expired.

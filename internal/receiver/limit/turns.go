@@ -38,14 +38,10 @@ type past struct {
 
 // newTurns returns turns of namespaces that may use atOnce before they wait.
 func newTurns(atOnce time.Duration) *turns {
-	all, err := simplelru.NewLRU[string, past](maxPast, nil)
-	if err != nil {
-		panic(err) // only for a size that is not positive
-	}
 	return &turns{
 		working: fair.NewCapacities[string](nil, 1, 0),
 		time:    fair.NewShare(fair.ShareOptions{Window: timeShare * atOnce, Namespace: atOnce}),
-		past:    all,
+		past:    fair.NewLRU[string, past](maxPast),
 	}
 }
 

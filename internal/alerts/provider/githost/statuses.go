@@ -9,6 +9,7 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // Last is the last status of a name on a commit, as the host has it.
@@ -89,7 +90,7 @@ func (l *latest) note(s Status, at, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.times == nil {
-		l.times, _ = simplelru.NewLRU[statusKey, time.Time](maxLatest, nil) // fails only for a size below one
+		l.times = fair.NewLRU[statusKey, time.Time](maxLatest)
 	}
 	l.times.Add(statusKey{s.Commit, s.Name}, at)
 }

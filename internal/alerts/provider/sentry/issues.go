@@ -15,6 +15,7 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 const (
@@ -61,11 +62,10 @@ func newIssues(cfg provider.Config, d dsn, client *provider.Client) (*issues, er
 		return nil, errDSN
 	}
 	root, number := d.api()
-	failures, err := simplelru.NewLRU[string, time.Time](maxFailures, nil)
 	return &issues{
 		client: client, root: root, header: header, project: d.project, provider: cfg.UID,
-		numbered: number, organization: number, failures: failures,
-	}, err
+		numbered: number, organization: number, failures: fair.NewLRU[string, time.Time](maxFailures),
+	}, nil
 }
 
 // object returns the value of an object's tag.
