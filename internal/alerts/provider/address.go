@@ -15,9 +15,9 @@ const maxAddress = 2048
 // ErrNoAddress means that a destination has no address.
 var ErrNoAddress = errors.New("address is empty")
 
-// parseAddress parses the URL of a destination or a proxy and refuses every fault that shows before its host is resolved. The errors
+// ParseAddress parses the URL of a destination or a proxy and refuses every fault that shows before its host is resolved. The errors
 // never quote the address.
-func (n Network) parseAddress(address string, schemes ...string) (*url.URL, error) {
+func (n Network) ParseAddress(address string, schemes ...string) (*url.URL, error) {
 	address = strings.TrimSpace(address)
 	switch {
 	case address == "":

@@ -51,7 +51,7 @@ type Client struct {
 // NewClient returns a client for cfg.Address. It does not connect. The error lists every fault of the address, the proxy, the TLS
 // material and the timeout, and quotes none of them.
 func NewClient(cfg Config, o ClientOptions) (*Client, error) {
-	address, addressErr := cfg.Network.parseAddress(cfg.Address, "https", "http")
+	address, addressErr := cfg.Network.ParseAddress(cfg.Address, "https", "http")
 	timeout, timeoutErr := cfg.timeout()
 	proxy, proxyErr := cfg.proxy()
 	tlsConfig, tlsErr := cfg.TLS.Config()
@@ -139,7 +139,7 @@ func (c Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 
 // proxyURL returns the address of the Provider's proxy with its credentials.
 func (c Config) proxyURL() (*url.URL, error) {
-	u, err := c.Network.parseAddress(c.Proxy.Address, "http", "https", "socks5")
+	u, err := c.Network.ParseAddress(c.Proxy.Address, "http", "https", "socks5")
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}

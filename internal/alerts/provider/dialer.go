@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/http/httpproxy"
 	"golang.org/x/net/proxy"
 
 	"notifier/internal/event"
@@ -27,9 +26,9 @@ type Dialer struct {
 	namespace string
 	network   Network
 	direct    *net.Dialer
-	// proxy returns the proxy for a host and port, nil for none. own says that it is the Provider's own, whose owner decides which
+	// proxy returns the proxy for a request, and is nil for no proxy. own says that it is the Provider's own, whose owner decides which
 	// names it resolves.
-	proxy   func(hostPort string) (*url.URL, error)
+	proxy   func(*http.Request) (*url.URL, error)
 	own     bool
 	tls     *tls.Config
 	timeout time.Duration
@@ -39,7 +38,7 @@ type Dialer struct {
 // timeout, and quotes none of them.
 func NewDialer(cfg Config) (*Dialer, error) {
 	timeout, timeoutErr := cfg.timeout()
-	chosen, proxyErr := cfg.dialProxy()
+	chosen, proxyErr := cfg.proxy()
 	tlsConfig, tlsErr := cfg.TLS.Config()
 	if err := errors.Join(timeoutErr, proxyErr, tlsErr); err != nil {
 		return nil, err
@@ -48,20 +47,6 @@ func NewDialer(cfg Config) (*Dialer, error) {
 		namespace: cfg.Namespace, network: cfg.Network, proxy: chosen, own: cfg.Proxy.Address != "", tls: tlsConfig, timeout: timeout,
 		direct: &net.Dialer{Timeout: dialTimeout, Resolver: cfg.Network.Resolver, Control: cfg.Network.control},
 	}, nil
-}
-
-// dialProxy returns the function that chooses the proxy. From the environment it takes the proxy for https, which passes a connection
-// through unchanged.
-func (c Config) dialProxy() (func(string) (*url.URL, error), error) {
-	if c.Proxy.Address != "" {
-		u, err := c.proxyURL()
-		return func(string) (*url.URL, error) { return u, nil }, err
-	}
-	if !c.Network.EnvironmentProxy {
-		return func(string) (*url.URL, error) { return nil, nil }, nil
-	}
-	choose := httpproxy.FromEnvironment().ProxyFunc()
-	return func(hostPort string) (*url.URL, error) { return choose(&url.URL{Scheme: "https", Host: hostPort}) }, nil
 }
 
 // Timeout returns the bound on one send.
@@ -81,21 +66,18 @@ func (d *Dialer) TLS(host string) *tls.Config {
 	return c
 }
 
-// ParseAddress parses a destination's URL and refuses every fault that shows before its host is resolved. The errors never quote the
-// URL.
-func (n Network) ParseAddress(address string, schemes ...string) (*url.URL, error) {
-	return n.parseAddress(address, schemes...)
-}
-
 // DialContext connects to a host and port, through the proxy if there is one. Its errors are for Classify.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, ErrDenied
 	}
-	via, err := d.proxy(address)
-	if err != nil {
-		return nil, event.NewError(event.Retry, LabelProxy, "proxy address is not valid", err)
+	var via *url.URL
+	if d.proxy != nil {
+		// From the environment this takes the proxy for https, which passes a connection through unchanged.
+		if via, err = d.proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: address}}); err != nil {
+			return nil, event.NewError(event.Retry, LabelProxy, "proxy address is not valid", err)
+		}
 	}
 	if via == nil {
 		return d.direct.DialContext(ctx, network, address)

@@ -23,7 +23,7 @@ func TestAddressesInUseAreAccepted(t *testing.T) {
 		" https://far.test/x?sig=a%2Fb \n", "https://10.0.0.1:8443/", "https://[2001:db8::1]/x", "HTTPS://FAR.TEST./x", "http://web_hook/x",
 		"https://1password.test/", "https://4chan", "https://far.test/#fragment",
 	} {
-		u, err := Network{}.parseAddress(address, "https", "http")
+		u, err := Network{}.ParseAddress(address, "https", "http")
 		if err != nil {
 			t.Errorf("%s: %v", address, err)
 		} else if u.Fragment != "" {
@@ -40,7 +40,7 @@ func FuzzAddress(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		u, err := Network{}.parseAddress(s, "https", "http")
+		u, err := Network{}.ParseAddress(s, "https", "http")
 		if err != nil {
 			if len(s) > 12 && strings.Contains(err.Error(), s) {
 				t.Errorf("the error quotes the address: %v", err)
