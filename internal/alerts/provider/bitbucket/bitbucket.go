@@ -44,8 +44,8 @@ type host struct {
 	owner, repo string
 }
 
-// build is a build status as Bitbucket writes and reads it.
-type build struct {
+// Build is a build status as Bitbucket, in the cloud and of one's own, writes and reads it.
+type Build struct {
 	Key         string `json:"key"`
 	State       string `json:"state"`
 	Name        string `json:"name"`
@@ -110,7 +110,7 @@ func (h host) Close() error { return h.client.Close() }
 func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
 	want := h.build(s)
 	var old struct {
-		build
+		Build
 		Updated string `json:"updated_on"`
 	}
 	r := provider.Request{Method: http.MethodGet, URL: h.builds(s.Commit, want.Key)}
@@ -134,20 +134,25 @@ func (h host) builds(commit string, key ...string) *url.URL {
 	return h.client.URL(append([]string{"repositories", h.owner, h.repo, "commit", commit, "statuses", "build"}, key...)...)
 }
 
-// build returns a status as Bitbucket has it.
-func (h host) build(s githost.Status) build {
+// NewBuild returns a status as Bitbucket has it, to be shown with a name and a link.
+func NewBuild(s githost.Status, name, link string) Build {
 	state := "SUCCESSFUL"
 	if s.State == githost.Failed {
 		state = "FAILED"
 	}
 	sum := sha1.Sum([]byte(s.Name)) //nolint:gosec // as above
+	return Build{
+		Key: hex.EncodeToString(sum[:]), State: state, Name: provider.Truncate(name, maxText), Description: s.Description, URL: link,
+	}
+}
+
+// build returns a status of the repository.
+func (h host) build(s githost.Status) Build {
 	link := site + "/" + url.PathEscape(h.owner) + "/" + url.PathEscape(h.repo) + "/commits/" + s.Commit
 	if len(link) > maxLink {
 		link = site
 	}
-	return build{
-		Key: hex.EncodeToString(sum[:]), State: state, Name: provider.Truncate(s.Object, maxText), Description: s.Description, URL: link,
-	}
+	return NewBuild(s, s.Object, link)
 }
 
 // words are the messages of refusals that may be shown.

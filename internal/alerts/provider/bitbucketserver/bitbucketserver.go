@@ -2,8 +2,6 @@ package bitbucketserver
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // a name, not a signature
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/bitbucket"
 	"notifier/internal/alerts/provider/githost"
 )
 
@@ -32,15 +31,6 @@ type Sender struct {
 type host struct {
 	client        *provider.Client
 	project, repo string
-}
-
-// build is the result of a build as Bitbucket writes and reads it.
-type build struct {
-	Key         string `json:"key"`
-	State       string `json:"state"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	URL         string `json:"url"`
 }
 
 // New returns a Sender. It needs the address that Bitbucket shows for cloning over HTTP, and a token, or a user and a password.
@@ -99,7 +89,7 @@ func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, e
 	u := h.builds(s.Commit)
 	u.RawQuery = url.Values{"key": {want.Key}}.Encode()
 	var old struct {
-		build
+		bitbucket.Build
 		Updated int64 `json:"updatedDate"` // milliseconds since 1970
 	}
 	r := provider.Request{Method: http.MethodGet, URL: u}
@@ -121,18 +111,9 @@ func (h host) SetStatus(ctx context.Context, s githost.Status) error {
 	return err
 }
 
-// build returns a status as Bitbucket has it.
-func (h host) build(s githost.Status) build {
-	state := "SUCCESSFUL"
-	if s.State == githost.Failed {
-		state = "FAILED"
-	}
-	sum := sha1.Sum([]byte(s.Name)) //nolint:gosec // as above
-	return build{
-		Key: hex.EncodeToString(sum[:]), State: state, Description: s.Description, URL: h.link(s.Commit),
-		// Beside a commit Bitbucket shows the name alone.
-		Name: provider.Truncate(s.Object+" ["+s.Description+"]", maxText),
-	}
+// build returns a status of the repository. Beside a commit Bitbucket shows its name alone.
+func (h host) build(s githost.Status) bitbucket.Build {
+	return bitbucket.NewBuild(s, s.Object+" ["+s.Description+"]", h.link(s.Commit))
 }
 
 // link returns the page of a commit or, if its URL is too long, of the server.
