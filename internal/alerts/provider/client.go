@@ -106,9 +106,6 @@ func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel
 // Address returns the URL to send to, for libraries that need it. It is a secret.
 func (c *Client) Address() string { return c.address.String() }
 
-// Host returns the address's host name without its port.
-func (c *Client) Host() string { return c.address.Hostname() }
-
 // Close closes idle connections at once, and those of sends under way when the sends end. The client stays usable: from then on a
 // connection is kept only while sends overlap on it.
 func (c *Client) Close() error {

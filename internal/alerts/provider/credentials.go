@@ -48,27 +48,27 @@ func (c Config) Bearer() (http.Header, error) {
 	return Credential("Authorization", "Bearer ", "token", c.Token)
 }
 
-// Login returns the header that sends the token. Without a token the header logs in with username and password. It is nil if there is
+// login returns the header that sends the token. Without a token the header logs in with username and password. It is nil if there is
 // neither a token nor a password: a username alone may be a name to show.
-func (c Config) Login() (http.Header, error) {
+func (c Config) login() (http.Header, error) {
 	if c.Token == "" && c.Password != "" {
 		return Basic(c.Username, c.Password)
 	}
 	return c.Bearer()
 }
 
-// OptionalLogin is Login for types that also send without credentials and show no username. It returns an error if the Secret has a
+// OptionalLogin is login for types that also send without credentials and show no username. It returns an error if the Secret has a
 // username alone, with which they would send without.
 func (c Config) OptionalLogin() (http.Header, error) {
 	if c.Token == "" && c.SecretUsername {
 		return Basic(c.Username, c.Password)
 	}
-	return c.Login()
+	return c.login()
 }
 
-// RequireLogin is Login for types that need credentials: it returns an error if there are none.
+// RequireLogin is login for types that need credentials: it returns an error if there are none.
 func (c Config) RequireLogin() (http.Header, error) {
-	h, err := c.Login()
+	h, err := c.login()
 	if h == nil && err == nil {
 		err = errors.New("the Secret has no credentials; write the key token into it, or the keys username and password")
 	}

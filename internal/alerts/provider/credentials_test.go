@@ -24,7 +24,7 @@ func TestFaultyCredentialsAreRefusedWithoutQuotingThem(t *testing.T) {
 		h, err := Credential("DD-API-KEY", "", "apiKey", token)
 		refused(token, h, err, "the Secret's key apiKey ")
 		if token != "" {
-			h, err = Config{Token: token, Username: "u", Password: "p"}.Login()
+			h, err = Config{Token: token, Username: "u", Password: "p"}.login()
 			refused(token, h, err, "the Secret's key token ")
 		}
 	}
@@ -40,7 +40,7 @@ func TestFaultyCredentialsAreRefusedWithoutQuotingThem(t *testing.T) {
 	}
 	const half = "the Secret's keys username and password are needed, and one is missing"
 	for name, login := range map[string]func(Config) (http.Header, error){
-		"for some": Config.Login, "for all": Config.RequireLogin, "if there is one": Config.OptionalLogin,
+		"for some": Config.login, "for all": Config.RequireLogin, "if there is one": Config.OptionalLogin,
 	} {
 		h, err := login(Config{Password: "s3cret"})
 		refused("a password without a username, login "+name, h, err, half)
@@ -71,7 +71,7 @@ func TestCredentialsAreSentAsTheyAre(t *testing.T) {
 		"nothing":               {Config{}, "", "", "token", ""},
 	} {
 		bearer, bearerErr := c.cfg.Bearer()
-		login, loginErr := c.cfg.Login()
+		login, loginErr := c.cfg.login()
 		optional, optionalErr := c.cfg.OptionalLogin()
 		if diff := cmp.Diff(login, optional); diff != "" || optionalErr != nil {
 			t.Errorf("%s, optional: %v %s", name, optionalErr, diff)

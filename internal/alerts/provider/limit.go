@@ -21,7 +21,7 @@ type Limited interface {
 
 // On reports whether the address's host is one of a vendor's domains or below one.
 func (c *Client) On(domains ...string) bool {
-	host := "." + strings.ToLower(strings.TrimSuffix(c.Host(), "."))
+	host := "." + strings.ToLower(strings.TrimSuffix(c.address.Hostname(), "."))
 	return slices.ContainsFunc(domains, func(domain string) bool { return strings.HasSuffix(host, "."+domain) })
 }
 

@@ -32,8 +32,8 @@ func TakesComments(n provider.Notification) bool {
 	return provider.TakesChangeRequests(n) && provider.TakesMessages(n)
 }
 
-// ChangeRequest returns the number of the pull or merge request that the event names. Its errors are *event.Error.
-func ChangeRequest(n provider.Notification) (int64, error) {
+// changeRequest returns the number of the pull or merge request that the event names. Its errors are *event.Error.
+func changeRequest(n provider.Notification) (int64, error) {
 	number, err := strconv.ParseInt(n.Reported(provider.ChangeRequestKey), 10, 64)
 	if err != nil || number <= 0 {
 		return 0, event.NewError(event.Permanent, provider.LabelPayload, "metadata change_request of the event is not a number", nil)
@@ -41,9 +41,9 @@ func ChangeRequest(n provider.Notification) (int64, error) {
 	return number, nil
 }
 
-// Marker returns the mark by which the comment about an object is found, an HTML comment. Valid names of Kubernetes are written
+// markerOf returns the mark by which the comment about an object is found, an HTML comment. Valid names of Kubernetes are written
 // unchanged.
-func Marker(key, providerUID string, o event.ObjectReference) string {
+func markerOf(key, providerUID string, o event.ObjectReference) string {
 	return fmt.Sprintf("<!-- %s:%s/%s/%s/%s -->", key, markable(providerUID), markable(o.Kind), markable(o.Namespace), markable(o.Name))
 }
 
@@ -60,8 +60,8 @@ func markable(s string) string {
 	return b.String()
 }
 
-// Body returns the text of a comment, which begins with its mark.
-func Body(marker string, n provider.Notification) string {
+// textOf returns the text of a comment, which begins with its mark.
+func textOf(marker string, n provider.Notification) string {
 	e := n.Event
 	sign := provider.BySeverity(e, "ℹ️", "⚠️")
 	o := e.InvolvedObject
@@ -74,7 +74,7 @@ func Body(marker string, n provider.Notification) string {
 // fit returns a message, escaped, of at most limit characters. It cuts before it escapes, so that no escape is halved.
 func fit(message string, limit int) string {
 	message = strings.Trim(provider.Truncate(message, maxMessage), "\r\n")
-	return provider.Fit(message, limit, utf8.RuneCountInString, Escape)
+	return provider.Fit(message, limit, utf8.RuneCountInString, escape)
 }
 
 // metadata returns the metadata as a list by name, empty if there is none. It leaves out the change request, which the comment is on.

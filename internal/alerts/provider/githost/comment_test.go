@@ -35,7 +35,7 @@ func TestAnEventsTextHasNoMeaningToTheHost(t *testing.T) {
 		"7":                              "7",
 		"":                               "",
 	} {
-		if got := Escape(text); got != want {
+		if got := escape(text); got != want {
 			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
 		}
 	}
@@ -43,11 +43,11 @@ func TestAnEventsTextHasNoMeaningToTheHost(t *testing.T) {
 
 func TestTheMarkIsThatOfFlux(t *testing.T) {
 	o := apps("info", "").Event.InvolvedObject
-	if got := Marker(PullRequestKey, "0c9c2e41-d2f9", o); got != "<!-- flux-pr-comment-key:0c9c2e41-d2f9/Kustomization/team-a/apps -->" {
+	if got := markerOf(PullRequestKey, "0c9c2e41-d2f9", o); got != "<!-- flux-pr-comment-key:0c9c2e41-d2f9/Kustomization/team-a/apps -->" {
 		t.Error(got)
 	}
 	o.Name = "a-->\n<b>@x"
-	if got := Marker(MergeRequestKey, "u", o); got != "<!-- flux-mr-comment-key:u/Kustomization/team-a/a--%3e%0a%3cb%3e%40x -->" {
+	if got := markerOf(MergeRequestKey, "u", o); got != "<!-- flux-mr-comment-key:u/Kustomization/team-a/a--%3e%0a%3cb%3e%40x -->" {
 		t.Error(got)
 	}
 }
@@ -59,12 +59,12 @@ func TestTheBodyIsThatOfFlux(t *testing.T) {
 	n.Authored = []string{"summary"}
 	want := "M\n\n## Flux Status\n\n⚠️ Kustomization/team-a/apps\n\nhealth check failed  \n@\u200Broot\n\nMetadata:\n" +
 		"* `a'b`: \\*\\*\u200Btheirs\\*\\* \\# x\n* `revision`: main@sha1:abc\n* `summary`: **mine** @ops\n"
-	if got := Body("M", n); got != want {
+	if got := textOf("M", n); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	n.Event.Metadata = nil
 	n.Event.Severity = event.SeverityInfo
-	if got := Body("M", n); got != "M\n\n## Flux Status\n\nℹ️ Kustomization/team-a/apps\n\nhealth check failed  \n@\u200Broot" {
+	if got := textOf("M", n); got != "M\n\n## Flux Status\n\nℹ️ Kustomization/team-a/apps\n\nhealth check failed  \n@\u200Broot" {
 		t.Errorf("without metadata: %q", got)
 	}
 }
@@ -79,7 +79,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 		for i := range 100 {
 			n.Event.Metadata[strings.Repeat(r, 400)+fmt.Sprint(i)] = strings.Repeat(r, 2000)
 		}
-		body := Body(Marker(PullRequestKey, "u", n.Event.InvolvedObject), n)
+		body := textOf(markerOf(PullRequestKey, "u", n.Event.InvolvedObject), n)
 		if got := utf8.RuneCountInString(body); got > maxBody || !utf8.ValidString(body) {
 			t.Errorf("%q: %d characters, valid %t; want %d at most", r, got, utf8.ValidString(body), maxBody)
 		}
@@ -138,7 +138,7 @@ func onChange(n provider.Notification, number string) provider.Notification {
 // comment with the same text is edited.
 func TestTheOwnCommentIsFoundAmongManyAndEdited(t *testing.T) {
 	f := &fakeReview{}
-	stolen := Marker(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)
+	stolen := markerOf(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)
 	for i := range 250 {
 		f.comments = append(f.comments, Comment{ID: int64(i + 1), Author: "mallory", Body: stolen})
 	}
@@ -155,7 +155,7 @@ func TestTheOwnCommentIsFoundAmongManyAndEdited(t *testing.T) {
 
 // Fails when a comment of the own account about another object is edited because an Alert's author wrote the mark into it.
 func TestAMarkWithinACommentIsText(t *testing.T) {
-	stolen := Marker(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)
+	stolen := markerOf(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)
 	f := &fakeReview{comments: []Comment{{ID: 1, Author: "flux-bot", Body: "<!-- of another -->\n* `team`: " + stolen}}}
 	if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); err != nil || strings.Join(f.log, ", ") != "create" {
 		t.Errorf("got %v, %v", err, f.log)
@@ -171,13 +171,13 @@ func TestTheSearchForTheOwnCommentEnds(t *testing.T) {
 
 func TestOnlyAReportedNumberIsAChangeRequest(t *testing.T) {
 	for number, want := range map[string]int64{"7": 7, "0": 0, "-1": 0, "x": 0, "": 0, "7/../8": 0, "99999999999999999999": 0} {
-		if got, err := ChangeRequest(onChange(bad, number)); got != want || (err == nil) != (want > 0) {
+		if got, err := changeRequest(onChange(bad, number)); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: got %d, %v", number, got, err)
 		}
 	}
 	n := onChange(bad, "7")
 	n.Authored = []string{"change_request"}
-	if _, err := ChangeRequest(n); err == nil || TakesComments(n) {
+	if _, err := changeRequest(n); err == nil || TakesComments(n) {
 		t.Error("an author's number is taken for that of a change request")
 	}
 	n = onChange(bad, "7")

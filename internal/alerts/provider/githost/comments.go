@@ -53,12 +53,12 @@ func NewComments(cfg provider.Config, client *provider.Client, host CommentHost,
 
 // Send edits the comment about the notification's object, or creates it if there is none.
 func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
-	number, err := ChangeRequest(n)
+	number, err := changeRequest(n)
 	if err != nil {
 		return event.AsError(err)
 	}
-	marker := Marker(c.key, c.uid, n.Event.InvolvedObject)
-	body := Body(marker, n)
+	marker := markerOf(c.key, c.uid, n.Event.InvolvedObject)
+	body := textOf(marker, n)
 	return c.client.Call(ctx, func(ctx context.Context) error {
 		own, err := c.own(ctx)
 		if err != nil {

@@ -21,9 +21,9 @@ const backslashed = "\\`*_[]<>~|&$#!"
 // "%milestone", "$3", "&4", "^alert#5", "*iteration:6" and "[feature_flag:7]".
 const referring = "#!~%$&^*["
 
-// Escape returns text that the Markdown of Git hosts shows as it is written. It may have several lines; only plain addresses in it
+// escape returns text that the Markdown of Git hosts shows as it is written. It may have several lines; only plain addresses in it
 // have a meaning.
-func Escape(s string) string {
+func escape(s string) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n"), "\r", "\n")
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {

@@ -37,7 +37,7 @@ func TestMarkdownShowsTextAsItIsWritten(t *testing.T) {
 			text.WriteString(signs[random.IntN(len(signs))])
 		}
 		var made bytes.Buffer
-		if err := markdown.Convert([]byte(Escape(text.String())), &made); err != nil {
+		if err := markdown.Convert([]byte(escape(text.String())), &made); err != nil {
 			t.Fatal(err)
 		}
 		for _, found := range tag.FindAllStringSubmatch(made.String(), -1) {
@@ -55,16 +55,16 @@ func TestMarkdownShowsTextAsItIsWritten(t *testing.T) {
 // word or as nothing. Hosts find mentions by ASCII words and ignore invisible characters.
 func TestNothingBeforeASignKeepsItsMeaning(t *testing.T) {
 	for _, before := range []string{"é", "…", "→", "。", "🚨", "_", "\u200B", "\u200D", "\uFEFF", "\u2060", "\x01", "\u202E"} {
-		for _, escape := range []func(string) string{Escape, escapeInline} {
+		for _, escape := range []func(string) string{escape, escapeInline} {
 			if got := escape("x" + before + "@org/team"); !strings.Contains(got, "@"+noWidth) {
 				t.Errorf("behind %q a team is mentioned: %q", before, got)
 			}
 		}
-		if got := Escape("a\n" + before + "/merge"); strings.Contains(got, "\n/") || strings.Contains(got, "\n /") {
+		if got := escape("a\n" + before + "/merge"); strings.Contains(got, "\n/") || strings.Contains(got, "\n /") {
 			t.Errorf("behind %q an order begins the line: %q", before, got)
 		}
 	}
-	if got := Escape("main@sha1:abc and a@b.test"); strings.Contains(got, noWidth) {
+	if got := escape("main@sha1:abc and a@b.test"); strings.Contains(got, noWidth) {
 		t.Errorf("no mention, and broken: %q", got)
 	}
 }

@@ -42,16 +42,16 @@ func TakesStatuses(n provider.Notification) bool {
 }
 
 // TakesResults is for types without such a state: it leaves out events about work under way.
-func TakesResults(n provider.Notification) bool { return TakesStatuses(n) && StateOf(n) != Pending }
+func TakesResults(n provider.Notification) bool { return TakesStatuses(n) && stateOf(n) != Pending }
 
 // TakesSHA1Results is TakesResults for hosts whose repositories have no hashes of SHA-256: such a host would refuse the commit for ever.
 func TakesSHA1Results(n provider.Notification) bool {
 	return TakesResults(n) && len(provider.Commit(n)) == provider.SHA1Digits
 }
 
-// StateOf returns the state of an event. The reason decides whether work is under way, since such an event has the severity of a
+// stateOf returns the state of an event. The reason decides whether work is under way, since such an event has the severity of a
 // success. An error is a failure under every reason except Progressing.
-func StateOf(n provider.Notification) State {
+func stateOf(n provider.Notification) State {
 	failed := n.Event.Severity == event.SeverityError
 	switch {
 	case provider.Progressing(n), !failed && event.Unsettled(n.Event.Reason):
@@ -74,7 +74,7 @@ type Limits struct{ Name, Description, Commit int }
 func statusOf(ctx context.Context, names *naming, limits Limits, n provider.Notification) (Status, error) {
 	o := n.Event.InvolvedObject
 	s := Status{
-		Commit: provider.Commit(n), State: StateOf(n), Description: Describe(n.Event.Reason, limits.Description),
+		Commit: provider.Commit(n), State: stateOf(n), Description: describe(n.Event.Reason, limits.Description),
 		Object: strings.ToLower(plain(o.Kind + "/" + o.Name)), Summary: strings.TrimSpace(plain(n.Event.Metadata["summary"])),
 	}
 	if s.Commit == "" || limits.Commit > 0 && len(s.Commit) > limits.Commit {
@@ -97,7 +97,7 @@ type naming struct {
 
 func (c *naming) name(ctx context.Context, n provider.Notification) (string, error) {
 	if c.expr == nil {
-		return DefaultName(c.uid, n.Event.InvolvedObject), nil
+		return defaultName(c.uid, n.Event.InvolvedObject), nil
 	}
 	name, err := c.expr(ctx, n)
 	if err != nil {
@@ -109,8 +109,8 @@ func (c *naming) name(ctx context.Context, n provider.Notification) (string, err
 	return name, nil
 }
 
-// DefaultName returns the name of a status without spec.commitStatusExpr.
-func DefaultName(providerUID string, o event.ObjectReference) string {
+// defaultName returns the name of a status without spec.commitStatusExpr.
+func defaultName(providerUID string, o event.ObjectReference) string {
 	group, _, _ := strings.Cut(providerUID, "-")
 	return strings.ToLower(plain(o.Kind + "/" + o.Name + "/" + group))
 }
@@ -126,8 +126,8 @@ func Shorten(name string, limit int) string {
 	return string([]rune(name)[:max(limit-len(end), 0)]) + end
 }
 
-// Describe returns a reason in words, in lower case, of at most limit characters: "HealthCheckFailed" is "health check failed".
-func Describe(reason string, limit int) string {
+// describe returns a reason in words, in lower case, of at most limit characters: "HealthCheckFailed" is "health check failed".
+func describe(reason string, limit int) string {
 	if limit == 0 {
 		limit = event.MessageStart
 	}

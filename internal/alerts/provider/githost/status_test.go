@@ -35,7 +35,7 @@ func TestWorkUnderWayIsPendingAndNoResult(t *testing.T) {
 		{"info", "ProgressingWithRetry", Pending},
 	} {
 		n := apps(row.severity, row.reason)
-		if got := StateOf(n); got != row.want {
+		if got := stateOf(n); got != row.want {
 			t.Errorf("%s %s: got state %d, want %d", row.severity, row.reason, got, row.want)
 		}
 		if !TakesStatuses(n) || TakesResults(n) != (row.want != Pending) {
@@ -69,7 +69,7 @@ func TestACommitThatTheHostCannotHaveIsNone(t *testing.T) {
 
 func TestTheDefaultNameTellsObjectsAndClustersApart(t *testing.T) {
 	o := apps("info", "").Event.InvolvedObject
-	if got := DefaultName("0C9C2E41-d2f9-4f9b-9c41-bebc1984d67a", o); got != "kustomization/apps/0c9c2e41" {
+	if got := defaultName("0C9C2E41-d2f9-4f9b-9c41-bebc1984d67a", o); got != "kustomization/apps/0c9c2e41" {
 		t.Error(got)
 	}
 }
@@ -111,12 +111,12 @@ func TestAReasonIsDescribedInWords(t *testing.T) {
 		"ReconciliationSucceeded": "reconciliation succeeded", "HTTPError": "http error", "Sha256Sum": "sha 256 sum", "OK": "ok",
 		"a": "a", "": "", "<b>": "< b >", "two Words": "two words", "ÄtzendÖde": "ätzend öde", "A\r\nB\u202e": "a b", "\xff": "\uFFFD",
 	} {
-		if got := Describe(reason, 140); got != want {
+		if got := describe(reason, 140); got != want {
 			t.Errorf("%q: got %q, want %q", reason, got, want)
 		}
 	}
 	for _, r := range []string{"x", "Ab", "😀", "\xff", "A1"} {
-		if got := Describe(strings.Repeat(r, 10_000), 140); utf8.RuneCountInString(got) > 140 || !utf8.ValidString(got) {
+		if got := describe(strings.Repeat(r, 10_000), 140); utf8.RuneCountInString(got) > 140 || !utf8.ValidString(got) {
 			t.Errorf("%q: %d characters", r, utf8.RuneCountInString(got))
 		}
 	}

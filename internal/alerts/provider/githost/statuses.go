@@ -46,7 +46,7 @@ func NewStatuses(cfg provider.Config, client *provider.Client, host StatusHost, 
 
 // Send sets the status of a notification, unless the host has the same one. A replayed notification sets none over a newer status.
 func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
-	if !s.pending && StateOf(n) == Pending {
+	if !s.pending && stateOf(n) == Pending {
 		return nil // the Provider had another type when the event was routed
 	}
 	status, err := statusOf(ctx, &s.naming, s.limits, n)
