@@ -31,45 +31,35 @@ func searchBudget() *browse.Budget {
 // FindDelivery returns the record of a delivery, or view.ErrNotFound: of a waiting one, else of a dead letter, else of a sent one. A sent
 // one is looked for among the newest of its namespace, as far as three seconds of reading reach.
 func (b *Bus) FindDelivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error) {
-	ctx, end, err := b.reads.begin(ctx)
-	if err != nil {
-		return view.DeliveryDetail{}, err
-	}
-	defer end()
-	f := &finder{reads: b.reads, namespace: namespace, wanted: map[string]bool{id: true}, budget: searchBudget()}
-	if err := f.find(ctx, time.Time{}); err != nil {
-		return view.DeliveryDetail{}, fmt.Errorf("find delivery: %w", err)
-	}
-	detail, ok := f.found[id]
-	if !ok {
-		return view.DeliveryDetail{}, view.ErrNotFound
-	}
-	if err := b.reads.addMessage(ctx, &detail); err != nil {
-		return view.DeliveryDetail{}, fmt.Errorf("find delivery: %w", err)
-	}
-	return detail, nil
+	return reading(ctx, b.reads, "find delivery", func(ctx context.Context) (detail view.DeliveryDetail, err error) {
+		f := &finder{reads: b.reads, namespace: namespace, wanted: map[string]bool{id: true}, budget: searchBudget()}
+		if err := f.find(ctx, time.Time{}); err != nil {
+			return detail, err
+		}
+		detail, ok := f.found[id]
+		if !ok {
+			return detail, view.ErrNotFound
+		}
+		err = b.reads.addMessage(ctx, &detail)
+		return detail, err
+	})
 }
 
 // FindDeliveries returns the records of deliveries of an event that was accepted at the given time, by their IDs. Those that are not found
 // are left out.
 func (b *Bus) FindDeliveries(ctx context.Context, namespace string, accepted time.Time, ids []string) (map[string]view.Delivery, error) {
-	ctx, end, err := b.reads.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	f := &finder{reads: b.reads, namespace: namespace, wanted: map[string]bool{}, budget: searchBudget()}
-	for _, id := range ids {
-		f.wanted[id] = true
-	}
-	if err := f.find(ctx, accepted); err != nil {
-		return nil, fmt.Errorf("find deliveries: %w", err)
-	}
-	found := make(map[string]view.Delivery, len(f.found))
-	for id, detail := range f.found {
-		found[id] = detail.Delivery
-	}
-	return found, nil
+	return reading(ctx, b.reads, "find deliveries", func(ctx context.Context) (map[string]view.Delivery, error) {
+		f := &finder{reads: b.reads, namespace: namespace, wanted: map[string]bool{}, budget: searchBudget()}
+		for _, id := range ids {
+			f.wanted[id] = true
+		}
+		err := f.find(ctx, accepted)
+		found := make(map[string]view.Delivery, len(f.found))
+		for id, detail := range f.found {
+			found[id] = detail.Delivery
+		}
+		return found, err
+	})
 }
 
 // finder looks for deliveries of a namespace by their IDs.

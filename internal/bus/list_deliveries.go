@@ -16,33 +16,26 @@ import (
 // delivery that is being sent for the first time is in no stream yet and is not listed. The time of a waiting one is when it was last
 // rescheduled.
 func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error) {
-	ctx, end, err := b.reads.begin(ctx)
-	if err != nil {
-		return view.Page[view.Delivery]{}, err
-	}
-	defer end()
-	var order uint64
-	if q.Event != "" {
-		r, err := b.reads.findEvent(ctx, namespace, q.Event)
-		if errors.Is(err, view.ErrNotFound) {
-			return view.Page[view.Delivery]{Items: []view.Delivery{}}, nil
+	return reading(ctx, b.reads, "list deliveries", func(ctx context.Context) (page view.Page[view.Delivery], err error) {
+		var order uint64
+		if q.Event != "" {
+			r, err := b.reads.findEvent(ctx, namespace, q.Event)
+			if errors.Is(err, view.ErrNotFound) {
+				return view.Page[view.Delivery]{Items: []view.Delivery{}}, nil
+			}
+			if err != nil {
+				return page, err
+			}
+			if order = r.Seq; q.Since.Before(r.Accepted) { // nothing was sent before
+				q.Since = r.Accepted
+			}
 		}
+		list, err := b.deliveries(namespace, q, order)
 		if err != nil {
-			return view.Page[view.Delivery]{}, fmt.Errorf("list deliveries: %w", err)
+			return page, err
 		}
-		if order = r.Seq; q.Since.Before(r.Accepted) { // nothing was sent before
-			q.Since = r.Accepted
-		}
-	}
-	list, err := b.deliveries(namespace, q, order)
-	if err != nil {
-		return view.Page[view.Delivery]{}, err
-	}
-	page, err := list.Page(ctx, q)
-	if err != nil {
-		return view.Page[view.Delivery]{}, fmt.Errorf("list deliveries: %w", err)
-	}
-	return page, nil
+		return list.Page(ctx, q)
+	})
 }
 
 // deliveries returns the list of a namespace's deliveries as a query selects them. If order is not 0, it has those of one event alone.

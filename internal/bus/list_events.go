@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -16,27 +15,20 @@ import (
 
 // ListEvents returns events of a namespace's objects, newest first, as long as EVENTS keeps them.
 func (b *Bus) ListEvents(ctx context.Context, namespace string, q view.Query) (view.Page[view.Event], error) {
-	ctx, end, err := b.reads.begin(ctx)
-	if err != nil {
-		return view.Page[view.Event]{}, err
-	}
-	defer end()
-	source := &browse.Source[view.Event]{Decode: eventViews, Late: publishTimeout}
-	if source.Walker, err = b.reads.walker(streamEvents, namespace, eventFilter(namespace, q.Object)); err != nil {
-		return view.Page[view.Event]{}, err
-	}
-	list := browse.List[view.Event]{
-		Name: "events " + namespace, Sources: []*browse.Source[view.Event]{source},
-		Time: func(e view.Event) time.Time { return e.Accepted }, ID: func(e view.Event) string { return e.ID },
-		Take: func(e view.Event) bool {
-			return (q.Event == "" || q.Event == e.ID) && (q.Object == "" || strings.EqualFold(q.Object, e.Object.String()))
-		},
-	}
-	page, err := list.Page(ctx, q)
-	if err != nil {
-		return view.Page[view.Event]{}, fmt.Errorf("list events: %w", err)
-	}
-	return page, nil
+	return reading(ctx, b.reads, "list events", func(ctx context.Context) (page view.Page[view.Event], err error) {
+		source := &browse.Source[view.Event]{Decode: eventViews, Late: publishTimeout}
+		if source.Walker, err = b.reads.walker(streamEvents, namespace, eventFilter(namespace, q.Object)); err != nil {
+			return page, err
+		}
+		list := browse.List[view.Event]{
+			Name: "events " + namespace, Sources: []*browse.Source[view.Event]{source},
+			Time: func(e view.Event) time.Time { return e.Accepted }, ID: func(e view.Event) string { return e.ID },
+			Take: func(e view.Event) bool {
+				return (q.Event == "" || q.Event == e.ID) && (q.Object == "" || strings.EqualFold(q.Object, e.Object.String()))
+			},
+		}
+		return list.Page(ctx, q)
+	})
 }
 
 // eventFilter returns the filter of a namespace's events, or of one object's if object is "kind/name" with a name in lower case.
@@ -69,16 +61,9 @@ func recordOf(m browse.Message) (*event.Record, error) {
 
 // FindEvent returns the event of an ID of a namespace, the newest of several, or view.ErrNotFound.
 func (b *Bus) FindEvent(ctx context.Context, namespace, id string) (*event.Record, error) {
-	ctx, end, err := b.reads.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	r, err := b.reads.findEvent(ctx, namespace, id)
-	if err != nil {
-		return nil, fmt.Errorf("find event: %w", err)
-	}
-	return r, nil
+	return reading(ctx, b.reads, "find event", func(ctx context.Context) (*event.Record, error) {
+		return b.reads.findEvent(ctx, namespace, id)
+	})
 }
 
 func (r *reads) findEvent(ctx context.Context, namespace, id string) (found *event.Record, err error) {
@@ -102,12 +87,9 @@ func (r *reads) findEvent(ctx context.Context, namespace, id string) (found *eve
 
 // EventAt returns the event of a namespace at a place in the stream of events, or view.ErrNotFound.
 func (b *Bus) EventAt(ctx context.Context, namespace string, order uint64) (*event.Record, error) {
-	ctx, end, err := b.reads.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	return b.reads.eventAt(ctx, namespace, order)
+	return reading(ctx, b.reads, "event at its place", func(ctx context.Context) (*event.Record, error) {
+		return b.reads.eventAt(ctx, namespace, order)
+	})
 }
 
 func (r *reads) eventAt(ctx context.Context, namespace string, order uint64) (*event.Record, error) {
@@ -123,7 +105,7 @@ func (r *reads) eventAt(ctx context.Context, namespace string, order uint64) (*e
 		return nil, view.ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("event at its place: %w", err)
+		return nil, err
 	}
 	record, err := recordOf(m)
 	if err != nil {

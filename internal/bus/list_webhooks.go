@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -17,35 +16,29 @@ const resultsLate = 2 * time.Minute
 
 // ListWebhooks returns the results of webhooks for a namespace's Receivers, newest first.
 func (b *Bus) ListWebhooks(ctx context.Context, namespace string, q view.Query) (view.Page[view.Webhook], error) {
-	ctx, end, err := b.reads.begin(ctx)
-	if err != nil {
-		return view.Page[view.Webhook]{}, err
-	}
-	defer end()
-	receiver := anyToken
-	if q.Receiver != "" {
-		receiver = token(q.Receiver)
-	}
-	source := &browse.Source[webhookItem]{Decode: webhookItems, Late: resultsLate}
-	if source.Walker, err = b.reads.walker(streamWebhooks, namespace, prefixWebhook+token(namespace)+"."+receiver); err != nil {
-		return view.Page[view.Webhook]{}, err
-	}
-	list := browse.List[webhookItem]{
-		Name: "webhooks " + namespace, Sources: []*browse.Source[webhookItem]{source},
-		Time: func(w webhookItem) time.Time { return w.Time }, ID: func(w webhookItem) string { return w.place },
-		Take: func(w webhookItem) bool {
-			return w.Namespace == namespace && (q.Receiver == "" || q.Receiver == w.Receiver)
-		},
-	}
-	items, err := list.Page(ctx, q)
-	if err != nil {
-		return view.Page[view.Webhook]{}, fmt.Errorf("list webhooks: %w", err)
-	}
-	page := view.Page[view.Webhook]{Items: make([]view.Webhook, len(items.Items)), Next: items.Next}
-	for i, w := range items.Items {
-		page.Items[i] = w.Webhook
-	}
-	return page, nil
+	return reading(ctx, b.reads, "list webhooks", func(ctx context.Context) (page view.Page[view.Webhook], err error) {
+		receiver := anyToken
+		if q.Receiver != "" {
+			receiver = token(q.Receiver)
+		}
+		source := &browse.Source[webhookItem]{Decode: webhookItems, Late: resultsLate}
+		if source.Walker, err = b.reads.walker(streamWebhooks, namespace, prefixWebhook+token(namespace)+"."+receiver); err != nil {
+			return page, err
+		}
+		list := browse.List[webhookItem]{
+			Name: "webhooks " + namespace, Sources: []*browse.Source[webhookItem]{source},
+			Time: func(w webhookItem) time.Time { return w.Time }, ID: func(w webhookItem) string { return w.place },
+			Take: func(w webhookItem) bool {
+				return w.Namespace == namespace && (q.Receiver == "" || q.Receiver == w.Receiver)
+			},
+		}
+		items, err := list.Page(ctx, q)
+		page = view.Page[view.Webhook]{Items: make([]view.Webhook, len(items.Items)), Next: items.Next}
+		for i, w := range items.Items {
+			page.Items[i] = w.Webhook
+		}
+		return page, err
+	})
 }
 
 // webhookItem is a result with its place: results have no identity of their own, and two of them may be equal.

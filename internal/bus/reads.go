@@ -57,6 +57,20 @@ func (r *reads) begin(ctx context.Context) (_ context.Context, end func(), err e
 	}
 }
 
+// reading returns what read returns within a turn of the reads. what is for its errors.
+func reading[T any](ctx context.Context, r *reads, what string, read func(context.Context) (T, error)) (result T, err error) {
+	ctx, end, err := r.begin(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer end()
+	got, err := read(ctx)
+	if err != nil {
+		return result, fmt.Errorf("%s: %w", what, err)
+	}
+	return got, nil
+}
+
 // conn returns the connection, which is made at its first use.
 func (r *reads) conn() (_ *nats.Conn, err error) {
 	r.mu.Lock()
