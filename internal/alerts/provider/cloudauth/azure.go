@@ -53,27 +53,15 @@ func Azure(cfg provider.Config, scope string) (*Source, error) {
 		if err != nil {
 			return accessToken{}, err
 		}
-		var answer struct {
-			AccessToken string `json:"access_token"`
-			ExpiresIn   int64  `json:"expires_in"` // seconds
-		}
-		if err := post(ctx, c, form(c.URL(annotations[azureTenantID], "oauth2", "v2.0", "token"), url.Values{
+		return grant(ctx, c, c.URL(annotations[azureTenantID], "oauth2", "v2.0", "token"), url.Values{
 			"grant_type":            {"client_credentials"},
 			"client_id":             {annotations[azureClientID]},
 			"scope":                 {scope},
 			"client_assertion_type": {jwtAssertion},
 			"client_assertion":      {assertion},
-		}), &answer); err != nil {
-			return accessToken{}, err
-		}
-		return bearer(answer.AccessToken, seconds(answer.ExpiresIn))
+		})
 	}
 	return s, nil
-}
-
-// seconds returns a life given in seconds, at most an hour.
-func seconds(n int64) time.Duration {
-	return time.Duration(min(n, int64(maxAge/time.Second))) * time.Second
 }
 
 // bearer returns the token of an answer. It returns errAnswer if the token is not fit for a header or its life is not positive.

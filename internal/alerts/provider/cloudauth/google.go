@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
-	"notifier/internal/event"
 )
 
 // The annotations by which a service account names its identity at Google Cloud: Flux's and GKE's.
@@ -83,21 +82,14 @@ func googlePool(ctx context.Context, annotation string) (audiences, error) {
 
 // federate exchanges the cluster's token (RFC 8693).
 func federate(ctx context.Context, c *provider.Client, audience, scope, subject string) (accessToken, error) {
-	var answer struct {
-		AccessToken string `json:"access_token"`
-		ExpiresIn   int64  `json:"expires_in"` // seconds
-	}
-	if err := post(ctx, c, form(nil, url.Values{
+	return grant(ctx, c, nil, url.Values{
 		"grant_type":           {"urn:ietf:params:oauth:grant-type:token-exchange"},
 		"audience":             {audience},
 		"scope":                {scope},
 		"requested_token_type": {"urn:ietf:params:oauth:token-type:access_token"},
 		"subject_token_type":   {"urn:ietf:params:oauth:token-type:jwt"},
 		"subject_token":        {subject},
-	}), &answer); err != nil {
-		return accessToken{}, err
-	}
-	return bearer(answer.AccessToken, seconds(answer.ExpiresIn))
+	})
 }
 
 // impersonate returns a token of a Google service account that the federated identity may act as.
@@ -106,16 +98,13 @@ func impersonate(ctx context.Context, c *provider.Client, account, scope, federa
 	if err != nil {
 		return accessToken{}, errAnswer
 	}
-	body, err := json.Marshal(map[string]any{"scope": []string{scope}, "lifetime": "3600s"})
-	if err != nil {
-		return accessToken{}, event.NewError(event.Permanent, provider.LabelPayload, "the request could not be encoded", err)
-	}
 	var answer struct {
 		AccessToken string    `json:"accessToken"`
 		ExpireTime  time.Time `json:"expireTime"`
 	}
 	if err := post(ctx, c, provider.Request{
-		URL: u, Header: http.Header{"Authorization": {"Bearer " + federated}}, Body: body,
+		URL: u, Header: http.Header{"Authorization": {"Bearer " + federated}},
+		JSON: map[string]any{"scope": []string{scope}, "lifetime": "3600s"},
 	}, &answer); err != nil {
 		return accessToken{}, err
 	}

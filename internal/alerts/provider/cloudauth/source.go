@@ -126,11 +126,23 @@ func post(ctx context.Context, c *provider.Client, r provider.Request, answer an
 // errAnswer means that an answer of a token endpoint has no token.
 var errAnswer = event.NewError(event.Retry, provider.LabelReply, "the answer holds no token", nil)
 
-// form returns a request whose body is a form with the values.
-func form(u *url.URL, values url.Values) provider.Request {
-	return provider.Request{
-		URL: u, Body: []byte(values.Encode()), Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+// grant returns the token that an endpoint of OAuth 2.0 grants for a form with the values (RFC 6749, section 5.1).
+func grant(ctx context.Context, c *provider.Client, endpoint *url.URL, values url.Values) (accessToken, error) {
+	var answer struct {
+		AccessToken string `json:"access_token"`
+		ExpiresIn   int64  `json:"expires_in"` // seconds
 	}
+	if err := post(ctx, c, provider.Request{
+		URL: endpoint, Body: []byte(values.Encode()), Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+	}, &answer); err != nil {
+		return accessToken{}, err
+	}
+	return bearer(answer.AccessToken, seconds(answer.ExpiresIn))
+}
+
+// seconds returns a life given in seconds, at most an hour.
+func seconds(n int64) time.Duration {
+	return time.Duration(min(n, int64(maxAge/time.Second))) * time.Second
 }
 
 // misnamed returns the error for a faulty annotation. It does not quote the value.
