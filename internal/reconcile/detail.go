@@ -54,10 +54,10 @@ var troubles = []struct {
 	{v1.ReadyCondition, metav1.ConditionFalse, false},
 	{v1.ServingCondition, metav1.ConditionFalse, false},
 	{v1.WriteDeniedCondition, metav1.ConditionTrue, true},
-	{DeliveringCondition, metav1.ConditionFalse, true},
-	{MatchingCondition, metav1.ConditionFalse, true},
+	{deliveringCondition, metav1.ConditionFalse, true},
+	{matchingCondition, metav1.ConditionFalse, true},
 	{v1.LoopDetectedCondition, metav1.ConditionTrue, true},
-	{DeliveriesLostCondition, metav1.ConditionTrue, false},
+	{deliveriesLostCondition, metav1.ConditionTrue, false},
 }
 
 // problemOf returns the most urgent problem of an object, on one line, or "".

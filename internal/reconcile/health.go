@@ -24,14 +24,14 @@ import (
 
 // Condition types that report the health of objects at work, not their compile.
 const (
-	// DeliveringCondition reports on a Provider whether the destination accepts deliveries.
-	DeliveringCondition = "Delivering"
-	// MatchingCondition reports on an Alert and on a Receiver the number of objects it names, and on an Alert whether its patterns are
+	// deliveringCondition reports on a Provider whether the destination accepts deliveries.
+	deliveringCondition = "Delivering"
+	// matchingCondition reports on an Alert and on a Receiver the number of objects it names, and on an Alert whether its patterns are
 	// evaluated within their time.
-	MatchingCondition = "Matching"
-	// DeliveriesLostCondition reports on an Alert and on a Provider that deliveries were given up in the last hour. It is shown from the
+	matchingCondition = "Matching"
+	// deliveriesLostCondition reports on an Alert and on a Provider that deliveries were given up in the last hour. It is shown from the
 	// first one on.
-	DeliveriesLostCondition = "DeliveriesLost"
+	deliveriesLostCondition = "DeliveriesLost"
 )
 
 // loopKind is the prefix of the feed's keys for a Receiver's loop reports. The health of its writes has another prefix, so that neither
@@ -133,7 +133,7 @@ func loopReport(l subscribe.Loop) report {
 // alertReport returns an Alert's or a Provider's report on its health.
 func alertReport(kind, uid string, h alerts.Health) report {
 	c := metav1.Condition{
-		Type: MatchingCondition, Status: metav1.ConditionTrue, Reason: h.Reason, Message: cut(h.Message, maxEventMessage),
+		Type: matchingCondition, Status: metav1.ConditionTrue, Reason: h.Reason, Message: cut(h.Message, maxEventMessage),
 	}
 	if h.State != alerts.StateOK {
 		c.Status = metav1.ConditionFalse
@@ -142,7 +142,7 @@ func alertReport(kind, uid string, h alerts.Health) report {
 		c.Reason = v1.SucceededReason // the API server demands a reason
 	}
 	if kind == v1beta3.ProviderKind {
-		c.Type = DeliveringCondition
+		c.Type = deliveringCondition
 	}
 	return report{uid: uid, condition: c}
 }
@@ -150,7 +150,7 @@ func alertReport(kind, uid string, h alerts.Health) report {
 // lossReport returns an Alert's or a Provider's report on the deliveries that were given up.
 func lossReport(uid string, l alerts.Loss) report {
 	c := metav1.Condition{
-		Type: DeliveriesLostCondition, Status: metav1.ConditionTrue, Reason: alerts.ReasonGivenUp, Message: cut(fmt.Sprintf(
+		Type: deliveriesLostCondition, Status: metav1.ConditionTrue, Reason: alerts.ReasonGivenUp, Message: cut(fmt.Sprintf(
 			"%d given up, the last at %s, about %s: %s", l.Count, l.At.UTC().Format(time.RFC3339), l.Object, l.Reason), maxEventMessage),
 	}
 	if l.Count == 0 {
@@ -161,7 +161,7 @@ func lossReport(uid string, l alerts.Loss) report {
 
 // tooExpensive reports whether an Alert's conditions say that its patterns exceed their time.
 func tooExpensive(conditions []metav1.Condition) bool {
-	c := meta.FindStatusCondition(conditions, MatchingCondition)
+	c := meta.FindStatusCondition(conditions, matchingCondition)
 	return c != nil && c.Reason == alerts.ReasonPatternsTimed
 }
 

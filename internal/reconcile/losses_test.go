@@ -115,7 +115,7 @@ func (w *world) says(all int, at time.Time, last givenUp) {
 		v1beta3.AlertKind: w.live("Alert", "alert").(*v1beta3.Alert).Status.DeliveryStatus, v1beta3.ProviderKind: w.shown(),
 	} {
 		name := map[string]string{v1beta3.AlertKind: "alert", v1beta3.ProviderKind: "chat"}[kind]
-		if short, message := w.condition(kind, name, DeliveriesLostCondition); short != "True DeliveryGivenUp" || message != want {
+		if short, message := w.condition(kind, name, deliveriesLostCondition); short != "True DeliveryGivenUp" || message != want {
 			w.t.Errorf("the condition of the %s: %q %q, want %q", kind, short, message, want)
 		}
 		if shown.Failed != int64(all) || shown.LastFailure == nil || shown.LastFailure.Class != last.label ||

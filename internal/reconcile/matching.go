@@ -77,7 +77,7 @@ func (m matcher) condition(namespace string, mentions []mention) (metav1.Conditi
 	for _, one := range mentions[:min(len(mentions), maxLookedAt)] {
 		m.count(&t, namespace, one)
 	}
-	c := metav1.Condition{Type: MatchingCondition, Status: metav1.ConditionTrue, Reason: v1.ObjectsMatchReason, Message: t.message()}
+	c := metav1.Condition{Type: matchingCondition, Status: metav1.ConditionTrue, Reason: v1.ObjectsMatchReason, Message: t.message()}
 	switch {
 	case t.misspelt:
 		c.Status, c.Reason = metav1.ConditionFalse, v1.UnknownKindReason
@@ -208,7 +208,7 @@ func (m matcher) show(o subject, mentions []mention) {
 
 // again returns the delay until the objects are counted again.
 func (m matcher) again(o subject, mentions []mention) time.Duration {
-	c := meta.FindStatusCondition(*o.Conditions(), MatchingCondition)
+	c := meta.FindStatusCondition(*o.Conditions(), matchingCondition)
 	young := c != nil && c.Status == metav1.ConditionUnknown && c.Reason == v1.NothingMatchesReason
 	if young || m.pending(mentions) {
 		return lookAgainSoon

@@ -145,7 +145,7 @@ func TestMatchesAreCountedAndAnAlertWithoutMatchesIsReported(t *testing.T) {
 				"Kustomization": {"app", "db"}, "GitRepository": {"repo"}, "HelmRelease": {}, "ImagePolicy": nil,
 			})
 			play(t, s, func(w *world) {
-				short, message := w.condition("Alert", "alert", MatchingCondition)
+				short, message := w.condition("Alert", "alert", matchingCondition)
 				if short != tc.want {
 					t.Errorf("got %s %q, want %s", short, message, tc.want)
 				}
@@ -172,7 +172,7 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 		check := func(r *v1.Receiver, want, says string) {
 			t.Helper()
 			w.apply("Receiver", r)
-			if short, message := w.condition("Receiver", r.Name, MatchingCondition); short != want || !strings.Contains(message, says) {
+			if short, message := w.condition("Receiver", r.Name, matchingCondition); short != want || !strings.Contains(message, says) {
 				t.Errorf("got %s %q, want %s %q", short, message, want, says)
 			}
 		}
@@ -186,7 +186,7 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 		}), "Unknown NotWatched", "not watched")
 		check(newEventReceiver("event"), "False NothingMatches", `spec.eventSources[0]: ImagePolicy "app" does not exist`)
 		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "not one!" }))
-		if short, _ := w.condition("Receiver", "app", MatchingCondition); short != "" {
+		if short, _ := w.condition("Receiver", "app", matchingCondition); short != "" {
 			t.Errorf("without service: %s", short)
 		}
 	})
@@ -203,7 +203,7 @@ func TestObjectsCreatedAfterTheAlertAreCounted(t *testing.T) {
 	play(t, s, func(w *world) {
 		is := func(want string) {
 			t.Helper()
-			if short, message := w.condition("Alert", "alert", MatchingCondition); short != want {
+			if short, message := w.condition("Alert", "alert", matchingCondition); short != want {
 				t.Errorf("got %s %q, want %s", short, message, want)
 			}
 		}
@@ -296,7 +296,7 @@ func TestTheFirstStatusWaitsForTheObjects(t *testing.T) {
 			t.Errorf("when they are read (-want +got):\n%s", diff)
 		}
 		for kind, name := range map[string]string{"Alert": "alert", "Receiver": "app"} {
-			if short, message := w.condition(kind, name, MatchingCondition); short != "True ObjectsMatch" {
+			if short, message := w.condition(kind, name, matchingCondition); short != "True ObjectsMatch" {
 				t.Errorf("%s: %s %q", kind, short, message)
 			}
 		}
@@ -315,7 +315,7 @@ func TestSlowPatternsAreReportedInsteadOfMatches(t *testing.T) {
 			{alerts.Health{State: alerts.StateOK, Reason: alerts.ReasonPatternsInTime, Message: "m"}, "True ObjectsMatch"},
 		} {
 			w.tell("Alert", "alert", alerts.Standing{UID: "uid-alert", Health: step.told})
-			if short, message := w.condition("Alert", "alert", MatchingCondition); short != step.want {
+			if short, message := w.condition("Alert", "alert", matchingCondition); short != step.want {
 				t.Errorf("got %s %q, want %s", short, message, step.want)
 			}
 		}

@@ -98,7 +98,7 @@ func (r *Reconciler) wireReceivers() error {
 			if v.ready {
 				matches.show(o, mentionedBy(o))
 			} else {
-				meta.RemoveStatusCondition(o.Conditions(), MatchingCondition)
+				meta.RemoveStatusCondition(o.Conditions(), matchingCondition)
 			}
 		},
 		again: func(o *v1.Receiver) time.Duration { return matches.again(o, mentionedBy(o)) },

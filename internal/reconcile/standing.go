@@ -103,7 +103,7 @@ func deliveriesShown(d *v1beta3.DeliveryStatus) bool {
 func detailProvider(p *v1beta3.Provider, s alerts.Standing) {
 	if s.Counted {
 		p.Status.Waiting = 0
-		if meta.IsStatusConditionFalse(p.Status.Conditions, DeliveringCondition) {
+		if meta.IsStatusConditionFalse(p.Status.Conditions, deliveringCondition) {
 			p.Status.Waiting = int64(s.Pending)
 		}
 	}
@@ -135,16 +135,16 @@ const lookForLosses = time.Minute
 
 // endLosses ends the condition DeliveriesLost of another worker after lossesShown. This worker's own is ended by its report.
 func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s alerts.Standing) {
-	if s.Loss.At.IsZero() && meta.IsStatusConditionTrue(*conditions, DeliveriesLostCondition) && lossesEnd(conditions, d) <= 0 {
+	if s.Loss.At.IsZero() && meta.IsStatusConditionTrue(*conditions, deliveriesLostCondition) && lossesEnd(conditions, d) <= 0 {
 		c := lossReport("", alerts.Loss{}).condition
-		c.ObservedGeneration = meta.FindStatusCondition(*conditions, DeliveriesLostCondition).ObservedGeneration
+		c.ObservedGeneration = meta.FindStatusCondition(*conditions, deliveriesLostCondition).ObservedGeneration
 		meta.SetStatusCondition(conditions, c)
 	}
 }
 
 // lossesEnd returns the time until the condition DeliveriesLost is to end, lossesShown if it is not shown.
 func lossesEnd(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus) time.Duration {
-	c := meta.FindStatusCondition(*conditions, DeliveriesLostCondition)
+	c := meta.FindStatusCondition(*conditions, deliveriesLostCondition)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return lossesShown
 	}

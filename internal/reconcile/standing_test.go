@@ -191,7 +191,7 @@ func TestLossesThatAnotherWorkerShowedEndAfterAnHour(t *testing.T) {
 			want  string
 		}{{50 * time.Minute, "True DeliveryGivenUp"}, {20 * time.Minute, "False Succeeded"}} {
 			pass(step.after)
-			if got, _ := w.condition("Provider", "chat", DeliveriesLostCondition); got != step.want {
+			if got, _ := w.condition("Provider", "chat", deliveriesLostCondition); got != step.want {
 				t.Errorf("%v later: %q, want %q", step.after, got, step.want)
 			}
 		}

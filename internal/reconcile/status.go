@@ -267,7 +267,7 @@ func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
 		if !t.announced || is == nil || is.Status != t.when {
 			continue
 		}
-		if t.condition == DeliveringCondition && meta.IsStatusConditionFalse(now, v1.ServingCondition) {
+		if t.condition == deliveringCondition && meta.IsStatusConditionFalse(now, v1.ServingCondition) {
 			continue // the verdict's Event explains it already
 		}
 		was := meta.FindStatusCondition(before, t.condition)
@@ -279,7 +279,7 @@ func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
 
 // recounted reports whether only the number of matching objects changed, which causes no Event.
 func recounted(was, is *metav1.Condition) bool {
-	return is.Type == MatchingCondition && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration
+	return is.Type == matchingCondition && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration
 }
 
 func (s *statusController[T, L]) forget(k kube.Key) {

@@ -183,31 +183,31 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 		warns string
 	}{
 		"a Provider that delivers": {
-			kind: "Provider", object: "chat", condition: DeliveringCondition, want: "True Delivered", says: "accepted",
+			kind: "Provider", object: "chat", condition: deliveringCondition, want: "True Delivered", says: "accepted",
 			standing: alerts.Standing{UID: "uid-chat", Health: alerts.Health{State: alerts.StateOK, Reason: "Delivered", Message: "accepted"}},
 		},
 		"a Provider that fails": {
-			kind: "Provider", object: "chat", condition: DeliveringCondition, want: "False DeliveryRetrying",
+			kind: "Provider", object: "chat", condition: deliveringCondition, want: "False DeliveryRetrying",
 			standing: alerts.Standing{UID: "uid-chat", Health: alerts.Health{State: alerts.StateFailing, Reason: "DeliveryRetrying", Message: "no connection"}},
 			says:     "no connection", warns: "DeliveryRetrying",
 		},
 		"an Alert whose patterns are too expensive": {
-			kind: "Alert", object: "alert", condition: MatchingCondition, want: "False PatternsTooExpensive", says: "cut short",
+			kind: "Alert", object: "alert", condition: matchingCondition, want: "False PatternsTooExpensive", says: "cut short",
 			standing: alerts.Standing{UID: "uid-alert", Health: alerts.Health{State: alerts.StateFailing, Reason: "PatternsTooExpensive", Message: "cut short"}},
 			warns:    "PatternsTooExpensive",
 		},
 		"an Alert that lost deliveries": {
-			kind: "Alert", object: "alert", condition: DeliveriesLostCondition, want: "True DeliveryGivenUp",
+			kind: "Alert", object: "alert", condition: deliveriesLostCondition, want: "True DeliveryGivenUp",
 			standing: alerts.Standing{UID: "uid-alert", Loss: loss(3, "HTTP 403")},
 			says:     "3 given up, the last at 2026-01-02T03:14:05Z, about kustomization/app.team-a: HTTP 403",
 		},
 		"a Provider that lost deliveries": {
-			kind: "Provider", object: "chat", condition: DeliveriesLostCondition, want: "True DeliveryGivenUp",
+			kind: "Provider", object: "chat", condition: deliveriesLostCondition, want: "True DeliveryGivenUp",
 			standing: alerts.Standing{UID: "uid-chat", Loss: loss(1, "expired")},
 			says:     "1 given up, the last at 2026-01-02T03:14:05Z, about kustomization/app.team-a: expired",
 		},
 		"an Alert whose losses are old, which were never shown": {
-			kind: "Alert", object: "alert", condition: DeliveriesLostCondition, standing: alerts.Standing{UID: "uid-alert", Loss: alerts.Loss{At: at}},
+			kind: "Alert", object: "alert", condition: deliveriesLostCondition, standing: alerts.Standing{UID: "uid-alert", Loss: alerts.Loss{At: at}},
 		},
 		"a Receiver whose writes are refused": {
 			key: "Receiver/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, want: "True Forbidden",
@@ -219,7 +219,7 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 			key: "Receiver/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, value: `{"uid":"uid-app"}`,
 		},
 		"what is known of an earlier object of the name": {
-			kind: "Provider", object: "chat", condition: DeliveringCondition,
+			kind: "Provider", object: "chat", condition: deliveringCondition,
 			standing: alerts.Standing{UID: "another", Health: alerts.Health{State: alerts.StateFailing, Reason: "DeliveryFailed"}},
 		},
 		"a report that does not decode": {
@@ -229,7 +229,7 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 			key: "Secret/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, value: `{}`,
 		},
 		"a key of an earlier release": {
-			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: DeliveringCondition,
+			key: "Provider/team-a/chat", kind: "Provider", object: "chat", condition: deliveringCondition,
 			value: `{"uid":"uid-chat","state":"failing","reason":"DeliveryFailed"}`,
 		},
 	} {
@@ -281,11 +281,11 @@ func TestWriteDeniedIsTakenBack(t *testing.T) {
 func TestANewLeaderKeepsTheHealthThatIsShown(t *testing.T) {
 	s := oneOfEach()
 	s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) {
-		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: DeliveringCondition, Status: "False", Reason: "DeliveryFailed"})
+		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: deliveringCondition, Status: "False", Reason: "DeliveryFailed"})
 	})
 	play(t, s, func(w *world) {
 		w.ready("Provider", "chat", "True Succeeded")
-		if got, _ := w.condition("Provider", "chat", DeliveringCondition); got != "False DeliveryFailed" {
+		if got, _ := w.condition("Provider", "chat", deliveringCondition); got != "False DeliveryFailed" {
 			t.Errorf("got %q", got)
 		}
 	})

@@ -219,7 +219,7 @@ func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 	a.refusals.deny(o.receiver, d)
 	at.pause = longer(at.pause, minRefusedPause)
 	at.notBefore = time.Now().Add(at.pause)
-	if at.notBefore.After(at.job.trigger.Accepted.Add(RefusedFor)) {
+	if at.notBefore.After(at.job.trigger.Accepted.Add(refusedFor)) {
 		at.job.result = resultRefused
 		return true
 	}

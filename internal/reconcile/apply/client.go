@@ -117,7 +117,7 @@ type verdict int
 
 const (
 	applied verdict = iota
-	// refused: the account may not write, or the object is invalid. It is shown to the tenant and retried for RefusedFor.
+	// refused: the account may not write, or the object is invalid. It is shown to the tenant and retried for refusedFor.
 	refused
 	// gone: the object does not exist.
 	gone

@@ -281,7 +281,7 @@ func TestTheGroupOfAClaimIsKept(t *testing.T) {
 		w.api.respond(nil)
 		pass(2 * time.Second)
 		w.want(second, "held")
-		pass(RefusedFor)
+		pass(refusedFor)
 		w.want(second, "done")
 		if n := len(w.api.paths()); n != 2 {
 			t.Errorf("written: %v", w.api.paths())

@@ -15,8 +15,8 @@ import (
 	"notifier/internal/fair"
 )
 
-// HealthPrefix begins the keys under which Receivers' Health is reported: HealthPrefix + namespace + "/" + name.
-const HealthPrefix = "Receiver/"
+// healthPrefix begins the keys under which Receivers' Health is reported: healthPrefix + namespace + "/" + name.
+const healthPrefix = "Receiver/"
 
 // Health is the refusals of a Receiver's triggers, as reported in JSON for the Receiver's status. Without any it is healthy.
 type Health struct {
@@ -285,8 +285,8 @@ func (b *refusals) mark(namespace, receiver string) {
 
 // learn takes in a report about a Receiver, from this replica or another.
 func (b *refusals) learn(key string, value []byte) {
-	namespace, receiver, ok := strings.Cut(strings.TrimPrefix(key, HealthPrefix), "/")
-	if !ok || !strings.HasPrefix(key, HealthPrefix) {
+	namespace, receiver, ok := strings.Cut(strings.TrimPrefix(key, healthPrefix), "/")
+	if !ok || !strings.HasPrefix(key, healthPrefix) {
 		return
 	}
 	var h Health
@@ -366,7 +366,7 @@ func (b *refusals) flush(ctx context.Context, reports Reports) bool {
 	b.mu.Unlock()
 	all := true
 	for n, value := range values {
-		err := reports.Put(ctx, HealthPrefix+n.namespace+"/"+n.name, value)
+		err := reports.Put(ctx, healthPrefix+n.namespace+"/"+n.name, value)
 		b.mu.Lock()
 		if err != nil {
 			all = false

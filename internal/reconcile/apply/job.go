@@ -51,11 +51,11 @@ const (
 	minFailedPause  = time.Second
 	minUnseenPause  = 250 * time.Millisecond
 	maxPause        = time.Minute
-	// RefusedFor is how long a refused request is retried.
-	RefusedFor = 10 * time.Minute
-	// UnseenFor is how long after its acceptance a trigger is tried while its Receiver, or its target, is not known here. The replica that
+	// refusedFor is how long a refused request is retried.
+	refusedFor = 10 * time.Minute
+	// unseenFor is how long after its acceptance a trigger is tried while its Receiver, or its target, is not known here. The replica that
 	// accepted the webhook may have seen them earlier. A broken watch recovers within that time.
-	UnseenFor = 30 * time.Second
+	unseenFor = 30 * time.Second
 )
 
 // longer returns the pause that follows a pause of p.
@@ -162,7 +162,7 @@ func (a *Applier) endExpanding(j *job, target event.Target, names []string, why 
 			a.claim(j, slotKey{j.key.namespace, object{groupOf(target.APIVersion), target.Kind, name}})
 		}
 	case resultRefused:
-		a.postpone(j, minRefusedPause, j.trigger.Accepted.Add(RefusedFor))
+		a.postpone(j, minRefusedPause, j.trigger.Accepted.Add(refusedFor))
 	case resultUnknown:
 		a.postpone(j, minFailedPause, time.Time{})
 	case resultUnseen:

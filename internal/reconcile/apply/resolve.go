@@ -55,7 +55,7 @@ func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, w
 // unseen reports whether resolve's result may only be due to this replica's delay: it may not have seen the Receiver yet, the state of
 // it that names the target, or the object that a filter chose. It must not be called under the lock.
 func (a *Applier) unseen(w *indexedTrigger, why string) bool {
-	if why != resultOwnerGone && why != resultRemoved || w.Generation == 0 || time.Since(w.Accepted) >= UnseenFor {
+	if why != resultOwnerGone && why != resultRemoved || w.Generation == 0 || time.Since(w.Accepted) >= unseenFor {
 		return false
 	}
 	named, alive := a.own(w)

@@ -23,7 +23,7 @@ func TestTheReportEndsWithTheReceiver(t *testing.T) {
 		w.receivers.remove("team-a", "github")
 		w.hook(r)
 		pass(time.Minute)
-		if value := w.reports.get(HealthPrefix + "team-a/github"); value != nil {
+		if value := w.reports.get(healthPrefix + "team-a/github"); value != nil {
 			t.Errorf("still reported: %s", value)
 		}
 	})
@@ -82,7 +82,7 @@ func TestARetryHidesRefusalsOfFormerTargets(t *testing.T) {
 				if denied := w.health("team-a/github").Denied; len(denied) != c.denied {
 					t.Errorf("shown: %+v", denied)
 				}
-				if reported := w.reports.get(HealthPrefix+"team-a/github") != nil; reported != c.reported {
+				if reported := w.reports.get(healthPrefix+"team-a/github") != nil; reported != c.reported {
 					t.Errorf("reported: %v", reported)
 				}
 			})
@@ -97,11 +97,11 @@ func TestThePageEndsWithTheReport(t *testing.T) {
 	reports := &fakeReports{values: map[string][]byte{}}
 	r := Receiver{Namespace: "team-a", Name: "github", UID: "u"}
 	b.deny(r, Denied{Object: "app"})
-	b.learn(HealthPrefix+"team-a/github", nil)
-	if told := b.flush(t.Context(), reports); !told || !strings.Contains(string(reports.get(HealthPrefix+"team-a/github")), `"app"`) {
-		t.Fatalf("reported %s", reports.get(HealthPrefix+"team-a/github"))
+	b.learn(healthPrefix+"team-a/github", nil)
+	if told := b.flush(t.Context(), reports); !told || !strings.Contains(string(reports.get(healthPrefix+"team-a/github")), `"app"`) {
+		t.Fatalf("reported %s", reports.get(healthPrefix+"team-a/github"))
 	}
-	b.learn(HealthPrefix+"team-a/github", nil)
+	b.learn(healthPrefix+"team-a/github", nil)
 	if len(b.entries) != 0 {
 		t.Errorf("kept: %+v", b.entries)
 	}

@@ -29,7 +29,7 @@ func TestT4ATriggerThatComesBeforeItsReceiverIsSeenHereIsApplied(t *testing.T) {
 		target event.Target
 		// before sets the known state of the Receiver when the trigger is delivered, seen the state known 300 ms later.
 		before, seen func(*world, Receiver)
-		// at and later are the states of the message after a second, and after UnseenFor.
+		// at and later are the states of the message after a second, and after unseenFor.
 		at, later string
 		wrote     bool
 	}{
@@ -85,7 +85,7 @@ func TestT4ATriggerThatComesBeforeItsReceiverIsSeenHereIsApplied(t *testing.T) {
 				}
 				pass(time.Second)
 				w.want(h, c.at)
-				pass(UnseenFor + 10*time.Second)
+				pass(unseenFor + 10*time.Second)
 				w.want(h, c.later)
 				if wrote := w.stampedFrom(webhook.Accepted, "app"); wrote != c.wrote {
 					t.Errorf("written: %+v", w.api.seen())

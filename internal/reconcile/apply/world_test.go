@@ -135,7 +135,7 @@ func (w *world) hook(r Receiver) *fakeHold {
 func (w *world) health(receiver string) Health {
 	w.t.Helper()
 	var h Health
-	if value := w.reports.get(HealthPrefix + receiver); value != nil {
+	if value := w.reports.get(healthPrefix + receiver); value != nil {
 		w.must(json.Unmarshal(value, &h))
 	}
 	return h
