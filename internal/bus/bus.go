@@ -103,10 +103,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	b.pendingTriggers = newPendingTriggers(b.embedded != nil)
 	b.lease = newLease(b.buckets[bucketWorker], b.opts.ReplicaID, b.embedded != nil, b.log)
 	b.lease.begin = b.countCrashes
-	if err := b.answerAlive(); err != nil {
-		return nil, err
-	}
-	if err := b.hearCrowd(); err != nil {
+	if err := b.hearReplicas(); err != nil {
 		return nil, err
 	}
 	b.stats = newStats(b)

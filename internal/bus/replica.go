@@ -18,6 +18,14 @@ const aliveTimeout = time.Second
 // Replica returns the name of this process among its peers. No earlier or later process has the same name.
 func (b *Bus) Replica() string { return b.lease.self }
 
+// hearReplicas answers the other replicas and hears what the worker tells them, until the connection is closed.
+func (b *Bus) hearReplicas() error {
+	if err := b.answerAlive(); err != nil {
+		return err
+	}
+	return b.hearCrowd()
+}
+
 // answerAlive answers the other replicas' Alive until the connection is closed.
 func (b *Bus) answerAlive() error {
 	_, err := b.nc.Subscribe(subjectReplica+keyToken(b.lease.self), func(m *nats.Msg) { _ = m.Respond(nil) })

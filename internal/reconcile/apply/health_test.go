@@ -26,7 +26,7 @@ func TestT6AReportOfRefusalsIsSmall(t *testing.T) {
 	}
 	for receiver, want := range map[string]int{"long": 3, "short": maxDenied} {
 		var h Health
-		value := reports.get(HealthPrefix + "team/" + receiver)
+		value := reports.get(healthPrefix + "team/" + receiver)
 		if err := json.Unmarshal(value, &h); err != nil {
 			t.Fatal(err)
 		}
