@@ -21,7 +21,12 @@ var hostile = sync.OnceValue(func() map[string]any {
 	numbers := "[" + strings.Repeat("1,", body/8) + "2]"
 	tree := "[" + strings.Repeat(`{"a":[{}]},`, body/40) + "{}]"
 	var req map[string]any
-	source := fmt.Sprintf(`{"text":%q,"numbers":%s,"tree":%s,"pattern":"(a*)*b","small":"%s"}`, text, numbers, tree, strings.Repeat("ab", 50))
+	many := make([]string, 200_000)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"%x":1`, i)
+	}
+	source := fmt.Sprintf(`{"text":%q,"numbers":%s,"tree":%s,"many":{%s},"pattern":"(a*)*b","small":"%s"}`,
+		text, numbers, tree, strings.Join(many, ","), strings.Repeat("ab", 50))
 	if err := json.Unmarshal([]byte(source), &req); err != nil {
 		panic(err)
 	}
@@ -113,6 +118,8 @@ func attacks() map[string]string {
 		"nested too deep":        strings.Repeat("[0].all(x,", 6) + "true" + strings.Repeat(")", 6),
 		"nested maps":            strings.Repeat(strings.Repeat("{1:", 25)+"1"+strings.Repeat("}", 25)+" == {} || ", 35) + "false",
 		"nested maps, deep":      strings.Repeat(strings.Repeat("{1:", 90)+"1"+strings.Repeat("}", 90)+" == {} || ", 10) + "false",
+		"maps begun":             pairs(chain(20, "req.many.exists(x, true)")),
+		"metadata begun":         pairs(chain(20, "res.metadata.labels.exists(x, true)")),
 		// A few rounds, in which the context is not looked at: what one costs beyond its charge is multiplied.
 		"a document and nothing": list(30) + ".all(i, " + chain(130, "req.tree != i") + ")",
 		"a document in nothing":  "[[]].all(n, " + list(30) + ".all(i, " + chain(120, "!(req.tree in n)") + "))",

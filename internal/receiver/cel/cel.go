@@ -71,6 +71,7 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 	if parts, elements := partsOf(parsed.NativeRep().Expr()); parts*(parts+elements) > maxParts*maxParts {
 		return nil, fmt.Errorf("expression has too many parts: %d calls, operators, lists and maps, which have %d elements", parts, elements)
 	}
+	meterRanges(parsed.NativeRep())
 	checked, issues := env.Check(parsed)
 	if err := issues.Err(); err != nil {
 		return nil, errors.New(oneLine(err.Error()))

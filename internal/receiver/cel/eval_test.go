@@ -3,6 +3,7 @@ package cel_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -151,4 +152,38 @@ func FuzzCompile(f *testing.F) {
 		}
 		_, _ = p.Eval(t.Context(), map[string]any{"req": req, "res": map[string]any{}})
 	})
+}
+
+// Fails when the end of an evaluation is an error value, which "||" and the comprehensions around it swallow: a filter of a few comprehensions
+// then goes on for a minute.
+func TestAnInterruptionEndsTheWholeEvaluation(t *testing.T) {
+	p, err := cel.Compile(list(64)+".all(i, true) || true", cel.Bool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if holds, err := p.Bool(ctx, nil); !errors.Is(err, cel.ErrInterrupted) {
+		t.Errorf("got %v, %v, want %v", holds, err, cel.ErrInterrupted)
+	}
+}
+
+// Fails when the function around what a comprehension goes over changes its type, or is shown in an error.
+func TestWhatAComprehensionGoesOverKeepsItsType(t *testing.T) {
+	for source, want := range map[string]string{
+		`["a"].map(x, x).map(y, y + "b")[0]`:               "",
+		`{"a": "b"}.map(k, k)[0]`:                          "",
+		`"a-b".split("-").filter(x, x != "a")[0]`:          "",
+		`optional.of("a").optMap(x, x + "b").orValue("c")`: "",
+		`"a-b".split("-").map(x, x + 1)[0]`:                "no matching overload",
+		`("a" + "b").map(x, x)[0]`:                         "cannot be range of a comprehension",
+	} {
+		_, err := cel.Compile(source, cel.String)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", source, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "@") || strings.Contains(err.Error(), ":-1:")):
+			t.Errorf("%s: got %v, want %q and its place", source, err, want)
+		}
+	}
 }

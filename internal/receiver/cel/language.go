@@ -87,6 +87,7 @@ var language = sync.OnceValues(func() (*dialect, error) {
 		ext.Strings(),
 		ext.Sets(),
 		ext.Encoders(),
+		rangeFunction(),
 		cel.ParserRecursionLimit(maxDepth),
 		cel.ParserExpressionSizeLimit(MaxSource),
 		cel.ASTValidators(cel.ValidateComprehensionNestingLimit(maxNesting)),

@@ -3,7 +3,7 @@ package cel
 import "github.com/google/cel-go/interpreter"
 
 // Names that no source can write. budgetName resolves to an evaluation's budget. The interpreter reads interruptedName in each round of a
-// comprehension to learn if it has to end.
+// comprehension to learn if it has to end; the evaluation is then ended from here.
 const (
 	budgetName      = "@budget"
 	interruptedName = "#interrupted"
@@ -25,7 +25,10 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	case budgetName:
 		return s.budget, true
 	case interruptedName:
-		return true, s.interrupted()
+		if s.interrupted() { // an error value would be swallowed by "||", and by the comprehensions around
+			panic(interpreter.EvalCancelledError{Cause: interpreter.ContextCancelled, Message: "operation interrupted"})
+		}
+		return nil, false
 	}
 	value, ok := s.vars[name]
 	return value, ok

@@ -56,6 +56,7 @@ var rules = map[string]func(args []ref.Val) uint64{
 	operators.In:        searching,
 	operators.OldIn:     searching,
 	operators.Add:       adding,
+	rangeName:           ranging,
 	"sets.contains":     crossing,
 	"sets.equivalent":   crossing,
 	"sets.intersects":   crossing,
