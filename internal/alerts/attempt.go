@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -283,10 +284,7 @@ func (s *shard) account(ctx context.Context, d *event.Delivery, dest *Destinatio
 	case outcome == "":
 		return // put back without an attempt
 	}
-	label := v.label
-	if label == "" {
-		label = labelNone
-	}
+	label := cmp.Or(v.label, labelNone)
 	s.metrics.count(dest, outcome, label)
 	level := slog.LevelInfo
 	if outcome == outcomeKnown || outcome == outcomeSkipped {

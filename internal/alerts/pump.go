@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -57,10 +58,7 @@ func (s *shard) destination(work context.Context, q *queue, now time.Time) *Dest
 		s.giveUpAll(work, q, dest, labelUnsupported, dest.NotReady)
 		return nil
 	case dest.Sender == nil:
-		reason := dest.NotReady
-		if reason == "" {
-			reason = "Provider " + q.key.name + " is not ready"
-		}
+		reason := cmp.Or(dest.NotReady, "Provider "+q.key.name+" is not ready")
 		s.block(q, dest.UID, ReasonProviderNotReady, reason, now)
 		return nil
 	}

@@ -3,6 +3,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -44,9 +45,7 @@ func NewClient(config *rest.Config, gv schema.GroupVersion) (*rest.RESTClient, e
 	c.GroupVersion = &gv
 	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	c.NegotiatedSerializer = serializer.NewCodecFactory(kinds).WithoutConversion()
-	if c.UserAgent == "" {
-		c.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	c.UserAgent = cmp.Or(c.UserAgent, rest.DefaultKubernetesUserAgent())
 	client, err := rest.RESTClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", gv, err)

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -124,21 +125,11 @@ func (o *Options) setDefaults() {
 	if o.fsync == nil {
 		o.fsync = (*os.File).Sync
 	}
-	if o.Replicas == 0 {
-		o.Replicas = 1
-	}
-	if o.DuplicateWindow == 0 {
-		o.DuplicateWindow = DefaultDuplicateWindow
-	}
-	if o.HistoryAge == 0 {
-		o.HistoryAge = DefaultHistoryAge
-	}
-	if o.DeadPerProvider == 0 {
-		o.DeadPerProvider = DefaultDeadPerProvider
-	}
-	if o.Shards == 0 {
-		o.Shards = DefaultShards
-	}
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.DuplicateWindow = cmp.Or(o.DuplicateWindow, DefaultDuplicateWindow)
+	o.HistoryAge = cmp.Or(o.HistoryAge, DefaultHistoryAge)
+	o.DeadPerProvider = cmp.Or(o.DeadPerProvider, DefaultDeadPerProvider)
+	o.Shards = cmp.Or(o.Shards, DefaultShards)
 	if o.ReplicaID == "" {
 		o.ReplicaID = rand.Text()
 	}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -138,9 +139,7 @@ func alertReport(kind, uid string, h alerts.Health) report {
 	if h.State != alerts.StateOK {
 		c.Status = metav1.ConditionFalse
 	}
-	if c.Reason == "" {
-		c.Reason = v1.SucceededReason // the API server demands a reason
-	}
+	c.Reason = cmp.Or(c.Reason, v1.SucceededReason) // the API server demands a reason
 	if kind == v1beta3.ProviderKind {
 		c.Type = deliveringCondition
 	}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -40,9 +41,7 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 		checkNamespaces, checkType, checkProviders, checkSecretRef, checkServiceAccount, checkLimits, checkTexts, planTargets, planSources,
 	} {
 		if f := check(r, &plan); f != nil {
-			if f.event == "" {
-				f.event = validationEvent
-			}
+			f.event = cmp.Or(f.event, validationEvent)
 			return receiverPlan{}, f
 		}
 	}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -154,9 +155,7 @@ func (c *receiverController) filter(r *v1.Receiver, plan receiverPlan, hooks []*
 // which knows the kinds of the cluster.
 func planTarget(res v1.ReceiverResource) (event.Target, error) {
 	t := event.Target{APIVersion: res.APIVersion, Kind: res.Kind, Name: res.Name}
-	if t.APIVersion == "" {
-		t.APIVersion = defaultVersions[t.Kind]
-	}
+	t.APIVersion = cmp.Or(t.APIVersion, defaultVersions[t.Kind])
 	gv := schema.GroupVersion{}
 	if t.APIVersion != "" {
 		var ok bool

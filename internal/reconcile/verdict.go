@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"unique"
@@ -65,9 +66,7 @@ func served(o metav1.Object, reason, message string) verdict {
 
 // refused returns the verdict on an object that is not in use because of f.
 func refused(o metav1.Object, f fault) verdict {
-	if f.event == "" {
-		f.event = f.reason
-	}
+	f.event = cmp.Or(f.event, f.reason)
 	f.message = cut(f.message, maxEventMessage)
 	return verdict{o.GetUID(), o.GetGeneration(), ruling{
 		reason: f.reason, message: f.message, retried: f.retried, event: f.event, eventMessage: f.message,

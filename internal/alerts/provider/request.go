@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -50,10 +51,7 @@ func (c *Client) do(ctx context.Context, cancel context.CancelFunc, r Request) (
 			return nil, err
 		}
 	}
-	method, u := r.Method, &c.address
-	if method == "" {
-		method = http.MethodPost
-	}
+	method, u := cmp.Or(r.Method, http.MethodPost), &c.address
 	if r.URL != nil {
 		var err error
 		if u, err = url.Parse(r.URL.String()); err != nil { // a path that was put together may lack its first slash

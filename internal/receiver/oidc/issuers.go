@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,9 +68,7 @@ func New(o Options) (*Issuers, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.Transport = bounded{client.Transport}
 	client.Jar = nil
-	if o.Google == "" {
-		o.Google = GoogleIssuer
-	}
+	o.Google = cmp.Or(o.Google, GoogleIssuer)
 	s := &Issuers{client: &client, google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*share{}}
 	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never evicted
 	return s, nil

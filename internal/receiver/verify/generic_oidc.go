@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,7 @@ func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
 		return nil, fmt.Errorf("%s has more than %d expressions of one sort", field, maxExpressions)
 	}
 	compiled := &oidcProvider{audience: p.Audience}
-	if compiled.audience == "" {
-		compiled.audience = defaultAudience
-	}
+	compiled.audience = cmp.Or(compiled.audience, defaultAudience)
 	for i, v := range p.Variables {
 		program, err := cel.Compile(v.Expression, cel.Any, "claims", "vars")
 		if err != nil {

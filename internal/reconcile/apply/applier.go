@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,11 +91,11 @@ type Options struct {
 }
 
 func (o *Options) validate() error {
-	setDefault(&o.Interval, time.Second)
-	setDefault(&o.QPS, 100)
-	setDefault(&o.Burst, 200)
-	setDefault(&o.Workers, 16)
-	setDefault(&o.ReviewInterval, 5*time.Minute)
+	o.Interval = cmp.Or(o.Interval, time.Second)
+	o.QPS = cmp.Or(o.QPS, 100)
+	o.Burst = cmp.Or(o.Burst, 200)
+	o.Workers = cmp.Or(o.Workers, 16)
+	o.ReviewInterval = cmp.Or(o.ReviewInterval, 5*time.Minute)
 	errs := []error{options.Missing(map[string]bool{
 		"Bus": o.Bus == nil, "Receivers": o.Receivers == nil, "Compiled": o.Compiled == nil, "Selector": o.Selector == nil,
 		"Catalogue": o.Catalogue == nil, "Client": o.Client == nil, "Reports": o.Reports == nil, "Log": o.Log == nil,
@@ -104,13 +105,6 @@ func (o *Options) validate() error {
 		errs = append(errs, errors.New("a negative Interval, QPS, Burst, Workers or ReviewInterval"))
 	}
 	return errors.Join(errs...)
-}
-
-func setDefault[T comparable](v *T, value T) {
-	var zero T
-	if *v == zero {
-		*v = value
-	}
 }
 
 // Applier writes the reconcile requests of the shards that its replica owns.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -339,9 +340,7 @@ const maxGroupNames = 8
 func groupNames(found []schema.GroupVersionResource) []string {
 	names := make([]string, 0, len(found))
 	for _, r := range found {
-		if r.Group == "" {
-			r.Group = `"" (core)`
-		}
+		r.Group = cmp.Or(r.Group, `"" (core)`)
 		names = append(names, r.Group)
 	}
 	slices.Sort(names)

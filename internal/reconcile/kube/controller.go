@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,12 +65,8 @@ type Controller[K comparable] struct {
 
 // NewController returns a controller without a source of keys.
 func NewController[K comparable](o ControllerOptions[K]) *Controller[K] {
-	if o.MinBackoff == 0 {
-		o.MinBackoff = 250 * time.Millisecond
-	}
-	if o.MaxBackoff == 0 {
-		o.MaxBackoff = time.Minute
-	}
+	o.MinBackoff = cmp.Or(o.MinBackoff, 250*time.Millisecond)
+	o.MaxBackoff = cmp.Or(o.MaxBackoff, time.Minute)
 	if o.Observe == nil {
 		o.Observe = func(Result, time.Duration) {}
 	}

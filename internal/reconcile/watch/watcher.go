@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,7 @@ type Options struct {
 }
 
 func (o *Options) validate() error {
-	if o.Settle == 0 {
-		o.Settle = 5 * time.Second
-	}
+	o.Settle = cmp.Or(o.Settle, 5*time.Second)
 	if o.Changed == nil {
 		o.Changed = func(string) {}
 	}

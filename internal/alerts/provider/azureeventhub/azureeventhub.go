@@ -1,6 +1,7 @@
 package azureeventhub
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -92,9 +93,7 @@ func newShared(cfg provider.Config, address string) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.hub == "" {
-		c.hub = cfg.Channel
-	}
+	c.hub = cmp.Or(c.hub, cfg.Channel)
 	if !hubForm.MatchString(c.hub) {
 		return nil, errors.New("the connection string has no EntityPath, and spec.channel is no name of a hub either")
 	}
@@ -127,10 +126,7 @@ func build(cfg provider.Config, endpoint, hub string, l login) (*Sender, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{client: client, login: l, url: client.URL(hub, "messages"), timeout: cfg.Timeout}
-	if s.timeout == 0 {
-		s.timeout = provider.DefaultTimeout
-	}
+	s := &Sender{client: client, login: l, url: client.URL(hub, "messages"), timeout: cmp.Or(cfg.Timeout, provider.DefaultTimeout)}
 	s.url.RawQuery = url.Values{"api-version": {apiVersion}, "timeout": {"60"}}.Encode()
 	return s, nil
 }

@@ -1,6 +1,7 @@
 package datadog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -85,9 +86,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 		AggregationKey: provider.Truncate(provider.ObjectID(n), maxKey),
 		SourceTypeName: "fluxcd",
 	}
-	if r.Text == "" {
-		r.Text = r.Title // the API requires a text
-	}
+	r.Text = cmp.Or(r.Text, r.Title) // the API requires a text
 	switch {
 	case provider.Failed(n):
 		r.AlertType = "error"

@@ -1,6 +1,7 @@
 package email
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -89,9 +90,7 @@ func (s *Sender) parse(cfg provider.Config) error {
 
 // sender sets the address that mails are from.
 func (s *Sender) sender(from string) error {
-	if from == "" {
-		from = s.username
-	}
+	from = cmp.Or(from, s.username)
 	address, err := mail.ParseAddress(from)
 	if err != nil || !plain(address) {
 		return errors.New("neither ?from= of the address nor the username is a mail address that mails can be from")

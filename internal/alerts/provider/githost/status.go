@@ -128,9 +128,7 @@ func Shorten(name string, limit int) string {
 
 // describe returns a reason in words, in lower case, of at most limit characters: "HealthCheckFailed" is "health check failed".
 func describe(reason string, limit int) string {
-	if limit == 0 {
-		limit = event.MessageStart
-	}
+	limit = cmp.Or(limit, event.MessageStart)
 	reason = strings.TrimSpace(plain(provider.Truncate(reason, limit)))
 	return provider.Truncate(strings.ToLower(strings.Join(strings.Fields(strings.Join(words(reason), " ")), " ")), limit)
 }

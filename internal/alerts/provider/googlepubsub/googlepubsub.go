@@ -1,6 +1,7 @@
 package googlepubsub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -70,15 +71,12 @@ func build(cfg provider.Config, endpoint string) (*Sender, error) {
 	if cfg.Token == "" {
 		cfg = cloudauth.Public(cfg)
 	}
-	s := &Sender{attributes: cfg.Headers, timeout: cfg.Timeout}
+	s := &Sender{attributes: cfg.Headers, timeout: cmp.Or(cfg.Timeout, provider.DefaultTimeout)}
 	var clientErr, loginErr error
 	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus})
 	s.login, loginErr = newLogin(cfg)
 	if err := errors.Join(append(errs, clientErr, loginErr)...); err != nil {
 		return nil, err
-	}
-	if s.timeout == 0 {
-		s.timeout = provider.DefaultTimeout
 	}
 	s.url = s.client.URL("v1", "projects", project, "topics", topic+":publish")
 	return s, nil

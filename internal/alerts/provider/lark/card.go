@@ -1,6 +1,7 @@
 package lark
 
 import (
+	"cmp"
 	"strings"
 
 	"notifier/internal/alerts/provider"
@@ -69,10 +70,8 @@ func newCard(n provider.Notification, maxText, maxFact int) card {
 		Config: config{WideScreenMode: true},
 		Header: header{Title: text{"plain_text", sign + provider.Truncate(e.InvolvedObject.String(), maxObject)}, Template: template},
 	}
-	message := escape(provider.Truncate(strings.TrimSpace(e.Message), maxText))
-	if message == "" {
-		message = "–" // a card must have an element, and an element text
-	}
+	// A card must have an element, and an element text.
+	message := cmp.Or(escape(provider.Truncate(strings.TrimSpace(e.Message), maxText)), "–")
 	c.Elements = []element{markdown(message)}
 	var facts []string
 	for _, f := range provider.Facts(n, maxFact) {

@@ -1,6 +1,7 @@
 package pagerduty
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,10 +28,7 @@ type Sender struct {
 
 // New returns a Sender. It needs an integration's key, as spec.channel or as the Secret's token.
 func New(cfg provider.Config) (*Sender, error) {
-	s := &Sender{key: strings.TrimSpace(cfg.Channel)}
-	if s.key == "" {
-		s.key = strings.TrimSpace(cfg.Token)
-	}
+	s := &Sender{key: cmp.Or(strings.TrimSpace(cfg.Channel), strings.TrimSpace(cfg.Token))}
 	if s.key == "" {
 		return nil, fmt.Errorf("spec.channel has no integration key, and %w", provider.CheckKey("token", ""))
 	}

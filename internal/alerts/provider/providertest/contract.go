@@ -68,9 +68,7 @@ func Run(t *testing.T, s Subject) {
 func (s Subject) config(address string) provider.Config {
 	cfg := s.Config
 	cfg.Address = address + "/" + cmp.Or(s.Path, pathSecret)
-	if cfg.Token == "" {
-		cfg.Token = tokenSecret
-	}
+	cfg.Token = cmp.Or(cfg.Token, tokenSecret)
 	if strings.HasPrefix(cfg.Type, "generic") {
 		cfg.Headers = map[string]string{"X-Secret": headerSecret}
 	}

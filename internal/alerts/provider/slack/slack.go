@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,10 +98,7 @@ func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
 		title, value := f.Show(func(s string) string { return provider.EscapeHTML(s, maxFact) })
 		a.Fields = append(a.Fields, slack.AttachmentField{Title: title, Value: value})
 	}
-	username := s.username
-	if username == "" {
-		username = e.ReportingController
-	}
+	username := cmp.Or(s.username, e.ReportingController)
 	return &slack.WebhookMessage{
 		Channel:     s.channel,
 		Username:    provider.Truncate(username, maxName),
