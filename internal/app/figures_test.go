@@ -25,6 +25,7 @@ var figures = []struct {
 }{
 	{"receivers.md", "%v KiB an expression", "MaxSource", 1 << 10},
 	{"receivers.md", "%v KiB a Receiver with the expressions", "MaxCEL", 1 << 10},
+	{"receivers.md", "a `filter` in %v entries", "MaxFilters", 1},
 	{"receivers.md", "up to %v calls, operators, lists and maps", "maxParts", 1},
 	{"receivers.md", "parts nested %v deep", "cel.maxDepth", 1},
 	{"receivers.md", "more than %v MiB; compressed", "MaxBody", 1 << 20},

@@ -204,6 +204,17 @@ func filterText(r *v1.Receiver) int {
 	return n
 }
 
+// filteredResources returns how many resources of a Receiver have a filter of their own.
+func filteredResources(r *v1.Receiver) int {
+	n := 0
+	for _, res := range servedResources(r) {
+		if res.Filter != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // claimText returns the number of bytes of a Receiver's expressions over a token's claims.
 func claimText(r *v1.Receiver) int {
 	n := 0
@@ -229,6 +240,10 @@ func checkTexts(r *v1.Receiver, _ *receiverPlan) *fault {
 		for _, v := range p.Validations {
 			text += len(v.Message)
 		}
+	}
+	if filteredResources(r) > bounds.MaxFilters {
+		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
+			"more than %d of spec.resources have a filter: use spec.resourceFilter, or another Receiver", bounds.MaxFilters)}
 	}
 	if filterText(r)+claimText(r) > bounds.MaxCEL {
 		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(

@@ -119,6 +119,17 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 			},
 			reason: v1.LimitExceededReason, says: "have more than 8192 characters together",
 		},
+		"short filters of more than 64 resources": {
+			change: func(r *v1.Receiver) {
+				for i := range 65 {
+					resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: fmt.Sprintf("r%d", i)})(r)
+				}
+				for i := range 65 {
+					r.Spec.Resources[len(r.Spec.Resources)-1-i].Filter = "req.x == 1"
+				}
+			},
+			reason: v1.LimitExceededReason, says: "more than 64 of spec.resources have a filter",
+		},
 		"no secretRef": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef = nil }, reason: v1.ValidationFailedReason, says: "spec.secretRef is required",
 		},

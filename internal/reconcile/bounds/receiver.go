@@ -17,6 +17,8 @@ const (
 	// MaxCEL bounds the bytes of all filters, variables and validations of a Receiver. Compiling the most expensive takes a few hundredths
 	// of a second for each 4 KiB.
 	MaxCEL = 8 << 10
+	// MaxFilters bounds the filters of a Receiver's resources, however short: a compiled one has some 2 KiB.
+	MaxFilters = 64
 	// MaxProviderText bounds the bytes of all other texts in a Receiver's providers.
 	MaxProviderText = 16 << 10
 )
