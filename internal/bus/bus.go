@@ -55,7 +55,7 @@ type Bus struct {
 	pendingTriggers  *pendingTriggers
 	triggerQuotas    *triggerQuotas
 	recent           *recent
-	crowd            *crowd
+	backlogged       *backlogged
 	duplicates       *duplicates // nil with a remote server
 	stats            *stats
 	progress         *progress
@@ -81,7 +81,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })
 	b.reads = newReads(b)
-	b.recent, b.crowd = newRecent(), newCrowd()
+	b.recent, b.backlogged = newRecent(), newBacklogged()
 	defer func() {
 		if err != nil {
 			b.abandon()
@@ -103,7 +103,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	b.pendingTriggers = newPendingTriggers(b.embedded != nil)
 	b.lease = newLease(b.buckets[bucketWorker], b.opts.ReplicaID, b.embedded != nil, b.log)
 	b.lease.begin = b.countCrashes
-	if err := b.hearReplicas(); err != nil {
+	if err := b.followReplicas(); err != nil {
 		return nil, err
 	}
 	b.stats = newStats(b)

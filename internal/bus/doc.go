@@ -14,7 +14,7 @@
 //     quarters full and half of it is not yet routed, or not yet read for Receivers of type event. So a flood is answered 503 before it
 //     pushes out events that are still to be handled. The state of the stream is read every two seconds, so a quarter of the budget must
 //     outlast the events published meanwhile. It is refused as well while too many events of the namespace wait to be routed, on every
-//     replica: the worker tells the others on the subject notifier.crowd.
+//     replica: the worker publishes them on the subject notifier.backlogged.
 //   - DELIVERIES: Quota returns how many deliveries of one namespace the stream takes. Above half of Budgets.Deliveries that is the number
 //     of average messages that fit into the free bytes. The deliverer gives up the oldest beyond it. The server cannot refuse here, since
 //     it allows scheduled messages only on streams that discard old ones. So the last bound is the embedded server's total, at which it

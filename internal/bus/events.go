@@ -94,7 +94,7 @@ func (b *Bus) publishRecord(ctx context.Context, r *event.Record, commit func(en
 	}
 	err = b.stats.checkEventsQuota()
 	if err == nil {
-		err = b.crowd.await(ctx, r.Event.InvolvedObject.Namespace)
+		err = b.backlogged.await(ctx, r.Event.InvolvedObject.Namespace)
 	}
 	if err != nil {
 		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()

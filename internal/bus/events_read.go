@@ -44,7 +44,7 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 		return errStopped
 	})
 	g.Go(func() error { return c.cursor.keep(ctx, gauge) })
-	g.Go(func() error { return c.bus.tellCrowd(ctx) })
+	g.Go(func() error { return c.bus.publishBacklogged(ctx) })
 	return g.Wait()
 }
 

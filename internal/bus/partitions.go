@@ -10,7 +10,7 @@ import (
 
 const (
 	// maxBufferedBytes bounds the records of EVENTS that wait to be handled. All namespaces wait beyond it, as they do beyond maxOpen records:
-	// the publishers of a namespace are refused once it has a part of either (see crowd).
+	// the publishers of a namespace are refused once it has a part of either (see backlogged).
 	maxBufferedBytes = 64 << 20
 	// fullPause is the time after which a namespace is looked at again whose records wait because the handler is full of it.
 	fullPause = 20 * time.Millisecond
@@ -44,9 +44,9 @@ type partition struct {
 	namespace string
 	records   []event.Message[*event.Record]
 	busy      bool
-	// waiting and bytes count the records that are not handled, also those in a call. crowded says that the namespace is in the crowd.
+	// waiting and bytes count the records that are not handled, also those in a call. full says that they have reached their bound.
 	waiting, bytes int
-	crowded        bool
+	full           bool
 }
 
 // call is one call of the handler.
@@ -116,17 +116,17 @@ func (l *partitions) add(h event.Message[*event.Record]) {
 // count adds n records to those of a partition that are not handled, and size bytes. Both may be negative.
 func (l *partitions) count(of *partition, n, size int) {
 	of.waiting, of.bytes, l.bytes = of.waiting+n, of.bytes+size, l.bytes+size
-	if crowded := of.waiting >= crowdRecords || of.bytes >= crowdBytes; crowded != of.crowded {
-		of.crowded = crowded
-		l.reader.consumer.bus.crowd.set(of.namespace, crowded)
+	if full := of.waiting >= backlogRecords || of.bytes >= backlogBytes; full != of.full {
+		of.full = full
+		l.reader.consumer.bus.backlogged.set(of.namespace, full)
 	}
 }
 
 // leave ends what the partitions told the publishers.
 func (l *partitions) leave() {
 	for namespace, of := range l.all {
-		if of.crowded {
-			l.reader.consumer.bus.crowd.set(namespace, false)
+		if of.full {
+			l.reader.consumer.bus.backlogged.set(namespace, false)
 		}
 	}
 }

@@ -18,12 +18,12 @@ const aliveTimeout = time.Second
 // Replica returns the name of this process among its peers. No earlier or later process has the same name.
 func (b *Bus) Replica() string { return b.lease.self }
 
-// hearReplicas answers the other replicas and hears what the worker tells them, until the connection is closed.
-func (b *Bus) hearReplicas() error {
+// followReplicas answers the other replicas, and follows the worker, until the connection is closed.
+func (b *Bus) followReplicas() error {
 	if err := b.answerAlive(); err != nil {
 		return err
 	}
-	return b.hearCrowd()
+	return b.followBacklogged()
 }
 
 // answerAlive answers the other replicas' Alive until the connection is closed.

@@ -19,18 +19,18 @@ func TestT6EventsThatComeFasterThanTheyAreHandledDelayOnlyTheirNamespace(t *test
 	t.Run("accepted by the worker", func(t *testing.T) {
 		t.Parallel()
 		b := open(t, t.TempDir(), nil)
-		crowding(t, b, b)
+		backlog(t, b, b)
 	})
 	t.Run("accepted by another replica", func(t *testing.T) {
 		t.Parallel()
 		url := remote(t)
 		worker := open(t, "", func(o *Options) { o.URL, o.ReplicaID = url, "worker" })
-		crowding(t, worker, open(t, "", func(o *Options) { o.URL, o.ReplicaID = url, "other" }))
+		backlog(t, worker, open(t, "", func(o *Options) { o.URL, o.ReplicaID = url, "other" }))
 	})
 }
 
-// crowding publishes at one replica the events of a namespace that another, the worker, does not handle.
-func crowding(t *testing.T, worker, b *Bus) {
+// backlog publishes at one replica the events of a namespace that another, the worker, does not handle.
+func backlog(t *testing.T, worker, b *Bus) {
 	ctx := testContext(t)
 	heavy := func(r *event.Record) bool { return strings.HasPrefix(r.ID, "heavy") }
 	held, quick := make(chan struct{}), make(chan string, 2*maxOpen)
@@ -56,7 +56,7 @@ func crowding(t *testing.T, worker, b *Bus) {
 	must(t, publish("first", "other"))
 	receive(t, quick)
 	accepted, refused := 0, error(nil)
-	for refused == nil && accepted < 2*crowdRecords {
+	for refused == nil && accepted < 2*backlogRecords {
 		batch := make([]*event.Record, 64)
 		for i := range batch {
 			batch[i] = testRecord(fmt.Sprint("heavy-", accepted+i), "many", "app")
@@ -71,12 +71,12 @@ func crowding(t *testing.T, worker, b *Bus) {
 	began := time.Now()
 	must(t, publish("second", "other"))
 	receive(t, quick)
-	if took := time.Since(began); took > crowdWait {
+	if took := time.Since(began); took > backlogWait {
 		t.Errorf("another namespace's event took %s", took)
 	}
 	close(held)
 	for refused != nil && ctx.Err() == nil {
-		refused = publish("heavy-again", "many") // waits for crowdWait
+		refused = publish("heavy-again", "many") // waits for backlogWait
 	}
 	must(t, refused)
 }

@@ -1,0 +1,180 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/fair"
+)
+
+// Bounds on the backlog of a namespace: its records of EVENTS that wait to be handled by the worker. Beyond them its publishers are refused.
+// All namespaces together have eight times as many, and wait for each other beyond that.
+const (
+	backlogRecords = maxOpen / 8
+	backlogBytes   = maxBufferedBytes / 8
+	// backlogWait is how long a publisher waits before it is refused. A namespace whose records are handled as fast as others' is served.
+	backlogWait = 250 * time.Millisecond
+)
+
+const (
+	// subjectBacklogged is the subject on which the worker publishes the backlogged namespaces.
+	subjectBacklogged = "notifier.backlogged"
+	// backloggedPause is the least time between two of these messages, backloggedInterval the time after which one is repeated, for a replica
+	// that has missed it. After backloggedLife without a message the namespaces are forgotten: the worker may have ended.
+	backloggedPause    = 10 * time.Millisecond
+	backloggedInterval = time.Second
+	backloggedLife     = 3 * backloggedInterval
+)
+
+// backlogged has the namespaces whose backlog has reached its bound, so that a namespace whose events come faster than they are routed
+// delays only itself (invariant T6). The worker finds them and publishes them to the other replicas.
+type backlogged struct {
+	mu sync.Mutex
+	// own are the namespaces that this process found as the worker, followed those that another worker published.
+	own, followed map[string]struct{}
+	forget        *time.Timer // forgets followed
+	// ends has a channel for each of both, which is closed when the namespace is no longer backlogged.
+	ends    map[string]chan struct{}
+	changed chan struct{} // has a value when own has changed since it was last read
+}
+
+func newBacklogged() *backlogged {
+	return &backlogged{own: map[string]struct{}{}, ends: map[string]chan struct{}{}, changed: make(chan struct{}, 1)}
+}
+
+// set adds a namespace to the own ones, or takes it away.
+func (s *backlogged) set(namespace string, full bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if full {
+		s.own[namespace] = struct{}{}
+	} else {
+		delete(s.own, namespace)
+	}
+	s.update()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// follow replaces the namespaces that another worker published, for backloggedLife.
+func (s *backlogged) follow(namespaces []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followed = map[string]struct{}{}
+	for _, n := range namespaces {
+		s.followed[n] = struct{}{}
+	}
+	s.update()
+	if s.forget != nil {
+		s.forget.Stop()
+	}
+	if len(namespaces) > 0 {
+		s.forget = time.AfterFunc(backloggedLife, func() { s.follow(nil) })
+	}
+}
+
+// update brings ends in step with own and followed. The caller holds the lock.
+func (s *backlogged) update() {
+	for _, namespaces := range []map[string]struct{}{s.own, s.followed} {
+		for n := range namespaces {
+			if s.ends[n] == nil {
+				s.ends[n] = make(chan struct{})
+			}
+		}
+	}
+	for n, end := range s.ends {
+		_, own := s.own[n]
+		if _, followed := s.followed[n]; !own && !followed {
+			close(end)
+			delete(s.ends, n)
+		}
+	}
+}
+
+// await returns nil once the namespace is not backlogged, or ErrFull after backlogWait, or the error of ctx.
+func (s *backlogged) await(ctx context.Context, namespace string) error {
+	s.mu.Lock()
+	end, full := s.ends[namespace]
+	s.mu.Unlock()
+	if !full {
+		return nil
+	}
+	timer := time.NewTimer(backlogWait)
+	defer timer.Stop()
+	select {
+	case <-end:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%d events of the namespace, or %d MiB of them, wait to be routed: %w", backlogRecords, backlogBytes>>20, ErrFull)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// names returns the namespaces that this process found.
+func (s *backlogged) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.own))
+}
+
+// backloggedMessage is the body of a message on subjectBacklogged.
+type backloggedMessage struct {
+	From       string   `json:"from"`
+	Namespaces []string `json:"namespaces"`
+}
+
+// publishBacklogged publishes the backlogged namespaces to the other replicas until ctx ends: at each change, and every backloggedInterval
+// while there are any. The next message makes up for a lost one.
+func (b *Bus) publishBacklogged(ctx context.Context) error {
+	if b.embedded != nil {
+		return nil // there are no others
+	}
+	tick := time.NewTicker(backloggedInterval)
+	defer tick.Stop()
+	for empty := true; fair.Sleep(ctx, backloggedPause) == nil; {
+		select {
+		case <-b.backlogged.changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		m := backloggedMessage{From: b.lease.self, Namespaces: b.backlogged.names()}
+		if empty && len(m.Namespaces) == 0 {
+			continue
+		}
+		empty = len(m.Namespaces) == 0
+		body, err := json.Marshal(m)
+		if err != nil {
+			return fmt.Errorf("encode backlogged namespaces: %w", err)
+		}
+		_ = b.nc.Publish(subjectBacklogged, body)
+	}
+	return nil
+}
+
+// followBacklogged keeps the namespaces that another replica, the worker, publishes, until the connection is closed.
+func (b *Bus) followBacklogged() error {
+	if b.embedded != nil {
+		return nil
+	}
+	_, err := b.nc.Subscribe(subjectBacklogged, func(m *nats.Msg) {
+		var sent backloggedMessage
+		if json.Unmarshal(m.Data, &sent) == nil && sent.From != b.lease.self {
+			b.backlogged.follow(sent.Namespaces)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("follow backlogged namespaces: %w", err)
+	}
+	return nil
+}
