@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 	countShare = 20
 )
 
-// triggerQuotas bound what one namespace has in TRIGGERS, which refuses when it is full: triggers that the API server refuses are tried for
+// triggerQuotas bound the triggers of one namespace in TRIGGERS, which refuses all when it is full: triggers that the API server refuses are tried for
 // ten minutes, and a namespace with very many targets would have all others' webhooks refused (invariant T6). The bound holds while the
 // stream is more than half full. Then a namespace may have a namespaceShare of the budget, and no more than is free. The server counts, since
 // any replica publishes and another acknowledges.
@@ -32,10 +33,10 @@ type triggerQuotas struct {
 
 // triggerCount counts the triggers of one namespace.
 type triggerCount struct {
-	// recent are those that were published since the streams answered at the time of answered.
+	// recent counts the triggers published since the streams answered at the time of answered.
 	recent   int
 	answered time.Time
-	// pending are the subjects that the server told, and of those that were published since. The server is asked again from the time of next
+	// pending are the subjects that the server listed, and those of the triggers published since. The server is asked again from the time of next
 	// on, which is zero before the first time.
 	pending  map[string]bool
 	next     time.Time
@@ -43,16 +44,27 @@ type triggerCount struct {
 }
 
 func newTriggerQuotas(b *Bus) *triggerQuotas {
-	lru, err := simplelru.NewLRU[string, *triggerCount](maxQuotas, nil)
-	if err != nil {
-		panic(err) // its only error is a size that is not positive
-	}
-	return &triggerQuotas{bus: b, namespaces: lru}
+	return &triggerQuotas{bus: b, namespaces: fair.NewLRU[string, *triggerCount](maxQuotas)}
 }
 
-// take counts triggers of these subjects, which a namespace is about to publish. It returns event.ErrTooManyTriggers if the namespace has its
-// quota already, unless all of them replace others.
-func (q *triggerQuotas) take(ctx context.Context, namespace string, subjects []string) error {
+// take counts triggers that are about to be published. It returns event.ErrTooManyTriggers if a namespace has its quota already, unless all
+// of its triggers replace others.
+func (q *triggerQuotas) take(ctx context.Context, triggers []entry) error {
+	for len(triggers) > 0 { // those of a webhook are all of one namespace
+		n := 1
+		for n < len(triggers) && triggers[n].namespace == triggers[0].namespace {
+			n++
+		}
+		if err := q.takeOf(ctx, triggers[0].namespace, triggers[:n]); err != nil {
+			return err
+		}
+		triggers = triggers[n:]
+	}
+	return nil
+}
+
+// takeOf is take for triggers of one namespace.
+func (q *triggerQuotas) takeOf(ctx context.Context, namespace string, triggers []entry) error {
 	state, answered := q.bus.stats.state(streamTriggers)
 	budget, used, average := q.bus.opts.Budgets.Triggers, int64(state.Bytes), int64(triggerSize)
 	if state.Msgs > 0 {
@@ -66,14 +78,14 @@ func (q *triggerQuotas) take(ctx context.Context, namespace string, subjects []s
 	}
 	used += int64(c.recent) * average
 	if used <= budget/2 {
-		c.recent += len(subjects)
+		c.recent += len(triggers)
 		c.pending, c.next = nil, time.Time{}
 		return nil
 	}
 	q.count(ctx, namespace, c)
 	fresh := 0
-	for _, subject := range subjects {
-		if !c.pending[subject] {
+	for _, t := range triggers {
+		if !c.pending[t.msg.Subject] {
 			fresh++
 		}
 	}
@@ -84,10 +96,10 @@ func (q *triggerQuotas) take(ctx context.Context, namespace string, subjects []s
 	}
 	c.recent += fresh
 	if c.pending == nil {
-		c.pending = make(map[string]bool, len(subjects))
+		c.pending = make(map[string]bool, len(triggers))
 	}
-	for _, subject := range subjects {
-		c.pending[subject] = true
+	for _, t := range triggers {
+		c.pending[t.msg.Subject] = true
 	}
 	return nil
 }
@@ -102,7 +114,7 @@ func (q *triggerQuotas) of(namespace string) *triggerCount {
 	return c
 }
 
-// count has the server tell the pending triggers of a namespace, if that is due. If it does not answer, the former ones stay: the publish will
+// count has the server list the pending triggers of a namespace, if that is due. If it does not answer, the former ones stay: the publish will
 // be refused, or the stream's own bound holds. The caller has the lock, which is released meanwhile.
 func (q *triggerQuotas) count(ctx context.Context, namespace string, c *triggerCount) {
 	began := time.Now()

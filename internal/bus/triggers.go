@@ -16,7 +16,7 @@ import (
 // The error wraps event.ErrTooManyTriggers if no more targets of a namespace are accepted now. After an error some may be on disk and others
 // not. The triggers must not be changed, even after an error.
 func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) error {
-	entries, subjects := make([]entry, 0, len(triggers)), make(map[string][]string, 1)
+	entries := make([]entry, 0, len(triggers))
 	for i := range triggers {
 		t := &triggers[i]
 		if t.Namespace == "" || t.Key == "" {
@@ -33,12 +33,9 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 		}
 		e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
 		entries = append(entries, e)
-		subjects[t.Namespace] = append(subjects[t.Namespace], subject)
 	}
-	for namespace, own := range subjects {
-		if err := b.triggerQuotas.take(ctx, namespace, own); err != nil {
-			return fmt.Errorf("publish trigger: %w", err)
-		}
+	if err := b.triggerQuotas.take(ctx, entries); err != nil {
+		return fmt.Errorf("publish trigger: %w", err)
 	}
 	if err := b.triggers.commitEach(ctx, entries); err != nil {
 		return fmt.Errorf("publish trigger: %w", err)
