@@ -56,10 +56,33 @@ func (c accountClient) Token(ctx context.Context, key kube.Key, audience string)
 	return issued.Token, issued.ExpirationTimestamp.Time, nil
 }
 
+// boundedAccounts is an AccountSource in which each namespace has accountReads requests under way. Further ones wait until their context ends.
+type boundedAccounts struct {
+	AccountSource
+	places *fair.Capacities[string]
+}
+
+func (b boundedAccounts) Account(ctx context.Context, key kube.Key) (*corev1.ServiceAccount, error) {
+	place, err := b.places.Acquire(ctx, key.Namespace, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer place.Release()
+	return b.AccountSource.Account(ctx, key)
+}
+
+func (b boundedAccounts) Token(ctx context.Context, key kube.Key, audience string) (token string, ends time.Time, err error) {
+	place, err := b.places.Acquire(ctx, key.Namespace, 1)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	defer place.Release()
+	return b.AccountSource.Token(ctx, key, audience)
+}
+
 // Identities returns tokens of the service accounts that Providers name, each of its Provider's own namespace.
 type Identities struct {
 	source AccountSource
-	places *fair.Capacities[string] // by namespace
 	// tokens caches tokens; nil caches none.
 	tokens *lru.Cache[issuedFor, keptToken]
 	maxAge time.Duration
@@ -79,7 +102,9 @@ type keptToken struct {
 
 // NewIdentities caches up to size tokens, none for 0. Each is cached for at most maxAge and four fifths of its life.
 func NewIdentities(source AccountSource, size int, maxAge time.Duration) (*Identities, error) {
-	i := &Identities{source: source, places: fair.NewCapacities[string](nil, accountReads, 0), maxAge: maxAge}
+	i := &Identities{
+		source: boundedAccounts{source, fair.NewCapacities[string](nil, accountReads, 0)}, maxAge: maxAge,
+	}
 	if size == 0 {
 		return i, nil
 	}
@@ -98,9 +123,9 @@ func (i *Identities) give(cfg *provider.Config, p *v1beta3.Provider) {
 	account := kube.Key{Namespace: p.Namespace, Name: p.Spec.ServiceAccountName}
 	cfg.Identity = func(ctx context.Context, audience string) (string, error) { return i.token(ctx, account, audience) }
 	cfg.Annotations = func(ctx context.Context) (map[string]string, error) {
-		found, err := i.read(ctx, account)
+		found, err := i.source.Account(ctx, account)
 		if err != nil {
-			return nil, err
+			return nil, accountError(account, err)
 		}
 		return maps.Clone(found.Annotations), nil
 	}
@@ -111,9 +136,9 @@ func (i *Identities) token(ctx context.Context, account kube.Key, audience strin
 	if audience == "" {
 		return "", event.NewError(event.Permanent, provider.LabelOther, "no audience for a token of the service account", nil)
 	}
-	found, err := i.read(ctx, account)
+	found, err := i.source.Account(ctx, account)
 	if err != nil {
-		return "", err
+		return "", accountError(account, err)
 	}
 	key := issuedFor{account, string(found.UID), audience}
 	now := time.Now()
@@ -122,41 +147,14 @@ func (i *Identities) token(ctx context.Context, account kube.Key, audience strin
 			return kept.value, nil
 		}
 	}
-	value, ends, err := i.issue(ctx, account, audience)
+	value, ends, err := i.source.Token(ctx, account, audience)
 	if err != nil {
-		return "", err
+		return "", accountError(account, err)
 	}
 	if i.tokens != nil {
 		i.tokens.Add(key, keptToken{value: value, renew: now.Add(min(ends.Sub(now)*4/5, i.maxAge))})
 	}
 	return value, nil
-}
-
-// read reads an account when its namespace has a place.
-func (i *Identities) read(ctx context.Context, account kube.Key) (*corev1.ServiceAccount, error) {
-	place, err := i.places.Acquire(ctx, account.Namespace, 1)
-	if err != nil {
-		return nil, provider.Classify(err)
-	}
-	defer place.Release()
-	found, err := i.source.Account(ctx, account)
-	if err != nil {
-		return nil, accountError(account, err)
-	}
-	return found, nil
-}
-
-// issue requests a token when the account's namespace has a place.
-func (i *Identities) issue(ctx context.Context, account kube.Key, audience string) (token string, ends time.Time, err error) {
-	place, err := i.places.Acquire(ctx, account.Namespace, 1)
-	if err != nil {
-		return "", time.Time{}, provider.Classify(err)
-	}
-	defer place.Release()
-	if token, ends, err = i.source.Token(ctx, account, audience); err != nil {
-		return "", time.Time{}, accountError(account, err)
-	}
-	return token, ends, nil
 }
 
 // accountError turns the API server's refusal into a text for the Provider's owner. The error is always retried, since it is corrected
