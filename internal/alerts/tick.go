@@ -56,7 +56,7 @@ func (s *shard) tick(work context.Context) {
 			}
 		}
 	}
-	s.show(len(s.items), away, open) // what shelve has put back is no longer among the items
+	s.show(len(s.items), away, open) // after the loop: shelve puts some of them back
 	s.oldest.Store(s.number, waits)
 	s.readLetters(work, s.ticks%sweepEvery == 0)
 }

@@ -57,8 +57,8 @@ func (r *reads) begin(ctx context.Context) (_ context.Context, end func(), err e
 	}
 }
 
-// reading returns what read returns within a turn of the reads. what is for its errors.
-func reading[T any](ctx context.Context, r *reads, what string, read func(context.Context) (T, error)) (result T, err error) {
+// reading calls read in a turn of the reads. The task names it in errors.
+func reading[T any](ctx context.Context, r *reads, task string, read func(context.Context) (T, error)) (result T, err error) {
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
 		return result, err
@@ -66,7 +66,7 @@ func reading[T any](ctx context.Context, r *reads, what string, read func(contex
 	defer end()
 	got, err := read(ctx)
 	if err != nil {
-		return result, fmt.Errorf("%s: %w", what, err)
+		return result, fmt.Errorf("%s: %w", task, err)
 	}
 	return got, nil
 }

@@ -1,7 +1,7 @@
 package fair
 
-// Heap is a heap for container/heap whose items know their index, by which one can be moved or removed. The first item is that before
-// which no other is.
+// Heap is a heap for container/heap whose items know their index, so that each can be moved or removed. No other item is before the
+// first.
 type Heap[T HeapItem[T]] []T
 
 // HeapItem is an item of a Heap.

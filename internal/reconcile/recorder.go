@@ -25,9 +25,9 @@ const component = "notification-controller"
 // client-go's default of 4,096 took 6 MB once that many objects had Events, as after the installation in a large cluster.
 const recalled = 1024
 
-// client-go's line of Events is one for all namespaces, and drops what is beyond a thousand. So Events wait before it, in turns, and enter it
-// at the rate of the client that writes them: eventsEach of a namespace, of which the first eventsFree find room even when eventsWaiting of
-// all namespaces wait. The conditions tell what is dropped.
+// client-go has one queue for the Events of all namespaces, and drops all beyond a thousand. So Events wait before that queue, in turns, and
+// enter it at the rate of the client that writes them: eventsEach of a namespace, of which the first eventsFree find room even when
+// eventsWaiting of all namespaces wait. The conditions report the same facts as a dropped Event.
 const (
 	eventsWaiting = 2048
 	eventsEach    = 256

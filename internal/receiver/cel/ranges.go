@@ -7,18 +7,18 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// rangeName is a function that returns its argument. No source can write it. It stands around what a comprehension goes over: to begin with a
-// map copies all its keys, and the interpreter shows a comprehension's parts to no decorator.
+// rangeName is a function that returns its argument. No source can write it. It is called with the range of a comprehension, to charge for it:
+// a comprehension over a map begins with a copy of all keys, and the interpreter shows its parts to no decorator.
 const rangeName = "@range"
 
-// rangeFunction declares the function of rangeName.
+// rangeFunction declares rangeName.
 func rangeFunction() cel.EnvOption {
 	value := cel.TypeParamType("A")
 	return cel.Function(rangeName, cel.Overload("range_of_value", []*cel.Type{value}, value,
 		cel.UnaryBinding(func(v ref.Val) ref.Val { return v })))
 }
 
-// meterRanges puts the function of rangeName around what each comprehension goes over, other than a list in the expression.
+// meterRanges calls rangeName with the range of each comprehension, unless that is a list in the expression.
 func meterRanges(parsed *ast.AST) {
 	id, factory := ast.MaxID(parsed), ast.NewExprFactory()
 	ast.PostOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

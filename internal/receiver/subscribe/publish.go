@@ -23,8 +23,8 @@ func interleaved(triggers map[triggerID]event.Trigger) []event.Trigger {
 	return turns
 }
 
-// publish publishes triggers, and takes those that are stored from the ones to publish. It holds those of namespaces that have too many on
-// the bus. The caller has the lock.
+// publish publishes triggers, and removes the stored ones from w.triggers. It holds the triggers of namespaces that have too many on the bus.
+// The caller has the lock.
 func (w *watch) publish(ctx context.Context, triggers []event.Trigger) error {
 	err := w.Triggers.PublishTriggers(ctx, triggers...)
 	if !errors.Is(err, event.ErrTooManyTriggers) {
@@ -49,7 +49,7 @@ func (w *watch) publish(ctx context.Context, triggers []event.Trigger) error {
 	return nil
 }
 
-// published takes triggers from the ones to publish, unless err is the reason why they are not stored.
+// published removes stored triggers from w.triggers. It returns err if it is the reason why they are not stored.
 func (w *watch) published(triggers []event.Trigger, err error) error {
 	if err != nil {
 		return fmt.Errorf("publish triggers: %w", err)

@@ -3,7 +3,7 @@ package subscribe
 import "errors"
 
 // Bounds on the subscriptions of one namespace together. One reader handles the events of all namespaces, and goes on when the triggers of a
-// batch are stored, so what an event costs at most is what it delays the others by (invariant T6).
+// batch are stored, so the cost of one event delays all others (invariant T6).
 const (
 	// maxWork bounds the work of one event: a unit is a few dozen nanoseconds. subscriptionWork is that of a Receiver, in addition to its
 	// sources and their labels.

@@ -5,7 +5,7 @@ import v1 "notifier/api/v1"
 // MaxListedResources is how many resources of a Receiver are looked at, the first ones, for those in its own namespace that are served.
 const MaxListedResources = 768
 
-// The bounds on what is served of a Receiver's spec, which package reconcile checks. Labels are bounded because they cross the bus with
+// The bounds on the served part of a Receiver's spec, which package reconcile checks. Labels are bounded because they cross the bus with
 // every trigger.
 const (
 	MaxResources       = 512 // served, the first ones, of the first MaxListedResources
