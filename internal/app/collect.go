@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
@@ -42,13 +41,10 @@ const (
 	// minPercent and maxPercent bound the percentage. The live heap may grow before it is measured again: a tiny one must not permit any
 	// percentage, nor a large one none.
 	minPercent, maxPercent = 10, 400
-	// boundInterval is how often the percentage is adapted to the live heap, and to the allocations of the last second.
+	// boundInterval is how often the percentage is adapted to the live heap, and to the allocations of the last second. Until then a burst
+	// after a rest is collected each time that minGarbage is allocated: some 30 times a second under a full load of events.
 	boundInterval   = 250 * time.Millisecond
 	boundsPerSecond = int(time.Second / boundInterval)
-	// A collection ends sooner than that when a burst follows a rest. The bytes since the last reading, burstInterval ago or more, then count
-	// as those of a burst that lasts. Otherwise each minGarbage would be collected until the next reading: four or five times under a full load
-	// of events, which made the events of that time late.
-	burstInterval = 50 * time.Millisecond
 	// trimInterval is how often a process is checked for being quiet. A quiet process allocates less than quiet in that time, in bytes. It
 	// is trimmed if its garbage is more than trimmed.
 	trimInterval = 30 * time.Second
@@ -82,52 +78,24 @@ func (a *App) collect(ctx context.Context) error {
 	}
 	tick := time.NewTicker(boundInterval)
 	defer tick.Stop()
-	ended := collections(ctx)
-	last, read := readHeap(), time.Now()
-	second := newLastSecond(last.allocated)
+	second := newLastSecond(readHeap().allocated)
 	for set := 0; ; {
-		due := false
 		select {
 		case <-tick.C:
-			last, read = readHeap(), time.Now()
-			made := second.made(last.allocated)
-			g.note(made)
-			due = t.due(read, made, last)
-		case <-ended:
-			now := readHeap()
-			g.burst(now.allocated-last.allocated, time.Since(read))
-			last.live = now.live
 		case <-ctx.Done():
 			return nil
 		}
+		now := readHeap()
+		made := second.made(now.allocated)
 		// Setting it stops the world, so it is left alone where it would hardly change.
-		if percent := g.percent(last.live); percent*10 < set*9 || percent*9 > set*10 {
+		if percent := g.percent(made, now.live); percent*10 < set*9 || percent*9 > set*10 {
 			setGCPercent(percent)
 			set = percent
 		}
-		if due {
+		if t.due(time.Now(), made, now) {
 			debug.FreeOSMemory()
 		}
 	}
-}
-
-// collections returns a channel that has a value after each collection until ctx ends.
-func collections(ctx context.Context) <-chan struct{} {
-	ended := make(chan struct{}, 1)
-	var await func(struct{})
-	await = func(struct{}) {
-		if ctx.Err() != nil {
-			return
-		}
-		// With a pointer it is an allocation of its own, and thus garbage at the next collection.
-		runtime.AddCleanup(new(*int), await, struct{}{})
-		select {
-		case ended <- struct{}{}:
-		default:
-		}
-	}
-	await(struct{}{})
-	return ended
 }
 
 // trimmer decides when memory is returned to the system.
@@ -185,20 +153,14 @@ func (l *lastSecond) made(allocated uint64) uint64 {
 
 // garbage decides how much garbage there may be.
 type garbage struct {
-	// rate is the bytes that the process lately allocated in a second: the most, which counts a sixteenth less each boundInterval after that.
+	// rate is the bytes that the process lately allocated in a second: the most, which counts a sixteenth less each time after that.
 	rate uint64
 }
 
-// note is called every boundInterval, with the bytes that were allocated in the last second.
-func (g *garbage) note(made uint64) { g.rate = max(made, g.rate-g.rate/16) }
-
-// burst is called after a collection, with the bytes that were allocated in the time since note was called.
-func (g *garbage) burst(made uint64, in time.Duration) {
-	g.rate = max(g.rate, uint64(float64(made)/max(in, burstInterval).Seconds()))
-}
-
-// percent returns the bound on garbage in percent of the live bytes.
-func (g *garbage) percent(live uint64) int {
+// percent returns the bound on garbage in percent of the live bytes. It is called every boundInterval, with the bytes that were allocated
+// in the last second.
+func (g *garbage) percent(made, live uint64) int {
+	g.rate = max(made, g.rate-g.rate/16)
 	bound := min(max(g.rate*collectEvery, minGarbage), maxGarbage)
 	return int(max(minPercent, min(maxPercent, bound*100/max(live, 1))))
 }

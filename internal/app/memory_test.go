@@ -30,51 +30,10 @@ func TestABusyProcessIsTrimmedLater(t *testing.T) {
 	}
 }
 
-// boundAfter returns the percentage at a reading: so many bytes in the last second.
-func boundAfter(g *garbage, made, live uint64) int {
-	g.note(made)
-	return g.percent(live)
-}
-
-// Fails when a burst after a rest is collected each time that it has allocated minGarbage, until the next reading.
-func TestABurstIsBoundedAsOneAfterItsFirstCollection(t *testing.T) {
-	const live = 40 << 20
-	g := garbage{}
-	for range 10 * boundsPerSecond {
-		g.note(1 << 20)
-	}
-	if got, want := g.percent(live), 20; got != want {
-		t.Fatalf("at rest: %d%%, want %d%%", got, want)
-	}
-	g.burst(minGarbage, 200*time.Millisecond)
-	if got, want := g.percent(live), 320; got < want/2 {
-		t.Errorf("after the first collection of a burst: %d%%, want about %d%%", got, want)
-	}
-	g = garbage{}
-	g.burst(1<<20, time.Microsecond)
-	if got, want := g.percent(live), 200; got > want {
-		t.Errorf("after 1 MiB in no time: %d%%, want at most %d%%", got, want)
-	}
-}
-
-// Fails when a collection is not noticed, or only the first.
-func TestEachCollectionIsNoticed(t *testing.T) {
-	ended := collections(t.Context())
-	<-ended // there is one at once
-	for range 3 {
-		runtime.GC()
-		select {
-		case <-ended:
-		case <-time.After(10 * time.Second):
-			t.Fatal("a collection was not noticed")
-		}
-	}
-}
-
 // Fails when the garbage of a busy process is again a share of the live heap, so that one with a small heap collects all the time.
 func TestTheGarbageIsBoundedInBytes(t *testing.T) {
 	for live, want := range map[uint64]int{0: 400, 10 << 20: 400, 32 << 20: 400, 64 << 20: 200, 160 << 20: 80, 2 << 30: 10} {
-		if got := boundAfter(&garbage{}, 1<<30, live); got != want {
+		if got := new(garbage).percent(1<<30, live); got != want {
 			t.Errorf("%d MiB: got %d%%, want %d%%", live>>20, got, want)
 		}
 	}
@@ -84,23 +43,23 @@ func TestTheGarbageIsBoundedInBytes(t *testing.T) {
 func TestAProcessAtRestHasLittleGarbage(t *testing.T) {
 	const live = 80 << 20
 	g := garbage{}
-	if got, want := boundAfter(&g, 1<<20, live), 10; got != want {
+	if got, want := g.percent(1<<20, live), 10; got != want {
 		t.Errorf("at rest: %d%%, want %d%%", got, want)
 	}
-	if got, want := boundAfter(&g, 8<<20, live), 40; got != want {
+	if got, want := g.percent(8<<20, live), 40; got != want {
 		t.Errorf("at some work: %d%%, want %d%%", got, want)
 	}
-	busy := boundAfter(&g, busy, live)
+	busy := g.percent(busy, live)
 	for range boundsPerSecond - 1 {
-		boundAfter(&g, 0, live)
+		g.percent(0, live)
 	}
-	if got := boundAfter(&g, 0, live); got < busy/2 {
+	if got := g.percent(0, live); got < busy/2 {
 		t.Errorf("in a pause of a second: %d%% of %d%%", got, busy)
 	}
 	for range 10 * boundsPerSecond {
-		boundAfter(&g, 1<<20, live)
+		g.percent(1<<20, live)
 	}
-	if got, want := boundAfter(&g, 1<<20, live), 10; got != want {
+	if got, want := g.percent(1<<20, live), 10; got != want {
 		t.Errorf("at rest again: %d%%, want %d%%", got, want)
 	}
 }
