@@ -34,6 +34,8 @@ type Loop struct {
 	// UID and Generation are those of the Receiver.
 	UID        string `json:"uid"`
 	Generation int64  `json:"generation"`
+	// Held reports whether triggers wait until the namespace has room on the bus.
+	Held bool `json:"held,omitempty"`
 	// Looping is false when the loop is over.
 	Looping bool `json:"looping"`
 	// Kind and Object name the object whose events follow the Receiver's triggers. Pause is the present time between those triggers.
@@ -61,6 +63,8 @@ type guard struct {
 	last time.Time
 	// stop is nil while every event triggers.
 	stop *stop
+	// held reports whether triggers wait until the namespace has room on the bus.
+	held bool
 }
 
 // rally counts how often in a row the events of one slot's objects followed soon after they had triggered.
@@ -123,7 +127,10 @@ func (g *guard) restore(l Loop, slot int, now time.Time) {
 
 // restored returns the guard of a reported Loop. Its pause begins again.
 func restored(l Loop, now time.Time) *guard {
-	g := &guard{uid: l.UID, generation: l.Generation}
+	g := &guard{uid: l.UID, generation: l.Generation, held: l.Held}
+	if !l.Looping {
+		return g
+	}
 	l.Pause = min(max(l.Pause, minLoopPause), maxLoopPause)
 	g.restore(l, slotOf(event.ObjectReference{Kind: l.Kind, Name: l.Object}), now)
 	return g
@@ -144,14 +151,18 @@ func (g *guard) due(now time.Time) (triggers, over bool) {
 }
 
 // forgettable reports whether the guard is equivalent to a new one.
-func (g *guard) forgettable(now time.Time) bool { return g.stop == nil && now.Sub(g.last) > loopWindow }
+func (g *guard) forgettable(now time.Time) bool {
+	return g.stop == nil && !g.held && now.Sub(g.last) > loopWindow
+}
 
 // report returns the guard's Loop.
 func (g *guard) report() Loop {
-	if g.stop == nil {
-		return Loop{UID: g.uid, Generation: g.generation}
+	l := Loop{UID: g.uid, Generation: g.generation}
+	if g.stop != nil {
+		l = g.stop.loop
 	}
-	return g.stop.loop
+	l.Held = g.held
+	return l
 }
 
 // slotOf returns the slot of an object, the same in every process, since a Loop outlives the process.

@@ -38,7 +38,7 @@ func (w *watch) publish(ctx context.Context, triggers []event.Trigger) error {
 		err := w.Triggers.PublishTriggers(ctx, own...)
 		if errors.Is(err, event.ErrTooManyTriggers) {
 			for _, t := range own {
-				w.held[triggerID{t.Namespace, t.Key}] = t
+				w.hold(t)
 			}
 			err = nil
 		}
@@ -47,6 +47,35 @@ func (w *watch) publish(ctx context.Context, triggers []event.Trigger) error {
 		}
 	}
 	return nil
+}
+
+// hold keeps a trigger until there is room, and has the next worker trigger its Receiver if this term ends before. The caller has the lock.
+func (w *watch) hold(t event.Trigger) {
+	w.held[triggerID{t.Namespace, t.Key}] = t
+	id := subscriber{t.Namespace, t.Receiver}
+	g := w.guards[id]
+	if g == nil {
+		g = &guard{uid: t.ReceiverUID, generation: t.Generation}
+		w.guards[id] = g
+	}
+	if !g.held {
+		g.held = true
+		w.report(id, g)
+	}
+}
+
+// released reports the Receivers that have no held triggers any more. The caller has the lock.
+func (w *watch) released() {
+	holding := map[subscriber]bool{}
+	for _, t := range w.held {
+		holding[subscriber{t.Namespace, t.Receiver}] = true
+	}
+	for id, g := range w.guards {
+		if g.held && !holding[id] {
+			g.held = false
+			w.report(id, g)
+		}
+	}
 }
 
 // published removes stored triggers from w.triggers. It returns err if it is the reason why they are not stored.

@@ -140,7 +140,7 @@ type watch struct {
 	triggers map[triggerID]event.Trigger
 	reports  map[subscriber][]byte
 	// held are the triggers of namespaces that have too many on the bus. They are published when there is room, and delay no other namespace.
-	// If this term ends before, they are lost.
+	// If this term ends before, the next worker triggers their Receivers: see Loop.Held.
 	held map[triggerID]event.Trigger
 	// triggered are the subscriptions that the present batch triggers.
 	triggered map[*Subscription]bool
@@ -163,7 +163,8 @@ var (
 	eventForged   = answer.Refused(http.StatusBadRequest, "unknown", "no object is known of the event's kind, name and UID", "")
 )
 
-// restore continues from the state of the last term: delayed events stay delayed, and trigger after a pause.
+// restore continues from the state of the last term: delayed events stay delayed, and trigger after a pause. What had no room on the bus
+// triggers.
 func (w *watch) restore(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,11 +180,16 @@ func (w *watch) restore(ctx context.Context) error {
 		if json.Unmarshal(value, &l) != nil {
 			l = Loop{} // an unreadable report delays nothing
 		}
-		switch _, exists := w.Subscriptions.get(id); {
-		case !exists:
+		s, exists := w.Subscriptions.get(id)
+		if !exists {
 			w.reports[id] = nil
-		case l.Looping:
+			return
+		}
+		if l.Looping || l.Held {
 			w.guards[id] = restored(l, now)
+		}
+		if l.Held && w.guards[id].of(s) {
+			w.resume(s, now)
 		}
 	})
 	if err != nil {
@@ -255,7 +261,7 @@ func (w *watch) succeed(id subscriber, s *Subscription, now time.Time) {
 	g := newGuard(s)
 	g.last = now
 	w.guards[id] = g
-	if before == nil || before.stop == nil {
+	if before == nil || before.stop == nil && !before.held {
 		return
 	}
 	w.report(id, g)
@@ -309,7 +315,7 @@ func (w *watch) passTime(ctx context.Context) error {
 		s, exists := w.Subscriptions.get(id)
 		switch {
 		case !exists:
-			if g.stop != nil {
+			if g.stop != nil || g.held {
 				w.reports[id] = nil
 			}
 			delete(w.guards, id)
@@ -330,7 +336,11 @@ func (w *watch) passTime(ctx context.Context) error {
 		}
 	}
 	w.takeUpHeld()
-	return w.flush(ctx)
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	w.released()
+	return nil
 }
 
 // flush publishes triggers and reports; those that fail may be tried again. The caller has the lock.

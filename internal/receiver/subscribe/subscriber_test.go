@@ -32,6 +32,7 @@ type stage struct {
 
 	mu      sync.Mutex
 	fail    error // of every publish and report
+	refuse  error // of every report
 	reports map[string]string
 	crowded string // the namespace that has too many triggers
 }
@@ -123,6 +124,9 @@ func (s *stage) Put(_ context.Context, key string, value []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.refuse != nil {
+		return s.refuse
+	}
 	if value == nil {
 		delete(s.reports, key)
 	} else {
@@ -151,6 +155,12 @@ func (s *stage) failWith(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = err
+}
+
+func (s *stage) failReports(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = err
 }
 
 // looping reports whether a Receiver's status would report a loop.

@@ -140,3 +140,59 @@ func TestT6ANamespaceWithTooManyTriggersHoldsUpNoOther(t *testing.T) {
 		}
 	})
 }
+
+// Invariant T4: an event whose triggers have no room on the bus is acknowledged, so they must outlive the worker. Fails when they are kept in
+// memory alone, when the event is acknowledged before that is recorded, or when they are published again at each start.
+func TestT4TriggersWithoutRoomOutliveTheWorker(t *testing.T) {
+	for name, change := range map[string]func(*Subscription){
+		"the same Receiver": func(*Subscription) {},
+		"an edited one": func(s *Subscription) {
+			s.Generation, s.Targets = 2, s.Targets[:50]
+			for i := range s.Targets {
+				s.Targets[i].Generation = 2
+			}
+		},
+		"a suspended one": func(s *Subscription) { s.Generation, s.Suspended = 2, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, targeting("team/crowded", 100))
+				s.crowd("team")
+				stop := s.run()
+				r, full := about("ImagePolicy/app"), errors.New("full")
+				s.failReports(full)
+				if err := s.tell(r); !errors.Is(err, full) {
+					t.Errorf("an event was acknowledged whose triggers are in memory alone: %v", err)
+				}
+				s.failReports(nil)
+				if err := s.again(r); err != nil {
+					t.Fatal(err)
+				}
+				stop()
+				now := targeting("team/crowded", 100)
+				change(now)
+				if err := s.table.Put(now); err != nil {
+					t.Fatal(err)
+				}
+				want := len(now.Targets)
+				if now.Suspended {
+					want = 0
+				}
+
+				stop = s.run()
+				if n := s.wait(5 * time.Second); n != 0 {
+					t.Errorf("%d are stored of a namespace without room", n)
+				}
+				s.crowd("")
+				if n := s.wait(5 * time.Second); n != want {
+					t.Errorf("%d are stored once there is room, want %d", n, want)
+				}
+				stop()
+				defer s.run()()
+				if n := s.wait(5 * time.Second); n != 0 {
+					t.Errorf("%d are stored again at the next start", n)
+				}
+			})
+		})
+	}
+}
