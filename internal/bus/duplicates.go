@@ -16,7 +16,7 @@ const (
 	// lateAnswer is how long the embedded server's answer to the publish of an event is awaited, from the publish on. Its sender is answered
 	// with an error after publishTimeout. Until the answer the ID is under way, since the event may be in the stream.
 	lateAnswer = time.Minute
-	// maxDuplicates bounds the IDs that are kept for the duplicate window: 56 MiB at most.
+	// maxDuplicates bounds the IDs that are kept for the duplicate window: 34 MiB at most.
 	maxDuplicates = 1 << 20
 	// maxLoaded bounds the IDs that a start reads from the stream, the newest of the window: reading more would hold up the start. A window of
 	// five minutes has fewer up to 109 events a second, which are more than those of 50,000 objects that reconcile every ten minutes.
@@ -34,7 +34,7 @@ type duplicates struct {
 	mu  sync.Mutex
 	ids recentIDs[place]
 	// underWay has the IDs whose outcome is not known. The channel, closed with the outcome, is nil while nobody waits for it.
-	underWay map[[16]byte]chan struct{}
+	underWay map[uint64]chan struct{}
 }
 
 // place is where an event is in EVENTS, and when it was stored, in nanoseconds since 1970.
@@ -44,7 +44,7 @@ type place struct {
 }
 
 func newDuplicates(window time.Duration) *duplicates {
-	return &duplicates{window: window, ids: recentIDs[place]{most: maxDuplicates, age: window}, underWay: map[[16]byte]chan struct{}{}}
+	return &duplicates{window: window, ids: recentIDs[place]{most: maxDuplicates, age: window}, underWay: map[uint64]chan struct{}{}}
 }
 
 // begin returns the sequence of the event with an ID, if EVENTS took it within the window. Otherwise the caller publishes it and
@@ -98,7 +98,7 @@ func (d *duplicates) add(id string, seq uint64, at time.Time) {
 }
 
 // find returns the sequence of the event with a key, if EVENTS took it within the window before now. The caller holds the lock.
-func (d *duplicates) find(key [16]byte, now time.Time) (seq uint64, found bool) {
+func (d *duplicates) find(key uint64, now time.Time) (seq uint64, found bool) {
 	p, found := d.ids.find(key)
 	return p.seq, found && now.UnixNano()-p.at < int64(d.window)
 }

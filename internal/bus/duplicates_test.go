@@ -64,7 +64,7 @@ func TestAMillionIDsOfEventsTakeABoundedMemory(t *testing.T) {
 		d.add(fmt.Sprint(i), 1, now)
 	}
 	after := heap()
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 64*mib {
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 40*mib {
 		t.Errorf("they take %d MiB", grown/mib)
 	}
 	if objects := int64(after.HeapObjects) - int64(before.HeapObjects); objects > maxDuplicates/100 {

@@ -186,4 +186,4 @@ func sentIn(body []byte) (runs []sentRun) {
 }
 
 // sentID identifies a delivery by the subject of its Provider in HISTORY and its ID.
-func sentID(subject, id string) [16]byte { return digest(subject + " " + id) }
+func sentID(subject, id string) uint64 { return digest(subject + " " + id) }
