@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 
 	"notifier/internal/fair"
 )
@@ -26,6 +27,8 @@ const (
 	leasePoll   = 250 * time.Millisecond
 	leaseAnswer = leaseHold / 2 // bounds one request
 	releaseTime = time.Second
+	// leaseWarning is the least time between two warnings that a lease cannot be had. It is tried at each leasePoll.
+	leaseWarning = 10 * time.Second
 
 	// keyLease and keyCrashes are the entries of the bucket.
 	keyLease   = "lease"
@@ -169,11 +172,12 @@ func (l *lease) run(ctx context.Context) {
 func (l *lease) acquire(ctx context.Context) *term {
 	var seen uint64
 	var since time.Time
+	warnings := rate.Sometimes{Interval: leaseWarning}
 	for ; ctx.Err() == nil; _ = fair.Sleep(ctx, leasePoll) {
 		r, err := l.read(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				l.log.Warn("cannot read the worker's lease", "error", err)
+				warnings.Do(func() { l.log.Warn("cannot read the worker's lease, trying again", "error", err) })
 			}
 			continue
 		}
@@ -191,7 +195,7 @@ func (l *lease) acquire(ctx context.Context) *term {
 			return t
 		}
 		if ctx.Err() == nil && !wrongRevision(err) {
-			l.log.Warn("cannot become the worker", "error", err)
+			warnings.Do(func() { l.log.Warn("cannot become the worker, trying again", "error", err) })
 		}
 	}
 	return nil

@@ -1,12 +1,14 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,6 +82,27 @@ func holdLease(t *testing.T, l *lease) (*term, func()) {
 		held.working.Done()
 		l.leave()
 	}
+}
+
+// awayBucket does not answer.
+type awayBucket struct{ jetstream.KeyValue }
+
+func (awayBucket) Get(context.Context, string) (jetstream.KeyValueEntry, error) {
+	return nil, errors.New("away")
+}
+
+// Fails when each of the reads of an outage, four a second, is a line of the log.
+func TestAnOutageOfTheLeaseIsALineInTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := newLease(awayBucket{}, "one", false, slog.New(slog.NewTextHandler(&log, nil)))
+		ctx, cancel := context.WithTimeout(t.Context(), 59*time.Second)
+		defer cancel()
+		l.acquire(ctx)
+		if n := strings.Count(log.String(), "cannot read the worker's lease"); n != 6 {
+			t.Errorf("%d lines in 59 s, want 6", n)
+		}
+	})
 }
 
 // A stopped process reads earlier answers when it continues. Fails when a renewal counts from when it is answered.
