@@ -96,6 +96,9 @@ func newServe() *cobra.Command {
 				return usageError{err}
 			}
 			a, err := app.New(c.Context(), o)
+			if err != nil && c.Context().Err() != nil {
+				return nil // asked to end while it waited for the data directory or the server
+			}
 			if err != nil {
 				return err
 			}
