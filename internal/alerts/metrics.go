@@ -82,7 +82,7 @@ type deliverMetrics struct {
 	labels      []string
 	outcomes    *prometheus.CounterVec
 	sends       *prometheus.HistogramVec
-	crowded     prometheus.Counter
+	atCapacity  prometheus.Counter
 	rescheduled prometheus.Counter
 	replayed    prometheus.Counter
 	held        prometheus.Gauge
@@ -103,8 +103,8 @@ func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 			Name: "notifier_send_seconds", Help: "Duration of sends by the Provider's type.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 3, 9),
 		}, []string{"type"}),
-		crowded: f.NewCounter(prometheus.CounterOpts{
-			Name: "notifier_sends_crowded_total", Help: "Looks for a place for a send while its namespace, or the process, had as many under way as it may.",
+		atCapacity: f.NewCounter(prometheus.CounterOpts{
+			Name: "notifier_sends_at_capacity_total", Help: "Looks for a place for a send while its namespace, or the process, had as many under way as it may.",
 		}),
 		rescheduled: f.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_delivery_waits_total", Help: "Deliveries put on the schedule without an attempt, to wait for their turn.",

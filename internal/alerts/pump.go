@@ -111,7 +111,7 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 		}
 		place, ok := s.sends.take(q.key.namespace, q.inflight)
 		if !ok {
-			s.metrics.crowded.Inc()
+			s.metrics.atCapacity.Inc()
 			s.wakes.set(q, now.Add(placePause))
 			return
 		}

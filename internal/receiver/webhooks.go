@@ -94,7 +94,7 @@ var (
 	hookSuspended   = answer.Refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
 	hookUnlisted    = answer.Refused(http.StatusBadRequest, "event", "event not listed", "")
 	hookUnavailable = answer.Refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
-	hookCrowded     = answer.Refused(http.StatusServiceUnavailable, "crowded", "too many targets of this namespace are waiting", "60").Caused()
+	hookOverQuota   = answer.Refused(http.StatusServiceUnavailable, "quota", "too many targets of this namespace are waiting", "60").Caused()
 	hookGone        = answer.Refused(http.StatusServiceUnavailable, "gone", "the sender has not waited for the answer", "5").Caused()
 	hookPing        = &answer.Answer{Status: http.StatusOK, Result: "ping", Body: []byte(`{"accepted":true,"ping":true}`), Ping: true}
 	hookAccepted    = answer.Said(http.StatusOK, "accepted", `{"accepted":true}`)
@@ -144,7 +144,7 @@ func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (
 	repeated := named && rt.seen.has(key, now)
 	switch err := w.trigger(r.Context(), rt, d, now); {
 	case errors.Is(err, event.ErrTooManyTriggers):
-		return d, hookCrowded, nil, err
+		return d, hookOverQuota, nil, err
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		return d, hookGone, nil, err
 	case err != nil:

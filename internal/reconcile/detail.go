@@ -97,7 +97,7 @@ func receiverProblem(r *v1.Receiver) string {
 var webhookAdvice = map[string]string{
 	"unauthentic": "compare the sender's secret with the key \"token\" of the Secret",
 	"event":       "add it to spec.events, or have the sender leave it out",
-	"crowded":     "correct the Receivers whose resources are refused, see their condition WriteDenied",
+	"quota":       "correct the Receivers whose resources are refused, see their condition WriteDenied",
 	"payload":     "see which format the sender has to be set to",
 	"too_large":   "have the sender leave something out",
 	"filter":      "correct the filter, which read what is not there",

@@ -30,11 +30,11 @@ type stage struct {
 	skips    int
 	seq      uint64
 
-	mu      sync.Mutex
-	fail    error // of every publish and report
-	refuse  error // of every report
-	reports map[string]string
-	crowded string // the namespace that has too many triggers
+	mu        sync.Mutex
+	fail      error // of every publish and report
+	refuse    error // of every report
+	reports   map[string]string
+	overQuota string // the namespace that has too many triggers
 }
 
 // told is a batch that is being handled, and its end.
@@ -112,7 +112,7 @@ func (s *stage) publish(ctx context.Context, t event.Trigger) error {
 	if err := s.failure(); err != nil {
 		return err
 	}
-	if s.isCrowded(t.Namespace) {
+	if s.isOverQuota(t.Namespace) {
 		return fmt.Errorf("bus: %w", event.ErrTooManyTriggers)
 	}
 	return s.bus.PublishTriggers(ctx, t)

@@ -100,25 +100,25 @@ func TestT6ABatchMakesTheTriggersOfAReceiverOnce(t *testing.T) {
 	}
 }
 
-// crowd makes the bus take no triggers of a namespace.
-func (s *stage) crowd(namespace string) {
+// exceed makes the bus take no triggers of a namespace.
+func (s *stage) exceed(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.crowded = namespace
+	s.overQuota = namespace
 }
 
-func (s *stage) isCrowded(namespace string) bool {
+func (s *stage) isOverQuota(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.crowded == namespace
+	return s.overQuota == namespace
 }
 
 // Invariant T6: a namespace with too many triggers on the bus does not hold up the events of the others, and has its own when there is room.
 // Fails when its refusal is an error of the batch, or when what is refused is dropped or kept for a Receiver that is gone.
 func TestT6ANamespaceWithTooManyTriggersHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, targeting("team/crowded", 100), targeting("team/gone", 1), subscription("other/r"))
-		s.crowd("team")
+		s := newStage(t, targeting("team/many", 100), targeting("team/gone", 1), subscription("other/r"))
+		s.exceed("team")
 		defer s.run()()
 		other := about("ImagePolicy/app")
 		other.Event.InvolvedObject.Namespace = "other"
@@ -134,7 +134,7 @@ func TestT6ANamespaceWithTooManyTriggersHoldsUpNoOther(t *testing.T) {
 		if n := s.wait(5 * time.Second); n != 0 {
 			t.Errorf("%d are stored of a namespace without room", n)
 		}
-		s.crowd("")
+		s.exceed("")
 		if n := s.wait(5 * time.Second); n != 100 {
 			t.Errorf("%d are stored once there is room, want the 100 of the Receiver that is still there", n)
 		}
@@ -156,8 +156,8 @@ func TestT4TriggersWithoutRoomOutliveTheWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, targeting("team/crowded", 100))
-				s.crowd("team")
+				s := newStage(t, targeting("team/many", 100))
+				s.exceed("team")
 				stop := s.run()
 				r, full := about("ImagePolicy/app"), errors.New("full")
 				s.failReports(full)
@@ -169,7 +169,7 @@ func TestT4TriggersWithoutRoomOutliveTheWorker(t *testing.T) {
 					t.Fatal(err)
 				}
 				stop()
-				now := targeting("team/crowded", 100)
+				now := targeting("team/many", 100)
 				change(now)
 				if err := s.table.Put(now); err != nil {
 					t.Fatal(err)
@@ -183,7 +183,7 @@ func TestT4TriggersWithoutRoomOutliveTheWorker(t *testing.T) {
 				if n := s.wait(5 * time.Second); n != 0 {
 					t.Errorf("%d are stored of a namespace without room", n)
 				}
-				s.crowd("")
+				s.exceed("")
 				if n := s.wait(5 * time.Second); n != want {
 					t.Errorf("%d are stored once there is room, want %d", n, want)
 				}

@@ -20,8 +20,8 @@ func (w *world) pending() (claims, jobs int) {
 	return claims, len(w.applier.jobs)
 }
 
-// crowded adds a Receiver with selectors that each select so many objects, and publishes a webhook for each.
-func (w *world) crowded(name string, selectors, objects int) {
+// selectors adds a Receiver with selectors that each select so many objects, and publishes a webhook for each.
+func (w *world) selectors(name string, selectors, objects int) {
 	names := make([]string, objects)
 	for i := range names {
 		names[i] = fmt.Sprint("app-", i)
@@ -31,7 +31,7 @@ func (w *world) crowded(name string, selectors, objects int) {
 		targets[i] = selecting(fmt.Sprint(name, "-", i), "a")
 		w.selector[targets[i].Selector()] = names
 	}
-	r := w.receiver("crowded", name, "sa", targets...)
+	r := w.receiver("full", name, "sa", targets...)
 	for _, target := range targets {
 		w.send(trigger(r, target))
 	}
@@ -60,7 +60,7 @@ func TestT6ATenantsClaimsAreBoundedAndAllAreMet(t *testing.T) {
 		w := newWorld(t)
 		defer w.stop()
 		w.occupy(time.Second) // so that all jobs are in the queue before the first is resolved
-		w.crowded("many", selectors, objects)
+		w.selectors("many", selectors, objects)
 		peak := 0
 		for range 300 {
 			claims, _ := w.pending()
@@ -90,7 +90,7 @@ func TestT6WhatIsGivenUpMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.api.respond(always(http.StatusForbidden))
-		w.crowded("refused", 2*maxClaims/200, 200)
+		w.selectors("refused", 2*maxClaims/200, 200)
 		pass(20 * time.Second)
 		w.stop()
 		for namespace, c := range w.applier.claims {

@@ -18,8 +18,8 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// crowd is an idle applier with one tenant's claims to one object, of Receivers with 64 selectors each.
-type crowd struct {
+// manySelectors is an idle applier with one tenant's claims to one object, of Receivers with 64 selectors each.
+type manySelectors struct {
 	*Applier
 	live   fakeReceivers
 	object slotKey
@@ -30,24 +30,24 @@ type crowd struct {
 	looked, listed int
 }
 
-func (c *crowd) Live(namespace, name string) (Receiver, bool) {
+func (c *manySelectors) Live(namespace, name string) (Receiver, bool) {
 	c.looked++
 	c.seen()
 	return c.live.Live(namespace, name)
 }
 
-func (c *crowd) Namespaces() []string { return nil }
+func (c *manySelectors) Namespaces() []string { return nil }
 
-func (c *crowd) Follow(func(namespace, name string)) {}
+func (c *manySelectors) Follow(func(namespace, name string)) {}
 
-func (c *crowd) InNamespace(namespace string) []Receiver {
+func (c *manySelectors) InNamespace(namespace string) []Receiver {
 	c.listed++
 	return c.live.InNamespace(namespace)
 }
 
-func newCrowd(t testing.TB, receivers int) *crowd {
+func newManySelectors(t testing.TB, receivers int) *manySelectors {
 	t.Helper()
-	c := &crowd{object: slotKey{"crowded", object{"source.toolkit.fluxcd.io", "GitRepository", "app"}}, seen: func() {}}
+	c := &manySelectors{object: slotKey{"team", object{"source.toolkit.fluxcd.io", "GitRepository", "app"}}, seen: func() {}}
 	api := &fakeAPI{}
 	client, err := NewClient(&rest.Config{Host: "http://api.test", Transport: api})
 	if err != nil {
@@ -63,7 +63,7 @@ func newCrowd(t testing.TB, receivers int) *crowd {
 	sh := &shard{jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{})}
 	for i := range receivers {
 		r := Receiver{
-			Namespace: "crowded", Name: fmt.Sprint("r", i), UID: fmt.Sprint("uid-r", i),
+			Namespace: "team", Name: fmt.Sprint("r", i), UID: fmt.Sprint("uid-r", i),
 			Created: time.Now().Add(-time.Hour), ServiceAccount: "sa",
 		}
 		for n := range 64 {
@@ -73,7 +73,7 @@ func newCrowd(t testing.TB, receivers int) *crowd {
 		for _, target := range r.Targets {
 			tr := trigger(r, target)
 			j := &job{
-				key: jobKey{"crowded", tr.Key}, shard: sh, pending: map[slotKey]*attempt{},
+				key: jobKey{"team", tr.Key}, shard: sh, pending: map[slotKey]*attempt{},
 				held: event.Message[event.Trigger]{Value: tr, Acker: &fakeHold{}}, trigger: indexTrigger(tr),
 			}
 			c.jobs[j.key], sh.jobs[j.key] = j, j
@@ -88,8 +88,8 @@ func newCrowd(t testing.TB, receivers int) *crowd {
 }
 
 // answer makes the first claim's request succeed. It returns the number of claims that this ended and of its allocations.
-func (c *crowd) answer() (ended int, allocations uint64) {
-	r, _ := c.live.Live("crowded", "r0")
+func (c *manySelectors) answer() (ended int, allocations uint64) {
+	r, _ := c.live.Live("team", "r0")
 	o := outcome{verdict: applied, sent: true, stamp: time.Now(), receiver: r, resource: "gitrepositories.source.toolkit.fluxcd.io"}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -103,7 +103,7 @@ func (c *crowd) answer() (ended int, allocations uint64) {
 func TestT6ATenantsManyClaimsToOneObjectDoNotHoldUpTheOthers(t *testing.T) {
 	for _, receivers := range []int{1, 50} {
 		t.Run(fmt.Sprint(receivers), func(t *testing.T) {
-			c := newCrowd(t, receivers)
+			c := newManySelectors(t, receivers)
 			locked := 0
 			c.seen = func() {
 				if !c.mu.TryLock() {
@@ -131,8 +131,8 @@ func TestT6ATenantsManyClaimsToOneObjectDoNotHoldUpTheOthers(t *testing.T) {
 
 // T6, for claims that stay. Fails when each answer searches all Receivers for a claim whose own Receiver no longer asks.
 func TestT6ClaimsThatNobodyMakesAnyMoreDoNotHoldUpTheOthers(t *testing.T) {
-	c := newCrowd(t, 50)
-	for _, r := range c.live.InNamespace("crowded") {
+	c := newManySelectors(t, 50)
+	for _, r := range c.live.InNamespace("team") {
 		if r.Name != "r0" {
 			r.Targets = []event.Target{repo("other")}
 			c.live.put(r)
@@ -149,9 +149,9 @@ func TestT6ClaimsThatNobodyMakesAnyMoreDoNotHoldUpTheOthers(t *testing.T) {
 
 // T4. Fails when share ends a claim that got another trigger, or was given up, while share checked whether the request has met it.
 func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
-	c := newCrowd(t, 1)
-	r, _ := c.live.Live("crowded", "r0")
-	jobOf := func(target event.Target) *job { return c.jobs[jobKey{"crowded", event.TargetKey(target, "sa")}] }
+	c := newManySelectors(t, 1)
+	r, _ := c.live.Live("team", "r0")
+	jobOf := func(target event.Target) *job { return c.jobs[jobKey{"team", event.TargetKey(target, "sa")}] }
 	left, renewed := jobOf(r.Targets[1]), jobOf(r.Targets[2])
 	newer := trigger(r, r.Targets[2])
 	c.seen = func() {
@@ -176,17 +176,17 @@ func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
 // stamped before ends the claim, which happens when the trigger is taken while share checks whether the request has met it.
 func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, 1)
-		r, _ := c.live.Live("crowded", "r0")
+		c := newManySelectors(t, 1)
+		r, _ := c.live.Live("team", "r0")
 		target := r.Targets[1]
 		c.opts.Selector.(fakeSelector)[target.Selector()] = []string{c.object.object.name}
-		taken := c.jobs[jobKey{"crowded", event.TargetKey(target, "sa")}]
+		taken := c.jobs[jobKey{"team", event.TargetKey(target, "sa")}]
 		hold := &fakeHold{}
 		c.offer(taken.shard, event.Message[event.Trigger]{Value: trigger(r, target), Acker: hold})
 		c.seen = func() {
 			c.seen = func() {}
 			pass(time.Millisecond)
-			c.expand(t.Context(), item{namespace: "crowded", job: taken.key.key})
+			c.expand(t.Context(), item{namespace: "team", job: taken.key.key})
 		}
 		if ended, _ := c.answer(); ended != c.claims-1 {
 			t.Errorf("%d of %d claims ended, want all but one", ended, c.claims)
@@ -202,7 +202,7 @@ func TestT6AClaimsCostDoesNotGrowWithTheirNumber(t *testing.T) {
 	each := func(claims int) time.Duration {
 		best := time.Hour
 		for range 5 {
-			c := newCrowd(t, 0)
+			c := newManySelectors(t, 0)
 			jobs := make([]*job, claims)
 			for i := range jobs {
 				jobs[i] = &job{shard: &shard{}, pending: map[slotKey]*attempt{}}
