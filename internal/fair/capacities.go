@@ -58,6 +58,9 @@ func (c *Capacities[K]) TryAcquire(key K, n int64) (KeyUse[K], bool) {
 	return KeyUse[K]{use, c, key}, true
 }
 
+// Use returns an empty use of a key's capacity, which can grow.
+func (c *Capacities[K]) Use(key K) KeyUse[K] { return KeyUse[K]{c.enter(key).Use(), c, key} }
+
 // Release gives everything back. A second Release does nothing.
 func (u *KeyUse[K]) Release() {
 	if u.of == nil {

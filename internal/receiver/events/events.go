@@ -50,6 +50,13 @@ const postTime = 4500 * time.Millisecond
 // heldWait bounds the wait of a body for capacity.
 const heldWait = 2 * time.Second
 
+// addressHeld divides Options.Held: the bodies of one client address may have the quotient. addressReserve is what each address has in any
+// case, enough for the largest event that a controller of Flux makes.
+const (
+	addressHeld    = 2
+	addressReserve = 64 << 10
+)
+
 // maxNamespaces bounds the namespaces whose budgets are remembered; the least recently used is evicted.
 const maxNamespaces = 16384
 
@@ -67,7 +74,7 @@ type Options struct {
 	// DuplicateWindow is the time for which the stream remembers an event; the answer to a duplicate names it.
 	DuplicateWindow time.Duration
 	// Held bounds the bytes of all bodies at once beyond the first 16 KiB of each, which the connection cap bounds: ordinary events need none
-	// of it.
+	// of it. One client address has half of it.
 	Held       int64
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -104,7 +111,7 @@ type Handler struct {
 	addresses  *fair.Limiters[netip.Addr]
 	namespaces *fair.Limiters[namespaceKey]
 	trust      *trust
-	held       *fair.Capacity
+	held       *fair.Capacities[netip.Addr]
 	metrics    *postMetrics
 	log        *answer.Log
 	handler    http.Handler
@@ -127,7 +134,7 @@ func New(o Options) (*Handler, error) {
 		addresses:  fair.NewLimiters[netip.Addr](o.Address.Limit(), o.Address.Burst, limit.MaxAddresses),
 		namespaces: fair.NewLimiters[namespaceKey](o.Namespace.Limit(), o.Namespace.Burst, maxNamespaces),
 		trust:      newTrust(),
-		held:       fair.NewCapacity(o.Held),
+		held:       fair.NewCapacities[netip.Addr](fair.NewCapacity(o.Held), o.Held/addressHeld, addressReserve),
 		metrics:    newPostMetrics(o.Registerer),
 		log:        answer.NewLog(o.Log),
 	}
@@ -171,10 +178,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 
 // take reads, checks and publishes one event. The record is nil if no event could be decoded.
 func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, *event.Record, error) {
-	now := time.Now()
+	now, client := time.Now(), limit.ClientAddress(r)
 	var early *answer.Answer
 	switch {
-	case !h.addresses.Allow(limit.ClientAddress(r)):
+	case !h.addresses.Allow(client):
 		early = postOverBudget
 	case !answer.IdentityEncoded(r.Header):
 		early = postEncoded
@@ -187,7 +194,9 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 		answer.Abandon(w, r)
 		return early, nil, nil
 	}
-	body := limit.Body{Max: h.maxBody, Use: h.held.Use(), Wait: heldWait}
+	use := h.held.Use(client)
+	defer use.Release()
+	body := limit.Body{Max: h.maxBody, Use: use.Use, Wait: heldWait}
 	defer body.Use.Release()
 	switch err := body.Read(r); {
 	case errors.Is(err, limit.ErrNoCapacity):
