@@ -21,14 +21,11 @@ const (
 	recallGap = time.Second
 )
 
-// Before implements fair.HeapItem, for the recallable lines: the one to read next is before the others.
-func (l *line) Before(other *line) bool {
-	x, y := l.next, other.next
-	if x.rank != y.rank {
-		return x.rank < y.rank
-	}
-	return x.before(y)
-}
+// shelves are the lines of a queue with an entry to recall, by the rank of that entry. In each rank the line with the oldest is first.
+type shelves [rankUnknown + 1]fair.Heap[*line]
+
+// Before implements fair.HeapItem, for the lines of one shelf.
+func (l *line) Before(other *line) bool { return l.next.before(other.next) }
 
 // Index implements fair.HeapItem.
 func (l *line) Index() *int { return &l.place }
@@ -50,16 +47,30 @@ func (l *line) candidate() *entry {
 	return nil
 }
 
+// first returns the line whose entry is to be recalled first, nil if there is none.
+func (s *shelves) first() *line {
+	for _, shelf := range s {
+		if len(shelf) > 0 {
+			return shelf[0]
+		}
+	}
+	return nil
+}
+
 // refresh updates a line's place among the recallable lines after a change of its entries.
 func (q *queue) refresh(l *line) {
 	l.next = l.candidate()
+	shelved := l.place != fair.NotInHeap
 	switch {
-	case l.next == nil && l.place != fair.NotInHeap:
-		heap.Remove(&q.recallable, l.place)
-	case l.next != nil && l.place == fair.NotInHeap:
-		heap.Push(&q.recallable, l)
-	case l.next != nil:
-		heap.Fix(&q.recallable, l.place)
+	case shelved && l.next != nil && l.next.rank == l.shelf:
+		heap.Fix(&q.recallable[l.shelf], l.place)
+		return
+	case shelved:
+		heap.Remove(&q.recallable[l.shelf], l.place)
+	}
+	if l.next != nil {
+		l.shelf = l.next.rank
+		heap.Push(&q.recallable[l.shelf], l)
 	}
 }
 
@@ -74,8 +85,7 @@ type lookup struct {
 // take marks and returns up to n entries to recall, in the order of their turns.
 func (q *queue) take(n int) []lookup {
 	taken := make([]lookup, 0, min(n, recallBatch))
-	for len(q.recallable) > 0 && len(taken) < cap(taken) {
-		l := q.recallable[0]
+	for l := q.recallable.first(); l != nil && len(taken) < cap(taken); l = q.recallable.first() {
 		taken = append(taken, q.mark(l, l.next, false))
 	}
 	return taken
@@ -90,7 +100,7 @@ func (q *queue) mark(l *line, e *entry, look bool) lookup {
 
 // refill recalls deliveries from the schedule while the queue has space for them.
 func (s *shard) refill(work context.Context, q *queue, now time.Time) {
-	if q.recalls > 0 || len(q.recallable) == 0 {
+	if q.recalls > 0 || q.recallable.first() == nil {
 		return
 	}
 	if q.recallAt.After(now) {
@@ -104,7 +114,8 @@ func (s *shard) refill(work context.Context, q *queue, now time.Time) {
 
 // urgent reports whether an entry on the schedule precedes a waiting item, which then takes its place there.
 func (q *queue) urgent() bool {
-	return len(q.recallable) > 0 && len(q.waiting) > 0 && q.recallable[0].next.rank < q.waiting[len(q.waiting)-1].entry.rank
+	first := q.recallable.first()
+	return first != nil && len(q.waiting) > 0 && first.next.rank < q.waiting[len(q.waiting)-1].entry.rank
 }
 
 // room returns how many deliveries to recall for a queue: its free depth, once that is a quarter of the depth or an entry is urgent.

@@ -218,7 +218,8 @@ func (q *queue) backlogged(l *line, e *entry, r rank, now time.Time) bool {
 	if head := l.head(); head != e && head.onSchedule {
 		return true
 	}
-	return len(q.recallable) > 0 && r >= q.recallable[0].next.rank && len(q.waiting) >= q.depth(now)/2
+	first := q.recallable.first()
+	return first != nil && r >= first.next.rank && len(q.waiting) >= q.depth(now)/2
 }
 
 // join adds a duplicate message to a delivery in memory.

@@ -209,16 +209,13 @@ func (q *queue) oldestWaiting(match func(*entry) bool) *item {
 	return oldest
 }
 
-// oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none. If the first entry to recall is of
-// rankInfo and matches, it is returned, although one of rankUnknown may be older.
+// oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none. It looks at the oldest of each rank
+// alone: of the entries of one rank on the schedule, match takes all or none.
 func (q *queue) oldestShelved(match func(*entry) bool) *line {
-	if len(q.recallable) > 0 && q.recallable[0].next.rank == rankInfo && match(q.recallable[0].next) { // only age orders it
-		return q.recallable[0]
-	}
 	var oldest *line
-	for _, l := range q.recallable {
-		if match(l.next) && (oldest == nil || l.next.before(oldest.next)) {
-			oldest = l
+	for _, shelf := range q.recallable {
+		if len(shelf) > 0 && match(shelf[0].next) && (oldest == nil || shelf[0].Before(oldest)) {
+			oldest = shelf[0]
 		}
 	}
 	return oldest

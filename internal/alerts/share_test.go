@@ -1,0 +1,49 @@
+package alerts
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// T6: a queue at its quota gives up its oldest delivery for each that comes. Fails when it looks at the others for that: all Providers of the
+// shard would wait meanwhile.
+func TestT6GivingUpADeliveryCostsNothingForTheOthersOfItsQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newShard(w.deliverer(w.bus.session()), 0)
+	now := time.Now()
+	q := s.queue("team-a", "down", now)
+	for i := range 10_000 {
+		d := w.delivery("down", fmt.Sprint("app", i))
+		switch i % 3 {
+		case 0:
+			d.Known = false
+		case 1:
+			d.Event.Severity = event.SeverityError
+		}
+		l, e := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
+		q.learn(l, e, &d)
+		e.onSchedule = true
+		q.refresh(l)
+	}
+	for first, match := range map[uint64]func(*entry) bool{
+		1: func(*entry) bool { return true },
+		2: func(e *entry) bool { return e.rank == rankError },
+		3: func(e *entry) bool { return e.rank == rankInfo },
+	} {
+		looks := 0
+		l := q.oldestShelved(func(e *entry) bool { looks++; return match(e) })
+		if l == nil || l.next.order != first {
+			t.Errorf("the oldest is %+v, want the one of %d", l, first)
+		}
+		if looks > len(q.recallable) {
+			t.Errorf("%d of 10,000 deliveries are looked at to give up one", looks)
+		}
+	}
+	if l := q.recallable.first(); l == nil || l.next.order != 2 {
+		t.Errorf("%+v is recalled first, want the oldest error", l)
+	}
+}
