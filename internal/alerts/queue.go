@@ -117,6 +117,7 @@ func (q *queue) forget(l *line, e *entry, now time.Time) {
 	q.countUnknown(e, -1)
 	if e.givenUp != causeNone {
 		q.givenUp--
+		q.share.givenUp.Add(-1)
 	}
 	if e.owner == nil {
 		q.unlearned--

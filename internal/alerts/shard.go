@@ -292,7 +292,7 @@ func (s *shard) drain(stop context.CancelFunc) {
 		(<-s.results)()
 	}
 	for key, q := range s.queues {
-		q.share.leave(q.entries, q.kib)
+		q.share.leave(q.entries, q.givenUp, q.kib)
 		s.shares.put(key.namespace)
 	}
 	s.show(0, 0, 0)

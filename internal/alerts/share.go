@@ -13,9 +13,11 @@ const unknownShare = 4
 
 // share counts the waiting deliveries of one namespace in the shards of this process. The namespace's quota is divided evenly among its
 // Providers that have deliveries waiting, and a Provider over its share gives up its oldest. So a Provider that is down never takes the
-// quota of a healthy one (invariant E5).
+// quota of a healthy one (invariant E5). With more such Providers than the quota, none of them has a share: an Alert that is edited again and
+// again can name any number of them.
 type share struct {
 	deliveries, providers atomic.Int64
+	givenUp               atomic.Int64 // the part of deliveries that is to be given up
 	kib                   atomic.Int64 // of the deliveries that were read here
 	held, heldBytes       atomic.Int64 // the deliveries in memory, also those that are leaving it
 	users                 int          // queues, under shares.mu
@@ -38,9 +40,10 @@ func (s *share) remove(n int, kib uint16) {
 	}
 }
 
-// leave records that a Provider's n deliveries, of a size in KiB, now belong to another process.
-func (s *share) leave(n int, kib int64) {
+// leave records that a Provider's n deliveries, of a size in KiB, now belong to another process. givenUp of them were to be given up.
+func (s *share) leave(n, givenUp int, kib int64) {
 	s.deliveries.Add(-int64(n))
+	s.givenUp.Add(-int64(givenUp))
 	s.kib.Add(-kib)
 	if n > 0 {
 		s.providers.Add(-1)
@@ -72,8 +75,11 @@ func (s *share) excess(n, quota int, kib int64) (excess, perProvider int) {
 	if used := s.kib.Load(); used > kib {
 		quota = min(quota, max(1, int(kib*all/used)))
 	}
-	perProvider = max(1, quota/int(max(1, s.providers.Load())))
+	perProvider = quota / int(max(1, s.providers.Load()))
 	over := int(all) - quota
+	if perProvider == 0 {
+		over -= int(s.givenUp.Load()) // else each of very many Providers would give up for all of them; with shares, all over theirs do so alike
+	}
 	return max(0, min(over, n-perProvider)), perProvider
 }
 
@@ -189,6 +195,7 @@ func (q *queue) noteGivenUp(e *entry, why cause) {
 	q.countUnknown(e, -1)
 	e.givenUp = why
 	q.givenUp++
+	q.share.givenUp.Add(1)
 }
 
 // countUnknown adds n to the count of unknown entries if the entry is one of them.

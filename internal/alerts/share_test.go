@@ -3,10 +3,42 @@ package alerts
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"notifier/internal/event"
 )
+
+// T6: an Alert is edited before each event, so that each delivery is for another Provider that does not exist. Fails when excess leaves each
+// Provider a delivery, however many Providers there are; or when it counts what is to be given up already, so that too much is.
+func TestT6DeliveriesForMoreProvidersThanTheQuotaAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const quota, providers = 40, 400
+		w, good := newWorld(t), &sink{}
+		w.quota = quota
+		w.destination("good", good)
+		for i := range providers {
+			w.bus.publish(w.unbound(fmt.Sprint("missing", i), "app"))
+		}
+		_, stop := w.run()
+		wait(5 * time.Minute)
+		w.bus.publish(w.delivery("good", "app"))
+		wait(time.Second)
+		stop()
+		if n := w.bus.left(); n != quota {
+			t.Errorf("%d deliveries wait, the quota is %d", n, quota)
+		}
+		for _, letter := range w.bus.deadLetters() {
+			if letter.label != event.LabelQuota {
+				t.Errorf("a delivery was given up as %s", letter.label)
+			}
+		}
+		if n := good.count(); n != 1 {
+			t.Errorf("%d of 1 arrived at the healthy Provider", n)
+		}
+	})
+}
 
 // T6: a queue at its quota gives up its oldest delivery for each that comes. Fails when it looks at the others for that: all Providers of the
 // shard would wait meanwhile.
