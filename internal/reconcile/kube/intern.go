@@ -1,9 +1,8 @@
 package kube
 
 import (
+	"hash/maphash"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 )
 
@@ -11,9 +10,10 @@ import (
 // Decoding makes a copy for each object, which would be most of the cache of a large cluster. It is bounded, since tenants choose the
 // values: when it is full it is cleared. Its methods may be called concurrently.
 type Interner struct {
+	seed   maphash.Seed
 	mu     sync.Mutex
 	texts  map[string]string
-	labels map[string]map[string]string
+	labels map[uint64]map[string]string // by a hash, so that an object's labels cost no text to look them up
 }
 
 // The bounds on the contents of an Interner.
@@ -24,7 +24,7 @@ const (
 
 // NewInterner returns an empty Interner.
 func NewInterner() *Interner {
-	return &Interner{texts: map[string]string{}, labels: map[string]map[string]string{}}
+	return &Interner{seed: maphash.MakeSeed(), texts: map[string]string{}, labels: map[uint64]map[string]string{}}
 }
 
 // Text returns s, or an equal string that is already kept.
@@ -44,30 +44,28 @@ func (n *Interner) Text(s string) string {
 	return s
 }
 
-// Labels returns a map equal to m, a kept one if possible. It must not be changed.
+// Labels returns a map equal to m, a kept one if possible and never m itself. It must not be changed.
 func (n *Interner) Labels(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
 	}
-	var b strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		b.WriteString(key)
-		b.WriteByte(0) // no label or annotation key has a zero byte; a value with one makes another text of the same length at most
-		b.WriteString(m[key])
-		b.WriteByte(0)
+	size, hash := 0, uint64(0)
+	for key, value := range m {
+		size += len(key) + len(value)
+		hash += maphash.Comparable(n.seed, [2]string{key, value}) // a sum, since a map has no order
 	}
-	text := b.String()
-	if len(text) > 4*maxInternedText {
-		return m
+	if size > 4*maxInternedText {
+		return maps.Clone(m)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if known, ok := n.labels[text]; ok && maps.Equal(known, m) {
+	if known := n.labels[hash]; maps.Equal(known, m) {
 		return known
 	}
 	if len(n.labels) >= maxInterned {
 		clear(n.labels)
 	}
-	n.labels[text] = m
+	m = maps.Clone(m)
+	n.labels[hash] = m
 	return m
 }

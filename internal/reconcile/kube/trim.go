@@ -34,8 +34,11 @@ type Sharer interface {
 	ShareTexts(share func(*string))
 }
 
-// sharedLabels has the labels of the objects in all caches: those of one Kustomization are of several kinds.
 var sharedLabels = NewInterner()
+
+// ShareLabels returns a map equal to m for an object in a cache. It is one map for the objects in all caches: a Kustomization gives its
+// labels to objects of several kinds. It is never m itself, and must not be changed.
+func ShareLabels(m map[string]string) map[string]string { return sharedLabels.Labels(m) }
 
 // trim is the transform of an informer.
 func trim(o any) (any, error) {
@@ -50,7 +53,7 @@ func trim(o any) (any, error) {
 func trimObject(o metav1.Object) {
 	o.SetManagedFields(nil)
 	packNames(o)
-	o.SetLabels(sharedLabels.Labels(KeptLabels(o.GetLabels())))
+	o.SetLabels(ShareLabels(KeptLabels(o.GetLabels())))
 	o.SetAnnotations(trimAnnotations(o.GetAnnotations()))
 	boundMetadata(o)
 	bounds.Spec(o)

@@ -98,7 +98,7 @@ func (o *object) share(with *kube.Interner) {
 	for _, text := range [...]*string{&o.apiVersion, &o.revision, &o.ready.status, &o.ready.reason, &o.ready.message} {
 		*text = with.Text(*text)
 	}
-	o.Labels = with.Labels(o.Labels)
+	o.Labels = kube.ShareLabels(o.Labels)
 }
 
 // GetObjectKind implements runtime.Object, which an informer requires. Nothing reads an object's kind from it.

@@ -89,8 +89,10 @@ var brokenStream = apierrors.NewClientErrorReporter(http.StatusInternalServerErr
 
 func decodeList(kind *Kind, shared *kube.Interner, body io.Reader) (*objectList, error) {
 	list := &objectList{}
+	labels := map[string]string{} // read into one map, since most objects share a map that is there already
 	err := kube.DecodeList(body, &list.ListMeta, func(d *json.Decoder) error {
-		var item document
+		clear(labels)
+		item := document{Metadata: documentMetadata{Labels: labels}}
 		if err := tolerate(d.Decode(&item)); err != nil {
 			return err
 		}
