@@ -6,6 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +53,7 @@ var errNoSecret = errors.New("the API server's answer is no secret")
 func newSecretClient(config *rest.Config) (secretClient, error) {
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS, unlimited.RateLimiter = -1, nil
+	unlimited.Wrap(func(next http.RoundTripper) http.RoundTripper { return &sharedHeaders{next: next} })
 	core, err := builtin.NewClient(unlimited, corev1.SchemeGroupVersion)
 	if err != nil {
 		return secretClient{}, err
@@ -82,6 +88,31 @@ func (c secretClient) Watch(ctx context.Context, key kube.Key, resourceVersion s
 		return nil, err
 	}
 	return &secretStream{body: body}, nil
+}
+
+// sharedHeaders sends all requests with one header as long as theirs are equal, and drops the headers of the watches' answers. A watch
+// keeps its request and its answer until it ends. With headers of their own, the token of the service account among them, thousands of
+// watches would keep 2 KiB each.
+type sharedHeaders struct {
+	next http.RoundTripper
+
+	mu   sync.Mutex
+	last http.Header
+}
+
+func (s *sharedHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.WithContext(r.Context()) // a copy: the caller's request must stay unchanged
+	s.mu.Lock()
+	if !maps.EqualFunc(s.last, r.Header, slices.Equal) {
+		s.last = r.Header
+	}
+	r.Header = s.last
+	s.mu.Unlock()
+	answer, err := s.next.RoundTrip(r)
+	if err == nil && answer.StatusCode == http.StatusOK && strings.Contains(r.URL.RawQuery, "watch=true") {
+		answer.Header = http.Header{} // only a refusal's is read
+	}
+	return answer, err
 }
 
 // secretStream is a watch of one Secret. There are thousands of them, and each is idle for minutes. So it reads nothing ahead, needs no

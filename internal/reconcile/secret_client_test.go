@@ -159,3 +159,40 @@ func TestAWatchOfASecretThatIsRefusedForNowEndsAtOnce(t *testing.T) {
 		t.Errorf("after %v: %v", ctx.Err(), err)
 	}
 }
+
+// answers is an http.RoundTripper.
+type answers func(*http.Request) (*http.Response, error)
+
+func (f answers) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Fails when each watch keeps headers of its own, when a renewed token is not sent, or when the header of a refusal or of a read is lost.
+func TestWatchesOfSecretsShareTheirHeaders(t *testing.T) {
+	var sent []http.Header
+	status := http.StatusOK
+	s := &sharedHeaders{next: answers(func(r *http.Request) (*http.Response, error) {
+		sent = append(sent, r.Header)
+		return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {"1"}}}, nil
+	})}
+	send := func(query, token string) (kept int) {
+		r := httptest.NewRequest(http.MethodGet, "/secrets?"+query, nil)
+		r.Header.Set("Authorization", token)
+		answer, err := s.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(answer.Header)
+	}
+	if kept := send("watch=true", "one") + send("watch=true", "one") + send("watch=true", "two"); kept != 0 {
+		t.Errorf("the answers to watches kept %d headers", kept)
+	}
+	sent[0].Set("Shared", "yes")
+	if sent[1].Get("Shared") != "yes" || sent[2].Get("Shared") != "" || sent[2].Get("Authorization") != "two" {
+		t.Errorf("sent %v", sent)
+	}
+	if send("resourceVersion=0", "two") != 1 {
+		t.Error("a read has no header")
+	}
+	if status = http.StatusTooManyRequests; send("watch=true", "two") != 1 {
+		t.Error("a refusal has no header")
+	}
+}
