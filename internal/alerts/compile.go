@@ -100,6 +100,7 @@ func (a *Alert) setSeverity(severity string) error {
 
 func (a *Alert) setSources(sources []Source) error {
 	sources = sources[:min(len(sources), MaxSources)]
+	a.sources = make([]Source, 0, len(sources))
 	var errs []error
 	for i, s := range sources {
 		switch {

@@ -19,7 +19,9 @@ func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
 		Inclusion: a.Spec.InclusionList, Exclusion: a.Spec.ExclusionList,
 		Metadata: a.Spec.EventMetadata, Summary: a.Spec.Summary, Suspend: a.Spec.Suspend,
 	}
-	for _, s := range a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)] {
+	sources := a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)]
+	spec.Sources = make([]alerts.Source, 0, len(sources))
+	for _, s := range sources {
 		spec.Sources = append(spec.Sources, alerts.Source{
 			Kind: s.Kind, Name: s.Name, Namespace: s.Namespace, MatchLabels: s.MatchLabels,
 		})
