@@ -175,9 +175,9 @@ func TestAProviderFollowsItsSecret(t *testing.T) {
 func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 	network := provider.Network{EnvironmentProxy: true}
 	secretOf := func(data ...string) *secret {
-		s := &secret{found: true, data: map[string]string{}}
+		s := &secret{found: true}
 		for key, value := range newSecret("s", data...).Data {
-			s.data[key] = string(value)
+			s.data = append(s.data, keyValue{key, string(value)})
 		}
 		return s
 	}

@@ -3,7 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,7 +27,7 @@ type compiled struct {
 
 	// tried reports that the plan was compiled with secret: hooks is the result, or unfit the reason why there are none.
 	tried  bool
-	secret map[string]string
+	secret secretValues
 	hooks  []*receiver.Hook
 	unfit  *fault
 }
@@ -83,18 +83,18 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 // compile returns the hooks of a planned Receiver with these values of its Secret, from the cache unless the Secret changed. It returns a
 // fault for a Secret that does not fit, and an error if the hooks cannot be compiled now.
 func (c *receiverController) compile(
-	ctx context.Context, r *v1.Receiver, made *compiled, secret map[string]string,
+	ctx context.Context, r *v1.Receiver, made *compiled, secret secretValues,
 ) ([]*receiver.Hook, *fault, error) {
-	if made.tried && maps.Equal(made.secret, secret) {
+	if made.tried && slices.Equal(made.secret, secret) {
 		return made.hooks, made.unfit, nil
 	}
-	values := make(map[string][]byte, len(secret))
-	for key, value := range secret {
-		values[key] = []byte(value)
+	byKey := make(map[string][]byte, len(secret))
+	for _, s := range secret {
+		byKey[s.key] = []byte(s.value)
 	}
 	if err := c.inTurn(ctx, r.Namespace, claimText(r), func() {
 		made.hooks, made.unfit = compileReceiver(r, made.plan, verify.Credentials{
-			Values: values, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Share: c.share,
+			Values: byKey, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Share: c.share,
 		})
 	}); err != nil {
 		return nil, nil, err

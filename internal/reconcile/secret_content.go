@@ -32,7 +32,7 @@ type secret struct {
 	found bool
 	// denied is the reason, for the owner, why an existing Secret may not be used. tooLong names a key over its bound.
 	denied, tooLong string
-	data            map[string]string
+	data            secretValues
 	// version is the resource version of this state.
 	version string
 }
@@ -47,7 +47,25 @@ func (s secret) GoString() string { return s.String() }
 func (s secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // value returns the value of a key, "" if there is none.
-func (s secret) value(key string) string { return s.data[key] }
+func (s secret) value(key string) string {
+	value, _ := s.data.get(key)
+	return value
+}
+
+// secretValues are the values of a few keys. There are tens of thousands of them, and a map is six times as large.
+type secretValues []keyValue
+
+type keyValue struct{ key, value string }
+
+// get returns the value of a key, and whether there is one.
+func (v secretValues) get(key string) (string, bool) {
+	for i := range v {
+		if v[i].key == key {
+			return v[i].value, true
+		}
+	}
+	return "", false
+}
 
 // unfit returns the fault of an object whose spec names the Secret in a field, nil if the Secret can be used.
 func (s secret) unfit(name, field string) *fault {
@@ -67,9 +85,9 @@ func (s secret) unfit(name, field string) *fault {
 type secretContent struct {
 	found bool
 	use   use
-	data  map[string]string
+	data  secretValues
 	// long has the wanted keys whose values exceed their bound. Those values are not kept.
-	long map[string]bool
+	long []string
 }
 
 // use is the permitted use of a Secret.
@@ -122,15 +140,9 @@ func contentOf(object *corev1.Secret, keys map[string]bool, labelled bool) secre
 		switch {
 		case !ok || c.use == useTLS && !isTLSKey(key):
 		case len(value) > bound(key):
-			if c.long == nil {
-				c.long = map[string]bool{}
-			}
-			c.long[key] = true
+			c.long = append(c.long, key)
 		default:
-			if c.data == nil {
-				c.data = make(map[string]string, len(keys))
-			}
-			c.data[key] = string(value)
+			c.data = append(c.data, keyValue{key, string(value)})
 		}
 	}
 	return c
@@ -153,9 +165,9 @@ func (c secretContent) same(other secretContent, known map[string]bool) bool {
 		return false
 	}
 	for key, isKnown := range known {
-		was, had := c.data[key]
-		is, has := other.data[key]
-		if isKnown && (was != is || had != has || c.long[key] != other.long[key]) {
+		was, had := c.data.get(key)
+		is, has := other.data.get(key)
+		if isKnown && (was != is || had != has || slices.Contains(c.long, key) != slices.Contains(other.long, key)) {
 			return false
 		}
 	}
@@ -176,12 +188,11 @@ func (c secretContent) pick(w want) secret {
 	if s.denied != "" {
 		return s
 	}
-	s.data = make(map[string]string, len(w.keys))
 	for _, key := range w.keys {
-		if value, ok := c.data[key]; ok {
-			s.data[key] = value
+		if value, ok := c.data.get(key); ok {
+			s.data = append(s.data, keyValue{key, value})
 		}
-		if c.long[key] {
+		if slices.Contains(c.long, key) {
 			s.tooLong = fmt.Sprintf("has more than %d bytes under the key %s", bound(key), key)
 		}
 	}

@@ -121,7 +121,7 @@ func TestASecretOfTypeTLSIsForTLSAlone(t *testing.T) {
 		w.ready("Provider", "bad", "False SecretDenied")
 		w.ready("Provider", "both", "False SecretDenied")
 		for _, e := range w.secrets.entries {
-			if e.data["token"] != "" {
+			if _, kept := e.data.get("token"); kept {
 				t.Error("the token is kept")
 			}
 		}

@@ -1,11 +1,12 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ type secretEntry struct {
 	// reads coalesces concurrent reads of the Secret.
 	reads singleflight.Group
 
-	users map[secretUser]struct{}
+	users []secretUser // in order
 	// keys are those that users want, each true if the content has its state. loaded reports that all are true.
 	keys   map[string]bool
 	loaded bool
@@ -158,7 +159,7 @@ func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 			now = append(now, k)
 		}
 		entries[i] = s.entry(k)
-		entries[i].users[user] = struct{}{}
+		entries[i].add(user)
 		for _, key := range w.keys {
 			if _, known := entries[i].keys[key]; !known {
 				entries[i].keys[key] = false
@@ -182,16 +183,32 @@ func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 func (s *secrets) entry(k kube.Key) *secretEntry {
 	e := s.entries[k]
 	if e == nil {
-		e = &secretEntry{key: k, users: map[secretUser]struct{}{}, keys: map[string]bool{}}
+		e = &secretEntry{key: k, keys: map[string]bool{}}
 		s.entries[k] = e
 		s.metrics.secrets.Inc()
 	}
 	return e
 }
 
+// find returns the place of a user among the users, and whether it is one.
+func (e *secretEntry) find(user secretUser) (place int, found bool) {
+	return slices.BinarySearchFunc(e.users, user, func(a, b secretUser) int {
+		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.key.Name, b.key.Name)) // all are in the Secret's namespace
+	})
+}
+
+// add makes user one of the users.
+func (e *secretEntry) add(user secretUser) {
+	if place, found := e.find(user); !found {
+		e.users = slices.Insert(e.users, place, user)
+	}
+}
+
 // drop ends a user's reference to an entry, and the entry with its last user.
 func (s *secrets) drop(e *secretEntry, user secretUser) {
-	delete(e.users, user)
+	if place, found := e.find(user); found {
+		e.users = slices.Delete(e.users, place, place+1)
+	}
 	if len(e.users) > 0 {
 		return
 	}
@@ -289,7 +306,7 @@ func (e *secretEntry) put(now secretContent, version string) []secretUser {
 	if !differs {
 		return nil
 	}
-	return slices.Collect(maps.Keys(e.users))
+	return slices.Clone(e.users)
 }
 
 func (s *secrets) tell(users []secretUser) {

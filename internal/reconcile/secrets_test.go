@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -89,7 +88,9 @@ func (k *keeper) holds(t *testing.T, u secretUser, w want, found bool, data map[
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	maps.Copy(got, states[0].data)
+	for _, s := range states[0].data {
+		got[s.key] = s.value
+	}
 	if data == nil {
 		data = map[string]string{}
 	}
@@ -107,7 +108,7 @@ func TestASecretIsReadOnceAndItsUsersAreNotifiedOfChanges(t *testing.T) {
 		if n := k.vault.reads(); n != 1 {
 			t.Errorf("reads: got %d, want 1", n)
 		}
-		if _, kept := k.entries[hookKey].data["other"]; kept {
+		if _, kept := k.entries[hookKey].data.get("other"); kept {
 			t.Error("a value that nobody asked for is kept")
 		}
 		k.vault.put(hookKey, map[string]string{"token": "one", "other": "changed"})
@@ -343,7 +344,7 @@ func TestAnAPIServerThatIsBehindTakesNoSecretAway(t *testing.T) {
 
 // E7: fails when a log line, or an error made with %v, has a value.
 func TestASecretDoesNotPrintItsValues(t *testing.T) {
-	s := secret{found: true, data: map[string]string{"token": "hush"}}
+	s := secret{found: true, data: secretValues{{"token", "hush"}}}
 	for _, printed := range []string{fmt.Sprint(s), fmt.Sprintf("%+v", s), fmt.Sprintf("%#v", s), s.LogValue().String()} {
 		if printed != "secret{found:true}" {
 			t.Errorf("printed %q", printed)
