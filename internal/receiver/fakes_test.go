@@ -69,7 +69,7 @@ func withTargets(names ...string) hookOption {
 }
 
 func withEvents(names ...string) hookOption {
-	return func(h *Hook) { h.Events = EventSet(names) }
+	return func(h *Hook) { h.Events = NewEventSet(names) }
 }
 
 func withType(t testing.TB, kind string) hookOption {

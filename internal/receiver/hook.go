@@ -25,8 +25,8 @@ type Hook struct {
 	// Path is Path of the token, name and namespace.
 	Path     string
 	Verifier verify.Verifier
-	// Events are the accepted events as EventSet returns them, empty for all.
-	Events map[string]bool
+	// Events are the accepted events, empty for all.
+	Events EventSet
 	// Targets are the triggers that an accepted webhook publishes, complete but for Accepted.
 	Targets []event.Trigger
 	// RateLimit is the Receiver's own budget of authentic webhooks, at most that of Limits. A Rate of 0 is none.
@@ -54,21 +54,29 @@ func (h *Hook) keepsBody() bool {
 	return parses || h.Filter != nil && h.Filter.ReadsBody()
 }
 
-// EventSet returns a Receiver's spec.events in the form of Hook.Events, where case does not count.
-func EventSet(names []string) map[string]bool {
-	if len(names) == 0 {
-		return nil
-	}
-	set := make(map[string]bool, len(names))
+// EventSet has a Receiver's spec.events, where case does not count: in lower case and in order. For the few names of most Receivers a map
+// would be mostly empty space.
+type EventSet []string
+
+// NewEventSet returns the set of names, nil for none.
+func NewEventSet(names []string) EventSet {
+	var set EventSet
 	for _, name := range names {
-		set[strings.ToLower(name)] = true
+		set = append(set, strings.ToLower(name))
 	}
+	slices.Sort(set)
 	return set
+}
+
+// Has reports whether the set has a name.
+func (s EventSet) Has(name string) bool {
+	_, found := slices.BinarySearch(s, strings.ToLower(name))
+	return found
 }
 
 // listed reports whether the Receiver wants the event.
 func (h *Hook) listed(e verify.Event) bool {
-	return len(h.Events) == 0 || !e.Selects || h.Events[strings.ToLower(e.Name)]
+	return len(h.Events) == 0 || !e.Selects || h.Events.Has(e.Name)
 }
 
 // validate returns the errors for which the hook cannot be served.

@@ -24,7 +24,7 @@ type receiverPlan struct {
 	targets        []event.Target
 	// rules are the resources with their filters, nil if there are no filters.
 	rules  []plannedRule
-	events map[string]bool
+	events receiver.EventSet
 	// sources are those of a Receiver of type event.
 	sources []subscribe.EventSource
 	// lack describes the parts of the spec that are not served.
@@ -36,7 +36,7 @@ func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *
 	if kube.IsUndecodable(r) {
 		return receiverPlan{}, undecodable()
 	}
-	plan := receiverPlan{serviceAccount: accountOf(r, defaultServiceAccount), events: receiver.EventSet(r.Spec.Events)}
+	plan := receiverPlan{serviceAccount: accountOf(r, defaultServiceAccount), events: receiver.NewEventSet(r.Spec.Events)}
 	for _, check := range []func(*v1.Receiver, *receiverPlan) *fault{
 		checkNamespaces, checkType, checkProviders, checkSecretRef, checkServiceAccount, checkLimits, checkTexts, planTargets, planSources,
 	} {

@@ -39,7 +39,7 @@ func TestAReceiverOfTypeEventSubscribes(t *testing.T) {
 			Sources: []subscribe.EventSource{
 				{Kind: "ImagePolicy", Name: "app"}, {Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"app": "web"}},
 			},
-			Reasons: map[string]bool{"succeeded": true},
+			Reasons: []string{"succeeded"},
 			Targets: []event.Trigger{{
 				Namespace: "team-a", Receiver: "app", ReceiverUID: "uid-app", Generation: 1,
 				Target: target, Key: event.TargetKey(target, "default"),

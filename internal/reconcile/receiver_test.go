@@ -35,7 +35,7 @@ func TestAReceiverIsServedAndItsOwnerNotified(t *testing.T) {
 		}}, hook.Targets); diff != "" {
 			t.Errorf("targets (-want +got):\n%s", diff)
 		}
-		if hook.Path != path("t1", "app") || !hook.Events["push"] || hook.Suspended || hook.Verifier.Type() != "github" {
+		if hook.Path != path("t1", "app") || !hook.Events.Has("push") || hook.Suspended || hook.Verifier.Type() != "github" {
 			t.Errorf("hook: %+v", hook)
 		}
 		if got, want := w.ready("Receiver", "app", "True Succeeded"), "Receiver initialized for path: "+hook.Path; got != want {

@@ -253,7 +253,7 @@ func TestAnEventTriggersTheReceiversThatSubscribeToIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sub := subscription("team/r")
 				sub.Sources = []EventSource{{Kind: "Bucket", Name: "x"}, tc.source}
-				sub.Reasons, sub.Suspended = receiver.EventSet(tc.reasons), tc.suspend
+				sub.Reasons, sub.Suspended = receiver.NewEventSet(tc.reasons), tc.suspend
 				s := newStage(t, sub)
 				defer s.run()()
 				if got := s.must("ImagePolicy/app") == 1; got != tc.want {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,8 +20,8 @@ type Subscription struct {
 	// Generation is that of the spec that it was made of.
 	Generation int64
 	Sources    []EventSource
-	// Reasons are the reasons of the events that count, as EventSet returns them, empty for all.
-	Reasons map[string]bool
+	// Reasons are the reasons of the events that count, empty for all.
+	Reasons receiver.EventSet
 	// Targets are the triggers that an event publishes, complete but for Accepted.
 	Targets []event.Trigger
 	// Suspended subscriptions exist and match nothing.
@@ -49,7 +48,7 @@ func (s *Subscription) validate() error {
 
 // wants reports whether the Receiver subscribes to an event about an object of its namespace.
 func (s *Subscription) wants(r *event.Record) bool {
-	if s.Suspended || len(s.Reasons) > 0 && !s.Reasons[strings.ToLower(r.Event.Reason)] {
+	if s.Suspended || len(s.Reasons) > 0 && !s.Reasons.Has(r.Event.Reason) {
 		return false
 	}
 	for _, source := range s.Sources {
