@@ -52,15 +52,19 @@ type Stats struct {
 	// previousAt is when a previous token last proved a webhook, in Unix nanoseconds; 0 for never.
 	previousAt atomic.Int64
 
-	mu   sync.Mutex
-	last struct {
-		at     time.Time
-		answer *answer.Answer
-		id     [maxShownID]byte
-		length int
-	}
+	mu sync.Mutex
+	// last is the last accepted webhook, nil for none.
+	last *lastAccepted
 	// results are those since the last take, nil for none.
 	results *results
+}
+
+// lastAccepted is the last accepted webhook or event of a Receiver.
+type lastAccepted struct {
+	at     time.Time
+	answer *answer.Answer
+	id     [maxShownID]byte
+	length int
 }
 
 // NewStats returns the Stats of the Receiver with this UID, counting from now on.
@@ -119,7 +123,10 @@ func (s *Stats) restore(r *results) {
 
 func (s *Stats) accept(a *answer.Answer, id string, now time.Time) {
 	s.mu.Lock()
-	if s.last.at.Before(now) {
+	if s.last == nil {
+		s.last = &lastAccepted{} // with the first one: most Receivers wait long for it
+	}
+	if !s.last.at.After(now) {
 		s.last.at, s.last.answer = now, a
 		s.last.length = copy(s.last.id[:], id)
 	}
@@ -180,8 +187,8 @@ func (s *Stats) Read() Deliveries {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.last.answer; a != nil {
-		d.Last = Outcome{Time: s.last.at.UTC(), Result: a.Result, ID: printable(string(s.last.id[:s.last.length]), maxShownID)}
+	if last := s.last; last != nil {
+		d.Last = Outcome{Time: last.at.UTC(), Result: last.answer.Result, ID: printable(string(last.id[:last.length]), maxShownID)}
 	}
 	return d
 }
