@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"notifier/internal/fair"
@@ -24,6 +25,33 @@ func (c capacity) ofNamespace(l Limits) capacity {
 // ofPath returns the capacity of a path within that of its namespace.
 func (c capacity) ofPath(l Limits) capacity {
 	return capacity{c.requests.Within(l.Requests.Path, 0), c.bodies.Within(l.Bodies.Path, 0)}
+}
+
+// lazyCapacity is a capacity that is made for the first request: most Receivers wait long for theirs, and there may be tens of thousands.
+type lazyCapacity struct{ made atomic.Pointer[capacity] }
+
+// get returns the capacity. The first call makes it.
+func (l *lazyCapacity) get(first func() capacity) capacity {
+	if made := l.made.Load(); made != nil {
+		return *made
+	}
+	made := first()
+	l.made.CompareAndSwap(nil, &made)
+	return *l.made.Load()
+}
+
+// idle reports whether nothing of the capacity is in use or waited for.
+func (l *lazyCapacity) idle() bool {
+	made := l.made.Load()
+	return made == nil || made.requests.Idle() // any use of capacity includes a place
+}
+
+// capacity returns the capacity of the route's path, within that of its namespace.
+func (t *Table) capacity(rt *route) capacity {
+	return rt.path.capacity.get(func() capacity {
+		namespace := rt.tenant.capacity.get(func() capacity { return t.all.ofNamespace(t.limits) })
+		return namespace.ofPath(t.limits)
+	})
 }
 
 // permit is the capacity that one request uses while it is read: its place, and the kept bytes of its body.

@@ -175,13 +175,14 @@ func BenchmarkP99UnderFlood(b *testing.B) {
 // 64 KiB.
 func BenchmarkAdmission(b *testing.B) {
 	hook := newHook(b, "team-a/hook")
-	rt := newTable(b, DefaultLimits(), hook).first(hook.Path)
+	table := newTable(b, DefaultLimits(), hook)
+	rt := table.first(hook.Path)
 	for name, body := range map[string]int{"a place": 0, "a place and a body": 64 << 10} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					p, ok := rt.path.capacity.enter(b.Context(), time.Second)
+					p, ok := table.capacity(rt).enter(b.Context(), time.Second)
 					if !ok || body > 0 && p.body.Use.Grow(b.Context(), int64(body)) != nil {
 						b.Error("no capacity")
 					}

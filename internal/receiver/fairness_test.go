@@ -123,12 +123,12 @@ func TestT6AFloodOfSlowBodiesLeavesOthersTheirCapacity(t *testing.T) {
 					t.Error("capacity of the total is still held")
 				}
 				for _, r := range hooks {
-					if !table.first(r.Path).path.capacity.requests.Idle() {
+					if !table.first(r.Path).path.capacity.idle() {
 						t.Errorf("capacity of %s/%s is still held", r.Namespace, r.Name)
 					}
 				}
 				for namespace, n := range table.tenants {
-					if !n.capacity.requests.Idle() {
+					if !n.capacity.idle() {
 						t.Errorf("capacity of %s is still held", namespace)
 					}
 				}

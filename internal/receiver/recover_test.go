@@ -95,7 +95,8 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 				t.Errorf("%v panics counted, want %v", got, panics)
 			}
 			rt := table.first(hook.Path)
-			for level, c := range map[string]capacity{"all": table.all, "namespace": rt.tenant.capacity, "path": rt.path.capacity} {
+			path := table.capacity(rt)
+			for level, c := range map[string]capacity{"all": table.all, "namespace": *rt.tenant.capacity.made.Load(), "path": path} {
 				if !c.requests.Idle() || !c.bodies.Idle() {
 					t.Errorf("something of the %s's capacity is still in use", level)
 				}

@@ -45,7 +45,8 @@ type route struct {
 
 // pathState is the state of one owner's path.
 type pathState struct {
-	capacity capacity
+	path     string
+	capacity lazyCapacity
 	failures *rate.Limiter
 }
 
@@ -54,7 +55,8 @@ type owner struct {
 	key        string
 	namespace  string
 	deliveries *rate.Limiter
-	paths      map[string]*pathState
+	// paths are one or two: of the token, and of the previous one.
+	paths []*pathState
 	// stats and seen are those of the object with stats.UID: a Receiver that is created again starts with new ones.
 	stats *Stats
 	seen  *redeliveries
@@ -64,7 +66,7 @@ type owner struct {
 // that creates its Receivers again gets no second capacity and no refilled budget.
 type tenant struct {
 	receivers  int
-	capacity   capacity
+	capacity   lazyCapacity
 	deliveries *rate.Limiter
 }
 
@@ -114,24 +116,34 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 		o.stats, o.seen = NewStats(uid, time.Now()), new(redeliveries)
 	}
 	before := o.paths
-	o.paths = make(map[string]*pathState, len(hooks))
+	o.paths = make([]*pathState, 0, len(hooks))
 	for _, h := range hooks {
-		l := before[h.Path]
+		l := find(before, h.Path)
 		if l == nil {
-			l = &pathState{capacity: n.capacity.ofPath(t.limits), failures: t.limits.Failure.Limiter()}
+			l = &pathState{path: h.Path, failures: t.limits.Failure.Limiter()}
 		}
-		o.paths[h.Path] = l
+		o.paths = append(o.paths, l)
 		t.claim(h.Path, key, &route{
 			hook: h, path: l, owner: o, tenant: n, stats: o.stats, seen: o.seen, targets: TargetNames(h.Targets),
 		})
 	}
-	for path := range before {
-		if _, kept := o.paths[path]; !kept {
-			t.claim(path, key, nil)
+	for _, l := range before {
+		if find(o.paths, l.path) == nil {
+			t.claim(l.path, key, nil)
 		}
 	}
 	if t.overLimit(hooks[0].Path, key) {
 		return ErrPathFull
+	}
+	return nil
+}
+
+// find returns the state of a path, nil for none.
+func find(among []*pathState, path string) *pathState {
+	for _, l := range among {
+		if l.path == path {
+			return l
+		}
 	}
 	return nil
 }
@@ -144,8 +156,8 @@ func (t *Table) Delete(key string) {
 	if o == nil {
 		return
 	}
-	for path := range o.paths {
-		t.claim(path, key, nil)
+	for _, l := range o.paths {
+		t.claim(l.path, key, nil)
 	}
 	delete(t.owners, key)
 	n := t.tenants[o.namespace]
@@ -158,8 +170,7 @@ func (t *Table) forget(namespace string, n *tenant, now time.Time) {
 	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {
 		return
 	}
-	// Any use of capacity includes a place.
-	if n.capacity.requests.Idle() {
+	if n.capacity.idle() {
 		delete(t.tenants, namespace)
 	}
 }
@@ -176,7 +187,7 @@ func (t *Table) own(key string, h *Hook) *owner {
 	}
 	n := t.tenants[h.Namespace]
 	if n == nil {
-		n = &tenant{capacity: t.all.ofNamespace(t.limits), deliveries: t.limits.Tenant.Limiter()}
+		n = &tenant{deliveries: t.limits.Tenant.Limiter()}
 		t.tenants[h.Namespace] = n
 	}
 	n.receivers++

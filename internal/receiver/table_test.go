@@ -249,7 +249,7 @@ func TestBudgetsOutliveAnEdit(t *testing.T) {
 func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
 	for name, use := range map[string]func(*Table, *route) (end func()){
 		"a place": func(table *Table, rt *route) func() {
-			p, ok := rt.path.capacity.enter(t.Context(), table.limits.Wait)
+			p, ok := table.capacity(rt).enter(t.Context(), table.limits.Wait)
 			if !ok {
 				t.Fatal("no place")
 			}

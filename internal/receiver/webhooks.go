@@ -197,7 +197,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 		answer.Abandon(rw, r)
 		return delivery{}, a, nil
 	}
-	p, ok := rt.path.capacity.enter(r.Context(), w.table.limits.Wait)
+	p, ok := w.table.capacity(rt).enter(r.Context(), w.table.limits.Wait)
 	if !ok {
 		answer.Abandon(rw, r)
 		return delivery{}, hookBusy, nil
