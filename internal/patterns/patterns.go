@@ -38,36 +38,34 @@ func (e LimitError) Error() string { return string(e) }
 // Compile returns the compiled pattern and its Size. The error quotes only the source. It is a LimitError for a pattern beyond the
 // bounds.
 func (b Bounds) Compile(source string) (*regexp.Regexp, int, error) {
+	if known, ok := live.Load(source); ok {
+		c := known.(compiled) //nolint:forcetypeassert // nothing else is stored
+		if re := c.re.Value(); re != nil && len(source) <= b.Source && c.size <= b.Size {
+			return re, c.size, nil
+		}
+	}
 	size, err := b.Measure(source)
 	if err != nil {
 		return nil, 0, err
 	}
-	re, err := one(source)
+	re, err := regexp.Compile(source)
 	if err != nil {
 		return nil, 0, fmt.Errorf("pattern is not valid: %w", err)
 	}
+	own := compiled{weak.Make(re), size}
+	live.Store(source, own)
+	runtime.AddCleanup(re, func(source string) { live.CompareAndDelete(source, own) }, source)
 	return re, size, nil
 }
 
 // live has the patterns in use, by their source. Tenants write the same few, such as those of Flux's guides, into thousands of
-// Alerts, and each compiled program takes kilobytes. A pattern is removed after its last use.
-var live sync.Map // of weak.Pointer[regexp.Regexp]
+// Alerts. Each takes kilobytes when it is compiled, and again while it is parsed. A pattern is removed after its last use.
+var live sync.Map // of compiled
 
-// one returns the compiled pattern of a source.
-func one(source string) (*regexp.Regexp, error) {
-	if found, ok := live.Load(source); ok {
-		if re := found.(weak.Pointer[regexp.Regexp]).Value(); re != nil {
-			return re, nil
-		}
-	}
-	re, err := regexp.Compile(source)
-	if err != nil {
-		return nil, err
-	}
-	own := weak.Make(re)
-	live.Store(source, own)
-	runtime.AddCleanup(re, func(source string) { live.CompareAndDelete(source, own) }, source)
-	return re, nil
+// compiled is a compiled pattern with its Size.
+type compiled struct {
+	re   weak.Pointer[regexp.Regexp]
+	size int
 }
 
 // Measure returns an upper estimate of the number of instructions of a pattern, or the reason for refusing it. It measures the
