@@ -132,12 +132,15 @@ func (b *refusals) deny(r Receiver, d Denied) {
 }
 
 // allow records that a write on the object succeeded as the account, for Receivers of the namespace. It also removes the denials of the
-// namespace's other Receivers for the same object and account.
+// namespace's other Receivers for the same object and account, except those of a kind that the cluster does not serve: another Receiver
+// may name the kind in an API version that does not exist.
 func (b *refusals) allow(namespace, account string, receivers map[string]bool, resource string, o object) {
 	b.remove(namespace, func(receiver string, d Denied) bool {
-		named := d.Object == o.name || d.Object == "*" && d.Reviewed        // a review found all selected objects refused
-		return named && (d.Resource == resource || d.Resource == o.kind) && // the kind, if the cluster did not serve it then
-			(d.ServiceAccount == account || receivers[receiver])
+		named := d.Object == o.name || d.Object == "*" && d.Reviewed // a review found all selected objects refused
+		if d.Resource == o.kind {                                    // the cluster did not serve it then
+			return named && receivers[receiver]
+		}
+		return named && d.Resource == resource && (d.ServiceAccount == account || receivers[receiver])
 	})
 }
 

@@ -312,3 +312,23 @@ func TestRefusalsOfFormerTargetsAreNoLongerShown(t *testing.T) {
 		})
 	}
 }
+
+// Fails when the write of one Receiver removes from another the denial of an apiVersion that the cluster does not serve: the denial would
+// come back with each review, as an Event, and go with each webhook.
+func TestAWriteProvesNothingAboutAnotherReceiversVersion(t *testing.T) {
+	b := newRefusals(slog.New(slog.DiscardHandler))
+	for _, name := range []string{"right", "wrong"} {
+		b.deny(Receiver{Namespace: "team-a", Name: name, UID: "u"}, Denied{
+			ServiceAccount: "deployer", Verb: "patch", Resource: "GitRepository", Kind: "GitRepository", Object: "app",
+			Reason: v1.KindNotFoundReason, Reviewed: true,
+		})
+	}
+	b.allow("team-a", "deployer", map[string]bool{"right": true}, "gitrepositories.source.toolkit.fluxcd.io",
+		object{group: "source.toolkit.fluxcd.io", kind: "GitRepository", name: "app"})
+	if n := len(b.entries["team-a"]["right"].health.Denied); n != 0 {
+		t.Errorf("the Receiver that wrote is shown %d denials", n)
+	}
+	if n := len(b.entries["team-a"]["wrong"].health.Denied); n != 1 {
+		t.Errorf("the other Receiver is shown %d denials, want 1", n)
+	}
+}
