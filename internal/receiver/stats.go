@@ -70,7 +70,8 @@ type lastAccepted struct {
 // NewStats returns the Stats of the Receiver with this UID, counting from now on.
 func NewStats(uid string, now time.Time) *Stats { return &Stats{UID: uid, Since: now} }
 
-// Count counts one answer to a request of the Receiver, or the corresponding answer for an event.
+// Count counts one answer to a request of the Receiver, or the corresponding answer for an event. The fault of an accepted webhook gets the
+// same time as its acceptance.
 func (s *Stats) Count(a *answer.Answer, of Received, now time.Time) {
 	s.note(a, of, now)
 	switch {
@@ -81,6 +82,9 @@ func (s *Stats) Count(a *answer.Answer, of Received, now time.Time) {
 		s.fail(a, now)
 		s.refused.Add(1)
 	default:
+		if of.Fault != "" {
+			s.fail(&answer.Answer{Result: "filter", Reason: of.Fault}, now)
+		}
 		s.accept(a, of.ID, now)
 	}
 }
@@ -156,14 +160,8 @@ func (s *Stats) proved(h *Hook, now time.Time) {
 	}
 }
 
-// filtered notes that filters failed for an authentic webhook, and returns the reason in a form that is safe to show. Filters' errors do
-// not quote the webhook.
-func (s *Stats) filtered(failed error, now time.Time) (why string) {
-	why = printable(failed.Error(), maxFault)
-	s.fail(&answer.Answer{Result: "filter", Reason: why}, now)
-	s.others.Add(1)
-	return why
-}
+// faultOf returns the reason why filters failed, in a form that is safe to show. Filters' errors do not quote the webhook.
+func faultOf(failed error) string { return printable(failed.Error(), maxFault) }
 
 // version changes with every count. Counts are made last, so that the data of a new version is already there to be read.
 func (s *Stats) version() int64 {

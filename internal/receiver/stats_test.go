@@ -136,6 +136,15 @@ func TestAFailedFilterIsShown(t *testing.T) {
 	})
 }
 
+// Fails when the fault of an accepted webhook has another time than the webhook, which would then seem to be a later one without a fault.
+func TestAFailedFilterHasTheTimeOfItsWebhook(t *testing.T) {
+	stats := NewStats("u", time.Unix(0, 0))
+	stats.Count(hookAccepted, Received{Fault: "no such key", Proved: true}, time.Unix(1, 0))
+	if d := stats.Read(); d.LastError.Reason != "no such key" || !d.LastError.Time.Equal(d.Last.Time) {
+		t.Errorf("got %+v", d)
+	}
+}
+
 // E7: fails when the ID is shown unchanged, or at any length.
 func TestAShownIDIsShortAndPrintable(t *testing.T) {
 	for id, want := range map[string]string{

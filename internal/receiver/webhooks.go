@@ -208,7 +208,7 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d 
 		return delivery{}, a, refusal
 	}
 	rt.stats.proved(rt.hook, time.Now())
-	d, a = w.decide(r, rt, proven.claims, proven.body)
+	d, a = w.decide(r, rt.hook, proven.claims, proven.body)
 	d.authentic, d.digest = true, proven.digest
 	return d, a, nil
 }
@@ -257,8 +257,7 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p 
 }
 
 // decide returns the outcome of an authentic request.
-func (w *Webhooks) decide(r *http.Request, rt *route, claims verify.Claims, body []byte) (delivery, *answer.Answer) {
-	hook := rt.hook
+func (w *Webhooks) decide(r *http.Request, hook *Hook, claims verify.Claims, body []byte) (delivery, *answer.Answer) {
 	if hook.Suspended {
 		return delivery{}, hookSuspended
 	}
@@ -286,7 +285,7 @@ func (w *Webhooks) decide(r *http.Request, rt *route, claims verify.Claims, body
 		}
 		if failed != nil {
 			w.metrics.filters.Inc()
-			d.fault = rt.stats.filtered(failed, time.Now())
+			d.fault = faultOf(failed)
 			d.unfiltered = 1
 		}
 		if failures, ok := errors.AsType[*cel.FilterFailures](failed); ok {

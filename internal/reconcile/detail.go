@@ -73,6 +73,9 @@ func problemOf(o subject) string {
 	return ""
 }
 
+// filterFailed is the result of an accepted webhook for which a filter failed.
+const filterFailed = "filter"
+
 // receiverProblem returns the problem of a Receiver that serves, or "".
 func receiverProblem(r *v1.Receiver) string {
 	subject := "webhook"
@@ -83,7 +86,16 @@ func receiverProblem(r *v1.Receiver) string {
 		return "spec.suspend is set: no " + subject + " triggers; unset it to go on"
 	}
 	d := r.Status.Deliveries
-	if d == nil || d.LastError == nil || d.Last != nil && !d.Last.Time.Before(&d.LastError.Time) {
+	if d == nil || d.LastError == nil {
+		return ""
+	}
+	if d.LastError.Result == filterFailed { // of a webhook that was accepted, at the same time
+		if d.Last != nil && d.LastError.Time.Before(&d.Last.Time) {
+			return ""
+		}
+		return "a filter failed for the last webhook: " + d.LastError.Reason
+	}
+	if d.Last != nil && !d.Last.Time.Before(&d.LastError.Time) {
 		return ""
 	}
 	problem := "the last " + subject + " was not accepted: " + d.LastError.Reason
@@ -100,7 +112,6 @@ var webhookAdvice = map[string]string{
 	"quota":       "correct the Receivers whose resources are refused, see their condition WriteDenied",
 	"payload":     "see which format the sender has to be set to",
 	"too_large":   "have the sender leave something out",
-	"filter":      "correct the filter, which read what is not there",
 }
 
 // inLine makes a message one line of a table.

@@ -93,17 +93,21 @@ func TestTheProblemIsTheFirstThingThatIsWrong(t *testing.T) {
 	})
 }
 
-// Fails when a refused webhook is not shown, or is shown after a later one was accepted.
+// Fails when a refused webhook is not shown, or is shown after a later one was accepted. Fails also when a failed filter is not shown,
+// whose webhook was accepted.
 func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 	r := newReceiver("app")
 	at := func(second int64) *v1.ReceiverDelivery {
 		return &v1.ReceiverDelivery{Time: metav1.Unix(second, 0), Result: "method", Reason: "method must be POST"}
 	}
+	failed := &v1.ReceiverDelivery{Time: metav1.Unix(5, 0), Result: "filter", Reason: "test it with has()"}
 	for _, tc := range []struct {
 		deliveries *v1.ReceiverDeliveries
 		want       string
 	}{
 		{nil, ""},
+		{&v1.ReceiverDeliveries{Last: at(5), LastError: failed}, "a filter failed for the last webhook: test it with has()"},
+		{&v1.ReceiverDeliveries{Last: at(6), LastError: failed}, ""},
 		{&v1.ReceiverDeliveries{Last: at(5)}, ""},
 		{&v1.ReceiverDeliveries{LastError: at(5)}, "the last webhook was not accepted: method must be POST"},
 		{&v1.ReceiverDeliveries{Last: at(4), LastError: at(5)}, "the last webhook was not accepted: method must be POST"},
