@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"slices"
 	"strings"
 
 	"notifier/internal/alerts/provider"
@@ -35,8 +36,15 @@ var byLabel = map[string]string{
 	provider.LabelReply:    "check type and address: the answer is not one of such a destination",
 }
 
+// aboutChannel are parts of the vendors' words by which a destination refuses a channel. They follow the status in a failure's reason.
+var aboutChannel = []string{"channel", "chat", "room", "STREAM_DOES_NOT_EXIST", "TOPIC_CLOSED", "TOPIC_DELETED"}
+
 // advice returns the advice for the Provider's owner after a failed send, empty where only waiting helps.
 func advice(e *event.Error) string {
+	if _, word, _ := strings.Cut(e.Reason, ": "); e.Class == event.Permanent &&
+		slices.ContainsFunc(aboutChannel, func(part string) bool { return strings.Contains(word, part) }) {
+		return "check spec.channel, and that the sender may write there"
+	}
 	for _, a := range byReason {
 		if strings.HasPrefix(e.Reason, a.reason) {
 			return a.advice

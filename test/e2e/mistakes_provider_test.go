@@ -162,7 +162,7 @@ func sendingMistakes(tls string) map[string]mistake {
 		},
 		"a wrong channel": {
 			spec:    strings.Replace(to("$SINK/wrong-channel", `,"channel":"nowhere"`), "generic", "slack", 1),
-			problem: "channel_not_found", next: "check", reason: "DeliveryFailed",
+			problem: "channel_not_found", next: "check spec.channel", reason: "DeliveryFailed",
 		},
 		"a wrong path": {
 			spec: to("$SINK/wrong-path", ""), problem: "HTTP 404", next: "check the address", reason: "DeliveryFailed",
