@@ -40,7 +40,7 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	}
 	compiled, err := alerts.Compile(spec)
 	if err == nil {
-		return compiled, joined(deniedSources(compiled), unservedSources(a), unmatchedSources(a), unservedPatterns(compiled))
+		return compiled, joined(deniedSources(compiled, spec), unservedSources(a), unmatchedSources(a), unservedPatterns(compiled))
 	}
 	f := &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
 	if _, beyond := errors.AsType[alerts.LimitError](err); beyond {
@@ -58,7 +58,7 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 	if compiled, err = alerts.Compile(spec); err != nil {
 		return alerts.Inert(spec), f
 	}
-	return compiled, joined(f, deniedSources(compiled), unservedSources(a), unmatchedSources(a), unservedPatterns(compiled))
+	return compiled, joined(f, deniedSources(compiled, spec), unservedSources(a), unmatchedSources(a), unservedPatterns(compiled))
 }
 
 // joined merges faults into the first one, under its reason. It returns nil if there is none.
@@ -85,16 +85,20 @@ func unservedPatterns(a *alerts.Alert) *fault {
 }
 
 // deniedSources returns the fault of an Alert whose sources name other namespaces (invariant E1), else nil. Its other sources work.
-func deniedSources(a *alerts.Alert) *fault {
+func deniedSources(a *alerts.Alert, spec alerts.AlertSpec) *fault {
 	if len(a.Denied) == 0 {
 		return nil
 	}
 	d := a.Denied[0]
-	message := fmt.Sprintf("the event source %s %q is in namespace %q: an Alert sees objects of its own namespace only; "+
-		"its other sources are served",
+	message := fmt.Sprintf("the event source %s %q is in namespace %q: an Alert sees objects of its own namespace only",
 		d.Kind, d.Name, d.Namespace)
-	if n := len(a.Denied) - 1; n > 0 {
-		message += fmt.Sprintf(" (and %d more sources like it)", n)
+	switch n := len(a.Denied) - 1; {
+	case len(a.Denied) == len(spec.Sources):
+		message += ", and no other source is left to serve"
+	case n > 0:
+		message += fmt.Sprintf("; it and %d more like it are not served, the others are", n)
+	default:
+		message += "; it is not served, the others are"
 	}
 	return &fault{reason: v1.CrossNamespaceDeniedReason, message: message}
 }

@@ -46,7 +46,11 @@ func TestAnAlertsReadyConditionStatesItsFault(t *testing.T) {
 				a.Spec.EventSources = append(a.Spec.EventSources,
 					v1.CrossNamespaceObjectReference{Kind: "Kustomization", Name: "secret", Namespace: "team-b"})
 			},
-			ready: "False CrossNamespaceDenied", says: `is in namespace "team-b"`,
+			ready: "False CrossNamespaceDenied", says: `is in namespace "team-b": an Alert sees objects of its own namespace only; it is not served, the others are`,
+		},
+		"without a source of its own namespace it matches nothing": {
+			change: func(a *v1beta3.Alert) { a.Spec.EventSources[0].Namespace = "team-b" },
+			ready:  "False CrossNamespaceDenied", says: "and no other source is left to serve", unused: true,
 		},
 		"a Provider that does not exist": {
 			change: func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name = "absent" },

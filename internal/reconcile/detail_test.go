@@ -83,7 +83,7 @@ func TestTheProblemIsTheFirstThingThatIsWrong(t *testing.T) {
 		w.tell("Provider", "chat", faring("failing", "HTTP 403:\n no"))
 		shown("Provider", "chat", "HTTP 403: no")
 		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
-		shown("Provider", "chat", "address is empty")
+		shown("Provider", "chat", "spec.address is not set")
 		shown("Alert", "alert", `Provider "chat" cannot be sent to (InvalidConfig)`)
 		w.feed.put("Receiver/team-a/app", weakDenied)
 		w.settle()

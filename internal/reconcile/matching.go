@@ -77,6 +77,9 @@ func (m matcher) condition(namespace string, mentions []mention) (metav1.Conditi
 	for _, one := range mentions[:min(len(mentions), maxLookedAt)] {
 		m.count(&t, namespace, one)
 	}
+	if len(mentions) == 0 {
+		t.faults = []string{"no entry names an object of this namespace"}
+	}
 	c := metav1.Condition{Type: matchingCondition, Status: metav1.ConditionTrue, Reason: v1.ObjectsMatchReason, Message: t.message()}
 	switch {
 	case t.misspelt:

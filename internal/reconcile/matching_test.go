@@ -132,6 +132,11 @@ func TestMatchesAreCountedAndAnAlertWithoutMatchesIsReported(t *testing.T) {
 		"a foreign one is not looked for": {
 			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), foreign}, "True ObjectsMatch", []string{"2 objects match"},
 		},
+		"only foreign ones": {
+			[]v1.CrossNamespaceObjectReference{foreign},
+			"False NothingMatches",
+			[]string{"0 objects match; no entry names an object of this namespace"},
+		},
 		"beyond those that are counted": {
 			append(slices.Repeat([]v1.CrossNamespaceObjectReference{source("Kustomization", "*")}, maxLookedAt), source("HelmRelase", "*")),
 			"True ObjectsMatch",

@@ -239,7 +239,7 @@ func (c *providerController) compile(p *v1beta3.Provider, found credentials, nam
 	sender, err := registry.New(cfg)
 	switch {
 	case errors.Is(err, provider.ErrNoAddress):
-		return nil, &fault{reason: v1.InvalidConfigReason, message: noAddress(p) + ": " + oneLine(err)}
+		return nil, &fault{reason: v1.InvalidConfigReason, message: noAddress(p, err)}
 	case errors.Is(err, provider.ErrDenied):
 		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err) +
 			"; use another, or have the administrator open it with --allow-destinations"}
@@ -249,11 +249,17 @@ func (c *providerController) compile(p *v1beta3.Provider, found credentials, nam
 	return sender, nil
 }
 
-// noAddress returns the text about a missing address, which names the searched places.
-func noAddress(p *v1beta3.Provider) string {
-	if p.Spec.SecretRef == nil {
-		return "spec.address is not set, and spec.secretRef names no Secret that has one"
+// noAddress returns the text about a missing address, which names the searched places, and about the other faults in err.
+func noAddress(p *v1beta3.Provider, err error) string {
+	texts := []string{"spec.address is not set, and spec.secretRef names no Secret that has one: write one of them"}
+	if ref := p.Spec.SecretRef; ref != nil {
+		texts[0] = fmt.Sprintf("Secret %q, named by spec.secretRef, has no key %q, or it is empty, and spec.address is not set: write one of them",
+			ref.Name, addressKey)
 	}
-	return fmt.Sprintf("Secret %q, named by spec.secretRef, has no key %q, or it is empty, and spec.address is not set",
-		p.Spec.SecretRef.Name, addressKey)
+	for text := range strings.Lines(err.Error()) {
+		if text = strings.TrimSpace(text); text != provider.ErrNoAddress.Error() {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; ")
 }

@@ -60,7 +60,11 @@ func TestAProvidersReadyConditionStatesItsFault(t *testing.T) {
 			ready:  "False SecretNotFound", says: "spec.certSecretRef",
 		},
 		"no address": {
-			change: func(p *v1beta3.Provider) { p.Spec.Address = "" }, ready: "False InvalidConfig", says: "address is empty",
+			change: func(p *v1beta3.Provider) { p.Spec.Address = "" }, ready: "False InvalidConfig", says: "names no Secret that has one: write one of them",
+		},
+		"neither an address nor a key": {
+			change: func(p *v1beta3.Provider) { p.Spec.Address, p.Spec.Type = "", "generic-hmac" }, ready: "False InvalidConfig",
+			says: "write one of them; the Secret's key token is missing",
 		},
 		"an address of the Secret that is none": {
 			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("address") }, ready: "False InvalidConfig", says: "scheme",

@@ -210,13 +210,18 @@ func missingFrom(plan receiverPlan, what string) *fault {
 	}
 }
 
+// missingKey returns the fault of a Receiver whose Secret lacks a key.
+func missingKey(plan receiverPlan, key string) *fault {
+	return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty: write it there, or correct the name", key))
+}
+
 // unfit returns the fault of a Receiver whose verifier could not be made.
 func unfit(plan receiverPlan, err error) *fault {
 	if errors.Is(err, verify.ErrEmptyToken) {
-		return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty", tokenKey))
+		return missingKey(plan, tokenKey)
 	}
 	if key, ok := errors.AsType[*verify.MissingKeyError](err); ok {
-		return missingFrom(plan, fmt.Sprintf("has no key %q, or it is empty", key.Key))
+		return missingKey(plan, key.Key)
 	}
 	if _, ok := errors.AsType[*verify.ExpressionError](err); ok {
 		return &fault{reason: v1.InvalidCELExpressionReason, message: err.Error()}

@@ -169,7 +169,7 @@ func TestAReceiverOfGoogleNeedsItsKeys(t *testing.T) {
 	secret := newSecret("hook", "token", "t")
 	secret.Data["email"] = []byte("pusher@project.iam.gserviceaccount.com")
 	play(t, settings{objects: []runtime.Object{google}, secrets: []*corev1.Secret{secret}}, func(w *world) {
-		if message := w.ready("Receiver", "app", "False TokenNotFound"); message != `Secret "hook", named by spec.secretRef, has no key "audience", or it is empty` {
+		if message := w.ready("Receiver", "app", "False TokenNotFound"); message != `Secret "hook", named by spec.secretRef, has no key "audience", or it is empty: write it there, or correct the name` {
 			t.Errorf("message: %q", message)
 		}
 		if w.hooks.get("team-a/app") != nil {

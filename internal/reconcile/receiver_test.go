@@ -146,11 +146,11 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 		},
 		"a Secret without token": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "tokenless" },
-			reason: v1.TokenNotFoundReason, says: `has no key "token", or it is empty`, event: "Failed", retried: true,
+			reason: v1.TokenNotFoundReason, says: `has no key "token", or it is empty: write it there, or correct the name`, event: "Failed", retried: true,
 		},
 		"an empty token": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "empty" },
-			reason: v1.TokenNotFoundReason, says: `has no key "token", or it is empty`, event: "Failed", retried: true,
+			reason: v1.TokenNotFoundReason, says: `has no key "token", or it is empty: write it there, or correct the name`, event: "Failed", retried: true,
 		},
 		"all names without labels": {
 			change: only(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "*"}),

@@ -45,10 +45,10 @@ func providerMistakes() map[string]mistake {
 		},
 		"a Provider's Secret has no address": {
 			spec: generic(""), secret: map[string]string{"url": hush},
-			problem: `has no key "address", or it is empty, and spec.address is not set`, reason: "InvalidConfig",
+			problem: `has no key "address", or it is empty, and spec.address is not set`, next: "write one of them", reason: "InvalidConfig",
 		},
 		"a Provider without an address": {
-			spec: `{"type":"generic"}`, problem: "spec.address is not set", next: "spec.secretRef names no Secret that has one", reason: "InvalidConfig",
+			spec: `{"type":"generic"}`, problem: "spec.address is not set", next: "write one of them", reason: "InvalidConfig",
 		},
 		"a Provider's Secret belongs to Helm": {
 			spec: generic(""), before: typedSecret, problem: "is of a type that belongs to Kubernetes or Helm",
@@ -60,11 +60,11 @@ func providerMistakes() map[string]mistake {
 		},
 		"an address with another scheme": {
 			spec: generic(""), secret: map[string]string{"address": "ftp://" + hush},
-			problem: "address has another scheme than https or http", reason: "InvalidConfig",
+			problem: "address has another scheme than https or http", next: "begin it with https://", reason: "InvalidConfig",
 		},
 		"an address without a scheme": {
 			spec: generic(""), secret: map[string]string{"address": hush + ".example.com/hook"},
-			problem: "address has another scheme than https or http", reason: "InvalidConfig",
+			problem: "address has another scheme than https or http", next: "begin it with https://", reason: "InvalidConfig",
 		},
 		"an address without a host": {
 			spec: generic(""), secret: map[string]string{"address": "https:///" + hush}, problem: "address has an invalid host", reason: "InvalidConfig",

@@ -75,16 +75,16 @@ func tokenMistakes() map[string]mistake {
 		},
 		"a Receiver's Secret has another key": {
 			spec: onGitHub(""), secret: map[string]string{"tokn": hush},
-			problem: `has no key "token", or it is empty`, next: "named by spec.secretRef", reason: "TokenNotFound", event: "Failed",
+			problem: `has no key "token", or it is empty`, next: "write it there, or correct the name", reason: "TokenNotFound", event: "Failed",
 		},
 		"a Receiver's token is empty": {
 			spec: onGitHub(""), secret: map[string]string{"token": ""},
-			problem: `has no key "token", or it is empty`, next: "named by spec.secretRef", reason: "TokenNotFound", event: "Failed",
+			problem: `has no key "token", or it is empty`, next: "write it there, or correct the name", reason: "TokenNotFound", event: "Failed",
 		},
 		"a gcr Receiver's Secret lacks the audience": {
 			spec:    `{"type":"gcr","secretRef":{"name":"$NAME"},"resources":[{"kind":"GitRepository","name":"app"}]}`,
 			secret:  map[string]string{"token": hush, "email": "robot@example.com"},
-			problem: `has no key "audience", or it is empty`, next: "named by spec.secretRef", reason: "TokenNotFound", event: "Failed",
+			problem: `has no key "audience", or it is empty`, next: "write it there, or correct the name", reason: "TokenNotFound", event: "Failed",
 		},
 		"a Receiver's Secret belongs to Helm": {
 			spec: onGitHub(""), before: typedSecret, problem: "is of a type that belongs to Kubernetes or Helm",

@@ -50,7 +50,7 @@ func ParseRepository(address string) (Repository, error) {
 			r.Host = "[" + r.Host + "]"
 		}
 	default:
-		return Repository{}, errors.New("address has another scheme than https, http or ssh")
+		return Repository{}, errors.New("address has another scheme than https, http or ssh: begin it with https://")
 	}
 	r.Path = strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git")
 	if slices.ContainsFunc(r.Segments(), unusable) {
