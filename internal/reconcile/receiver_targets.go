@@ -129,7 +129,9 @@ func compileFilter(r *v1.Receiver, name, source string) ([]*cel.Condition, *faul
 	}
 	c, err := cel.NewCondition(name, source, r.Spec.Type == v1.GenericOIDCReceiver)
 	if err != nil {
-		return nil, &fault{reason: v1.InvalidCELExpressionReason, message: name + ": " + err.Error()}
+		return nil, &fault{
+			reason: v1.InvalidCELExpressionReason, event: v1.InvalidCELExpressionReason, message: name + ": " + err.Error(),
+		}
 	}
 	return []*cel.Condition{c}, nil
 }

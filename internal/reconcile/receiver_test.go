@@ -100,15 +100,16 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 		},
 		"a filter for all resources that does not compile": {
 			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "req.x ==" },
-			reason: v1.InvalidCELExpressionReason, says: "spec.resourceFilter: ",
+			reason: v1.InvalidCELExpressionReason, says: "spec.resourceFilter: ", event: "InvalidCELExpression",
 		},
 		"a filter of one resource that gives no bool": {
 			change: func(r *v1.Receiver) { r.Spec.Resources[0].Filter = "req.x" },
 			reason: v1.InvalidCELExpressionReason, says: "spec.resources[0].filter: expression gives dyn and not bool",
+			event: "InvalidCELExpression",
 		},
 		"a filter that reads claims of a type without": {
 			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "claims.sub == 'x'" },
-			reason: v1.InvalidCELExpressionReason, says: "undeclared reference to 'claims'",
+			reason: v1.InvalidCELExpressionReason, says: "undeclared reference to 'claims'", event: "InvalidCELExpression",
 		},
 		"filters of more than 8 KiB": {
 			change: func(r *v1.Receiver) {

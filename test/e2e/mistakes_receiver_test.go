@@ -111,19 +111,19 @@ func targetMistakes() map[string]mistake {
 	return notReady(map[string]mistake{
 		"a Receiver's filter does not parse": {
 			spec: onGitHub(`,"resourceFilter":"res.metadata.name =="`), secret: token,
-			problem: "spec.resourceFilter", next: "Syntax error", reason: "InvalidCELExpression", event: "ValidationFailed",
+			problem: "spec.resourceFilter", next: "Syntax error", reason: "InvalidCELExpression",
 		},
 		"a Receiver's filter reads what there is not": {
 			spec: onGitHub(`,"resourceFilter":"object.metadata.name == 'x'"`), secret: token,
-			problem: "spec.resourceFilter", next: "undeclared reference to 'object'", reason: "InvalidCELExpression", event: "ValidationFailed",
+			problem: "spec.resourceFilter", next: "undeclared reference to 'object'", reason: "InvalidCELExpression",
 		},
 		"a Receiver's filter gives no boolean": {
 			spec: onGitHub(`,"resourceFilter":"res.metadata.name"`), secret: token,
-			problem: "spec.resourceFilter", next: "compare it", reason: "InvalidCELExpression", event: "ValidationFailed",
+			problem: "spec.resourceFilter", next: "compare it", reason: "InvalidCELExpression",
 		},
 		"a resource's filter does not parse": {
 			spec: onResource(`"kind":"GitRepository","name":"app","filter":"(("`, ""), secret: token,
-			problem: "spec.resources[0].filter", next: "Syntax error", reason: "InvalidCELExpression", event: "ValidationFailed",
+			problem: "spec.resources[0].filter", next: "Syntax error", reason: "InvalidCELExpression",
 		},
 		"a star without labels": {
 			spec: onResource(`"kind":"GitRepository","name":"*"`, ""), secret: token,
