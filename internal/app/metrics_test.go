@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,13 +34,76 @@ func TestEveryMetricIsInTheTableOfTheDocumentation(t *testing.T) {
 	for _, name := range metricName.FindAllString(table, -1) {
 		told[name] = true
 	}
-	if diff := cmp.Diff(registered(t), told); diff != "" {
+	has := map[string]bool{}
+	for name := range registered(t) {
+		has[name] = true
+	}
+	if diff := cmp.Diff(has, told); diff != "" {
 		t.Errorf("metrics of the process and of docs/operations.md (-registered +told):\n%s", diff)
 	}
 }
 
-// registered returns the names of the metrics of a process with every listener, with or without a value yet.
-func registered(t *testing.T) map[string]bool {
+// metricNamed matches a metric of this process with the labels that are named with it.
+var metricNamed = regexp.MustCompile(`\b((?:notifier|gotk_event|rest_client)_[a-z_]+[a-z])(?:\{([^}\n]*)\})?`)
+
+// labelKey matches the name of a label in a query.
+var labelKey = regexp.MustCompile(`^\w+`)
+
+// Fails when a page, or a rule for Prometheus, names a metric that does not exist, or a label that the metric does not have: the query finds
+// nothing, and a rule never fires.
+func TestEveryMetricThatAPageOrARuleNamesExists(t *testing.T) {
+	has := registered(t)
+	named := 0
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/providers/*.md", "config/*/README.md", "config/monitoring/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range metricNamed.FindAllStringSubmatch(string(text), -1) {
+				named++
+				labels, ok := has[m[1]]
+				if !ok {
+					labels, ok = has[strings.TrimSuffix(m[1], "_bucket")]
+				}
+				if !ok {
+					t.Errorf("%s: there is no metric %s", file, m[1])
+				}
+				for label := range strings.SplitSeq(m[2], ",") {
+					if key := labelKey.FindString(label); ok && key != "" && !slices.Contains(labels, key) {
+						t.Errorf("%s: %s has the labels %q, and not %s", file, m[1], labels, key)
+					}
+				}
+			}
+		}
+	}
+	if named < 100 {
+		t.Errorf("only %d were found", named)
+	}
+}
+
+// descriptionLabels matches the names of the labels in a metric's description, constant ones with a value and the others without.
+var descriptionLabels = regexp.MustCompile(`constLabels: \{(.*?)\}, variableLabels: \{(.*?)\}`)
+
+// labelsOf returns the names of a metric's labels.
+func labelsOf(d *prometheus.Desc) []string {
+	names := []string{}
+	for _, list := range descriptionLabels.FindStringSubmatch(d.String())[1:] {
+		for label := range strings.SplitSeq(list, ",") {
+			if name, _, _ := strings.Cut(label, "="); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// registered returns the metrics of a process with every listener, with or without a value yet, and the labels of each.
+func registered(t *testing.T) map[string][]string {
 	t.Helper()
 	o := DefaultOptions()
 	o.EventsAddr, o.ReceiverAddr, o.MetricsAddr, o.HealthAddr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
@@ -71,14 +135,14 @@ func registered(t *testing.T) map[string]bool {
 		defer close(descriptions)
 		a.registry.Describe(descriptions)
 	}()
-	names := map[string]bool{}
+	metrics := map[string][]string{}
 	for d := range descriptions {
 		if name := metricName.FindString(d.String()); strings.HasPrefix(d.String(), `Desc{fqName: "`+name) {
-			names[name] = true
+			metrics[name] = labelsOf(d)
 		}
 	}
-	delete(names, "")
-	return names
+	delete(metrics, "")
+	return metrics
 }
 
 // certificateFiles writes a certificate and its key for --tls-cert-file and --tls-key-file.
