@@ -8,6 +8,8 @@ import (
 	"log/slog"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -47,6 +49,8 @@ func (s *Server) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, err
 		body, err := s.client.Get().AbsPath(path).SetHeader("Accept", aggregated+",application/json").DoRaw(ctx)
 		if err == nil {
 			err = json.Unmarshal(body, answer)
+		} else {
+			err = worded(err, body)
 		}
 		if err == nil && answer.Kind != "APIGroupDiscoveryList" {
 			err = errors.New("the server does not list what all its groups serve")
@@ -63,7 +67,17 @@ func (s *Server) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, err
 func (s *Server) Definition(ctx context.Context, name string) ([]byte, error) {
 	body, err := s.client.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name).DoRaw(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("definition %s: %w", name, err)
+		return nil, fmt.Errorf("definition %s: %w", name, worded(err, body))
 	}
 	return body, nil
+}
+
+// worded returns the error of a refused request in the API server's own words. client-go leaves them in the answer, and its own error is
+// "unknown".
+func worded(err error, answer []byte) error {
+	var status metav1.Status
+	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" || status.Message == "" {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: status}
 }

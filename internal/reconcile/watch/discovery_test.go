@@ -1,12 +1,14 @@
 package watch
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 )
 
@@ -61,6 +63,30 @@ func TestTheServerIsAskedForEverythingAtOnce(t *testing.T) {
 				t.Errorf("got %s, %v", got, err)
 			}
 		})
+	}
+}
+
+// refusing refuses every request with a Status.
+type refusing string
+
+func (message refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":"Forbidden","code":403}`, string(message))
+	header := http.Header{"Content-Type": {"application/json"}}
+	return &http.Response{StatusCode: http.StatusForbidden, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// Fails when the log says "unknown" of a request for which the process lacks a right.
+func TestARefusedRequestIsToldInTheServersWords(t *testing.T) {
+	server, err := NewServer(restConfig(refusing("the process may not get this")), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all := server.All(t.Context())
+	_, one := server.Definition(t.Context(), "alerts.notification.toolkit.fluxcd.io")
+	for _, err := range []error{all, one} {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the process may not get this") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 
