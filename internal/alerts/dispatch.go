@@ -260,7 +260,7 @@ func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
 	s.metrics.rescheduled.Inc()
 	s.spawn(func() {
 		defer close(spilled)
-		at := later(s.expiry(&d), now.Add(leastShelved))
+		at := later(s.expiry(&d), now.Add(leastScheduled))
 		if !s.persist(work, d.Namespace, func(ctx context.Context) error { return s.Schedule.Reschedule(ctx, &d, at) }) {
 			return
 		}

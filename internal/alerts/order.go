@@ -162,9 +162,9 @@ type line struct {
 	entries []*entry
 	// busy is set from the start of a send until its outcome is on the bus.
 	busy bool
-	// next is the entry to recall, nil if there is none now. shelf and place are the line's place among its queue's recallable lines.
+	// next is the entry to recall, nil if there is none now. rank and place are its place among its queue's recallable lines.
 	next  *entry
-	shelf rank
+	rank  rank
 	place int
 }
 

@@ -288,7 +288,7 @@ func TestAPredecessorThatEndedElsewhereIsNotWaitedForForever(t *testing.T) {
 	})
 }
 
-// TestASuccessorIsNotKeptInMemoryForALongWait fails when shelve puts nothing back.
+// TestASuccessorIsNotKeptInMemoryForALongWait fails when putBackBlocked puts nothing back.
 func TestASuccessorIsNotKeptInMemoryForALongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}

@@ -238,14 +238,14 @@ func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 	s.metrics.rescheduled.Inc()
 	at := s.expiry(&it.d)
 	if !now.Before(at) {
-		at = now.Add(leastShelved)
+		at = now.Add(leastScheduled)
 	}
 	s.putAway(work, it, nil, verdict{action: reschedule, at: at, onSchedule: true})
 }
 
-// leastShelved is the least time on the schedule. A delivery past its lifetime whose destination accepts sends is then not handed out all
+// leastScheduled is the least time on the schedule. A delivery past its lifetime whose destination accepts sends is then not handed out all
 // the time. The copy of a delivery that is being sent stays there longer than the send lasts.
-const leastShelved = time.Minute
+const leastScheduled = time.Minute
 
 // expire gives up an item that could not be sent in its lifetime.
 func (s *shard) expire(work context.Context, it *item) {

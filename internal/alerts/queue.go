@@ -40,7 +40,7 @@ type queue struct {
 	kib int64
 	// recallable has the lines with an entry to recall. recalls counts the entries being read, and recallAt is when to try again after an
 	// error. givenUp counts the entries that are to be given up.
-	recallable shelves
+	recallable linesByRank
 	recalls    int
 	recallAt   time.Time
 	givenUp    int

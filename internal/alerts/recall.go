@@ -21,10 +21,10 @@ const (
 	recallGap = time.Second
 )
 
-// shelves are the lines of a queue with an entry to recall, by the rank of that entry. In each rank the line with the oldest is first.
-type shelves [rankUnknown + 1]fair.Heap[*line]
+// linesByRank are the lines of a queue with an entry to recall, by the rank of that entry. In each rank the line with the oldest is first.
+type linesByRank [rankUnknown + 1]fair.Heap[*line]
 
-// Before implements fair.HeapItem, for the lines of one shelf.
+// Before implements fair.HeapItem, for the lines of one rank.
 func (l *line) Before(other *line) bool { return l.next.before(other.next) }
 
 // Index implements fair.HeapItem.
@@ -48,10 +48,10 @@ func (l *line) candidate() *entry {
 }
 
 // first returns the line whose entry is to be recalled first, nil if there is none.
-func (s *shelves) first() *line {
-	for _, shelf := range s {
-		if len(shelf) > 0 {
-			return shelf[0]
+func (r *linesByRank) first() *line {
+	for _, lines := range r {
+		if len(lines) > 0 {
+			return lines[0]
 		}
 	}
 	return nil
@@ -60,17 +60,17 @@ func (s *shelves) first() *line {
 // refresh updates a line's place among the recallable lines after a change of its entries.
 func (q *queue) refresh(l *line) {
 	l.next = l.candidate()
-	shelved := l.place != fair.NotInHeap
+	present := l.place != fair.NotInHeap
 	switch {
-	case shelved && l.next != nil && l.next.rank == l.shelf:
-		heap.Fix(&q.recallable[l.shelf], l.place)
+	case present && l.next != nil && l.next.rank == l.rank:
+		heap.Fix(&q.recallable[l.rank], l.place)
 		return
-	case shelved:
-		heap.Remove(&q.recallable[l.shelf], l.place)
+	case present:
+		heap.Remove(&q.recallable[l.rank], l.place)
 	}
 	if l.next != nil {
-		l.shelf = l.next.rank
-		heap.Push(&q.recallable[l.shelf], l)
+		l.rank = l.next.rank
+		heap.Push(&q.recallable[l.rank], l)
 	}
 }
 

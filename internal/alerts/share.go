@@ -175,7 +175,7 @@ func (q *queue) directs() (n int) {
 func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, match func(*entry) bool) {
 	var recallHeap []lookup
 	for range min(n, recallBatch) {
-		it, l := q.oldestWaiting(match), q.oldestShelved(match)
+		it, l := q.oldestWaiting(match), q.oldestScheduled(match)
 		if it == nil && l == nil {
 			break
 		}
@@ -216,13 +216,13 @@ func (q *queue) oldestWaiting(match func(*entry) bool) *item {
 	return oldest
 }
 
-// oldestShelved returns the line whose next entry is the oldest that matches, nil if there is none. It looks at the oldest of each rank
+// oldestScheduled returns the line whose next entry is the oldest that matches, nil if there is none. It looks at the oldest of each rank
 // alone: of the entries of one rank on the schedule, match takes all or none.
-func (q *queue) oldestShelved(match func(*entry) bool) *line {
+func (q *queue) oldestScheduled(match func(*entry) bool) *line {
 	var oldest *line
-	for _, shelf := range q.recallable {
-		if len(shelf) > 0 && match(shelf[0].next) && (oldest == nil || shelf[0].Before(oldest)) {
-			oldest = shelf[0]
+	for _, lines := range q.recallable {
+		if len(lines) > 0 && match(lines[0].next) && (oldest == nil || lines[0].Before(oldest)) {
+			oldest = lines[0]
 		}
 	}
 	return oldest

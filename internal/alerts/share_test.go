@@ -67,7 +67,7 @@ func TestT6GivingUpADeliveryCostsNothingForTheOthersOfItsQueue(t *testing.T) {
 		3: func(e *entry) bool { return e.rank == rankInfo },
 	} {
 		looks := 0
-		l := q.oldestShelved(func(e *entry) bool { looks++; return match(e) })
+		l := q.oldestScheduled(func(e *entry) bool { looks++; return match(e) })
 		if l == nil || l.next.order != first {
 			t.Errorf("the oldest is %+v, want the one of %d", l, first)
 		}

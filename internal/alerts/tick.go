@@ -34,7 +34,7 @@ func (s *shard) tick(work context.Context) {
 		if s.ticks%sweepEvery == 0 {
 			s.sweep(work, q, now)
 		}
-		s.shelve(work, q, now)
+		s.putBackBlocked(work, q, now)
 		s.enforceShare(work, q)
 		s.pump(work, q)
 		s.sample(q)
@@ -56,7 +56,7 @@ func (s *shard) tick(work context.Context) {
 			}
 		}
 	}
-	s.show(len(s.items), away, open) // after the loop: shelve puts some of them back
+	s.show(len(s.items), away, open) // after the loop: putBackBlocked puts some of them back
 	s.oldest.Store(s.number, waits)
 	s.readLetters(work, s.ticks%sweepEvery == 0)
 }
@@ -146,9 +146,9 @@ func (s *shard) ownerless(q *queue, e *entry, gone *owners, now instant) bool {
 	return answer
 }
 
-// shelve puts back the items that wait for a predecessor that is not expected soon. Short waits are spent in memory, where they end at
+// putBackBlocked puts back the items that wait for a predecessor that is not expected soon. Short waits are spent in memory, where they end at
 // once. Long waits would keep messages open, and the bus may hand out more only after these are acknowledged.
-func (s *shard) shelve(work context.Context, q *queue, now time.Time) {
+func (s *shard) putBackBlocked(work context.Context, q *queue, now time.Time) {
 	var long []*item
 	for _, it := range q.waiting {
 		if head := it.line.head(); head.item == nil && !head.soon(now) {
