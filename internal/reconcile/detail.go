@@ -63,9 +63,15 @@ var troubles = []struct {
 // problemOf returns the most urgent problem of an object, on one line, or "".
 func problemOf(o subject) string {
 	for _, t := range troubles {
-		if c := meta.FindStatusCondition(*o.Conditions(), t.condition); c != nil && c.Status == t.when {
-			return inLine(c.Message)
+		c := meta.FindStatusCondition(*o.Conditions(), t.condition)
+		if c == nil || c.Status != t.when {
+			continue
 		}
+		if likely := meta.FindStatusCondition(*o.Conditions(), matchingCondition); c.Reason == v1.KindNotFoundReason &&
+			likely != nil && likely.Reason == v1.UnknownKindReason {
+			c = likely // it has the kind that is meant
+		}
+		return inLine(c.Message)
 	}
 	if r, ok := o.(*v1.Receiver); ok {
 		return inLine(receiverProblem(r))

@@ -124,6 +124,22 @@ func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 	}
 }
 
+// Fails when the problem of a misspelt kind does not have the kind that is meant.
+func TestTheProblemOfAMisspeltKindHasTheLikelyKind(t *testing.T) {
+	r := newReceiver("app")
+	r.Status.Conditions = []metav1.Condition{
+		{Type: v1.WriteDeniedCondition, Status: metav1.ConditionTrue, Reason: v1.KindNotFoundReason, Message: "not served"},
+		{Type: matchingCondition, Status: metav1.ConditionFalse, Reason: v1.UnknownKindReason, Message: "is GitRepository meant?"},
+	}
+	if got := problemOf(r); got != "is GitRepository meant?" {
+		t.Errorf("got %q", got)
+	}
+	r.Status.Conditions[0].Reason, r.Status.Conditions[0].Message = v1.ForbiddenReason, "forbidden"
+	if got := problemOf(r); got != "forbidden" {
+		t.Errorf("with another refusal: %q", got)
+	}
+}
+
 // Fails when an unchanged state causes another Event, in this term or the next, or when a new state causes none.
 func TestAProblemIsReportedOncePerChange(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {

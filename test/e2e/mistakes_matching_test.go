@@ -33,8 +33,8 @@ func matchingMistakes() map[string]mistake {
 			problem: `GitRepository "absent" does not exist`, next: "correct the name, or make it",
 		},
 		"a resource whose kind is misspelt": {
-			kind: "Receiver", spec: resource(`{"kind":"GitRepositry","name":"app"}`), secret: token, condition: "WriteDenied", reason: "KindNotFound",
-			problem: `GitRepositry "app" cannot be written`,
+			kind: "Receiver", spec: resource(`{"kind":"GitRepositry","name":"app"}`), secret: token, condition: "Matching", reason: "UnknownKind",
+			problem: "no kind GitRepositry is known", next: "is GitRepository meant?",
 		},
 		"a resource of another namespace": {
 			kind: "Receiver", secret: token, condition: "Serving", reason: "CrossNamespaceDenied",
