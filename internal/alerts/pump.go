@@ -109,7 +109,7 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 			s.spare(work, it, dest)
 			continue
 		}
-		place, ok := s.sends.take(q.key.namespace, q.inflight)
+		place, ok := s.sends.take(q.key.namespace, q.inflight > 0 || q.breaker.open())
 		if !ok {
 			s.metrics.atCapacity.Inc()
 			s.wakes.set(q, now.Add(placePause))

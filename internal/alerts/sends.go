@@ -14,8 +14,8 @@ const (
 	sendReserve = 32
 	// namespaceSends is for the Providers of one namespace.
 	namespaceSends = 1024
-	// furtherSends is for the sends of a namespace's Providers beyond the first of each. The rest of namespaceSends is for first sends: hundreds
-	// of Providers that hang leave the healthy ones beside them a send each (invariant E5).
+	// furtherSends is for the sends of a namespace's Providers beyond the first of each, and for the probes of destinations that fail. The rest
+	// of namespaceSends is for first sends: any number of Providers that hang leave the healthy ones beside them a send each (invariant E5).
 	furtherSends = 512
 	// placePause is how soon a queue that found no place looks for one again.
 	placePause = 250 * time.Millisecond
@@ -36,9 +36,10 @@ func newSends() *sends {
 // sendPlace is the place of one send. Its owner releases it when the send has ended.
 type sendPlace struct{ all, further fair.KeyUse[string] }
 
-// take takes a place for a send to a Provider of a namespace that has others under way. It reports whether there was one.
-func (s *sends) take(namespace string, others int) (p sendPlace, ok bool) {
-	if others > 0 {
+// take takes a place for a send to a Provider of a namespace. With further the Provider has other sends under way, or is being probed. It
+// reports whether there was one.
+func (s *sends) take(namespace string, further bool) (p sendPlace, ok bool) {
+	if further {
 		if p.further, ok = s.further.TryAcquire(namespace, 1); !ok {
 			return sendPlace{}, false
 		}

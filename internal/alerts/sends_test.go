@@ -1,9 +1,11 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,12 +18,13 @@ import (
 type hanging struct {
 	mu        sync.Mutex
 	now, most int
+	timeout   time.Duration // of a send, 15 s where it is zero
 }
 
 func (h *hanging) Send(ctx context.Context, _ provider.Notification) error {
 	h.add(1)
 	defer h.add(-1)
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(h.timeout, 15*time.Second))
 	defer cancel()
 	<-ctx.Done()
 	return event.NewError(event.Retry, provider.LabelTimeout, "no answer in time", ctx.Err())
@@ -83,6 +86,50 @@ func TestT6TheSendsOfANamespaceAreBounded(t *testing.T) {
 	}
 }
 
+// E5: more Providers hang than a namespace has sends, each for as long as its spec may have a send last. Fails when probes of a destination
+// that fails are not among furtherSends: they are under way nearly all the time, and a healthy Provider gets a place by chance.
+func TestE5ProbesLeaveTheHealthyProvidersTheirSends(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, good := newWorld(t), &sink{}
+		var tries atomic.Int64
+		w.destination("good", good)
+		w.destination("bad", sendFunc(func(context.Context, provider.Notification) error {
+			tries.Add(1)
+			return event.NewError(event.Retry, provider.LabelConnect, "no connection", nil)
+		}))
+		s, stop := w.run()
+		defer stop()
+		var others []sendPlace
+		for range furtherSends {
+			place, ok := s.dispatcher.(*Deliverer).sends.take("team-a", true)
+			if !ok {
+				t.Fatalf("only %d further sends", len(others))
+			}
+			others = append(others, place)
+		}
+		for i := range 2 * breakerTrips {
+			w.bus.publish(w.delivery("bad", fmt.Sprint("app", i)))
+		}
+		wait(5 * time.Minute)
+		if n := tries.Load(); n != breakerTrips {
+			t.Errorf("%d tries, want %d and no probe", n, breakerTrips)
+		}
+		w.bus.publish(w.delivery("good", "app"))
+		wait(time.Second)
+		if n := good.count(); n != 1 {
+			t.Errorf("%d of 1 arrived at the healthy Provider", n)
+		}
+		for i := range others {
+			others[i].release()
+		}
+		wait(time.Minute)
+		if n := tries.Load(); n == breakerTrips {
+			t.Error("no probe when there are places")
+		}
+	})
+}
+
 // TestT6ANamespaceHasSendsOfItsOwn is T6. Fails when the namespaces have no bound together, or no reserve.
 func TestT6ANamespaceHasSendsOfItsOwn(t *testing.T) {
 	t.Parallel()
@@ -91,7 +138,7 @@ func TestT6ANamespaceHasSendsOfItsOwn(t *testing.T) {
 	const greedy = maxSends/namespaceSends + 2
 	for i := range greedy {
 		for range 2 * namespaceSends {
-			if _, ok := s.take(fmt.Sprint("greedy-", i), 0); ok {
+			if _, ok := s.take(fmt.Sprint("greedy-", i), false); ok {
 				all++
 			}
 		}
@@ -100,7 +147,7 @@ func TestT6ANamespaceHasSendsOfItsOwn(t *testing.T) {
 		t.Errorf("%d sends are under way, want %d", all, most)
 	}
 	for i := range sendReserve {
-		place, ok := s.take("modest", i)
+		place, ok := s.take("modest", false)
 		if !ok {
 			t.Fatalf("another namespace has %d sends of its own, want %d", i, sendReserve)
 		}
