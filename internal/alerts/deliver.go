@@ -110,6 +110,7 @@ type Deliverer struct {
 	oldest sync.Map // int → oldest
 	shares shares
 	sends  *sends
+	lines  *lines
 	shards *serving
 	// requests bounds the replays and tests that owners may ask for.
 	requests *requests
@@ -128,7 +129,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	whole := newWholeLetters(o.Dead, o.Archive, o.Alerts)
 	o.Dead = whole
 	d := &Deliverer{
-		DelivererOptions: o, sends: newSends(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,
+		DelivererOptions: o, sends: newSends(), lines: newLines(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
 	o.Reports.about(d.exists)

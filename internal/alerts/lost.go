@@ -20,8 +20,10 @@ func (d *Deliverer) lost(lost *event.Delivery, dest *Destination, label, reason 
 	}
 	object := lost.Event.InvolvedObject.String()
 	d.metrics.count(dest, outcomeDead, label)
-	d.Log.Warn("delivery", "outcome", outcomeDead, "id", lost.ID, "namespace", lost.Namespace, "object", object, "alert", lost.Alert,
-		"provider", lost.Provider, "attempts", lost.Attempts, "reason", reason)
+	if left, ok := d.lines.admit(lost.Namespace); ok {
+		d.Log.Warn("delivery", "outcome", outcomeDead, "id", lost.ID, "namespace", lost.Namespace, "object", object, "alert", lost.Alert,
+			"provider", lost.Provider, "attempts", lost.Attempts, "reason", reason, "lines_left_out", left)
+	}
 	d.recordFailure(lost, reason)
 	d.note(lost, dest, verdict{outcome: outcomeDead, label: label, reason: reason})
 	if dest == nil || lost.Test { // a test message's failure was recorded above, and no notification is lost

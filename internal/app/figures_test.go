@@ -60,6 +60,8 @@ var figures = []struct {
 	{"operations.md", "keeps the answer for %v seconds", "namespacesFor", int64(time.Second)},
 	{"operations.md", "a namespace has %v at a time, half of them", "namespaceSends", 1},
 	{"operations.md", "all together have %v beyond", "maxSends", 1},
+	{"operations.md", "at most %v lines a second", "lineRate", 1},
+	{"operations.md", "are written, %v at once; `lines_left_out`", "alerts.lineBurst", 1},
 	{"operations.md", "beyond %v for each", "sendReserve", 1},
 	{"flux.md", "in order, up to %v hours", "DefaultMaxAge", int64(time.Hour)},
 	{"flux.md", "younger than %v hours", "DefaultMaxAge", int64(time.Hour)},
