@@ -4,15 +4,11 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
-	"notifier/internal/fair"
 )
 
 const (
-	// maxRecoveries bounds the number of objects whose recovery a Sender remembers. With more objects than that, each recovery that
-	// only closes is sent.
+	// maxRecoveries bounds the number of objects whose recovery a Sender remembers, as Memory does. With more objects than that, each
+	// recovery that only closes is sent.
 	maxRecoveries = 2048
 	// maxClosings bounds the number of Alerts whose recovery of one object a Sender remembers.
 	maxClosings = 16
@@ -24,7 +20,7 @@ const (
 // sent since. The zero value remembers none.
 type Recoveries struct {
 	mu      sync.Mutex
-	objects *simplelru.LRU[string, *recovery]
+	objects *Memory[string, *recovery]
 }
 
 // recovery is what is known about one object. A failure of the object replaces it.
@@ -48,7 +44,7 @@ func (r *Recoveries) get(n Notification) *recovery {
 
 func (r *Recoveries) put(n Notification, known *recovery) {
 	if r.objects == nil {
-		r.objects = fair.NewLRU[string, *recovery](maxRecoveries)
+		r.objects = NewMemory[string, *recovery](n.Event.InvolvedObject.Namespace, maxRecoveries)
 	}
 	r.objects.Add(ObjectID(n), known)
 }

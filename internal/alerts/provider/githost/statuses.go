@@ -5,11 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
-	"notifier/internal/fair"
 )
 
 // Last is the last status of a name on a commit, as the host has it.
@@ -66,7 +63,7 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 				return err
 			}
 		}
-		s.latest.note(status, n.Event.Timestamp, time.Now())
+		s.latest.note(n.Event.InvolvedObject.Namespace, status, n.Event.Timestamp, time.Now())
 		return nil
 	})
 }
@@ -79,18 +76,19 @@ type statusKey struct{ commit, name string }
 // latest remembers the times of the events of the statuses that this process set.
 type latest struct {
 	mu    sync.Mutex
-	times *simplelru.LRU[statusKey, time.Time]
+	times *provider.Memory[statusKey, time.Time]
 }
 
-// note records that the status is that of an event at the time at. A time in the future is the sender's claim and counts as now.
-func (l *latest) note(s Status, at, now time.Time) {
+// note records that the status is that of an event of a namespace at the time at. A time in the future is the sender's claim and counts as
+// now.
+func (l *latest) note(namespace string, s Status, at, now time.Time) {
 	if at.After(now) {
 		at = now
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.times == nil {
-		l.times = fair.NewLRU[statusKey, time.Time](maxLatest)
+		l.times = provider.NewMemory[statusKey, time.Time](namespace, maxLatest)
 	}
 	l.times.Add(statusKey{s.Commit, s.Name}, at)
 }

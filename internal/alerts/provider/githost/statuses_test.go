@@ -126,12 +126,12 @@ func TestReplayedStatusesKeepTheirOrder(t *testing.T) {
 func TestATimeInTheFutureHoldsNothingBack(t *testing.T) {
 	var l latest
 	s := Status{Commit: commit, Name: "n"}
-	l.note(s, noon.Add(1000*time.Hour), noon)
+	l.note("team-a", s, noon.Add(1000*time.Hour), noon)
 	if l.overtaken(s, noon.Add(time.Second), time.Time{}) {
 		t.Error("overtaken by the future")
 	}
 	for i := range 2 * maxLatest {
-		l.note(Status{Name: strings.Repeat("x", i)}, noon, noon)
+		l.note("team-a", Status{Name: strings.Repeat("x", i)}, noon, noon)
 	}
 	if n := l.times.Len(); n != maxLatest {
 		t.Errorf("%d statuses are known, want %d at most", n, maxLatest)

@@ -11,11 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
-	"notifier/internal/fair"
 )
 
 const (
@@ -50,7 +47,7 @@ type issues struct {
 	// organization is the organization's number or short name, empty until it is known.
 	organization string
 	// failures has the time at which the last failure of an object was sent, by the value of its tag.
-	failures *simplelru.LRU[string, time.Time]
+	failures *provider.Memory[string, time.Time]
 }
 
 func newIssues(cfg provider.Config, d dsn, client *provider.Client) (*issues, error) {
@@ -64,7 +61,7 @@ func newIssues(cfg provider.Config, d dsn, client *provider.Client) (*issues, er
 	root, number := d.api()
 	return &issues{
 		client: client, root: root, header: header, project: d.project, provider: cfg.UID,
-		numbered: number, organization: number, failures: fair.NewLRU[string, time.Time](maxFailures),
+		numbered: number, organization: number, failures: provider.NewMemory[string, time.Time](cfg.Namespace, maxFailures),
 	}, nil
 }
 
