@@ -14,10 +14,11 @@ const (
 	maxClosings = 16
 )
 
-// Recoveries remembers the objects that recovered lately, for types whose incidents stay open until a recovery is sent. By that it
-// leaves out two kinds of notifications. A failure that was given up and is replayed after the recovery was sent would open an incident
-// that nothing closes. A recovery that only closes (ClosesOnly) changes nothing if an earlier recovery closed already and no failure was
-// sent since. The zero value remembers none.
+// Recoveries remembers the objects that failed or recovered lately, for types whose incidents stay open until a recovery is sent. By that
+// it leaves out three kinds of notifications. A failure that was given up and is replayed after the recovery was sent would open an
+// incident that nothing closes. A recovery that is replayed after a newer failure was sent would close the incident of that. A recovery
+// that only closes (ClosesOnly) changes nothing if an earlier recovery closed already and no failure was sent since. The zero value
+// remembers none.
 type Recoveries struct {
 	mu      sync.Mutex
 	objects *Memory[string, *recovery]
@@ -25,8 +26,8 @@ type Recoveries struct {
 
 // recovery is what is known about one object. A failure of the object replaces it.
 type recovery struct {
-	// at is the time of the last recovery that was sent, zero if there was none.
-	at time.Time
+	// at is the time of the last recovery that was sent, and failed that of the newest failure, each zero if there was none.
+	at, failed time.Time
 	// closed has the UIDs of the Alerts whose recovery was sent since the last failure of the object. The incidents of two Alerts may
 	// differ (type alertmanager). It counts for notifications with the same Since alone.
 	closed []string
@@ -49,15 +50,22 @@ func (r *Recoveries) put(n Notification, known *recovery) {
 	r.objects.Add(ObjectID(n), known)
 }
 
-// overtaken reports whether a notification is a replayed failure of an object that has recovered since.
+// overtaken reports whether a notification is a replayed failure of an object that has recovered since, or a replayed recovery of one
+// that has failed since.
 func (r *Recoveries) overtaken(n Notification) bool {
-	if !n.Replayed || !Failed(n) {
+	if !n.Replayed {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := r.get(n)
-	return known != nil && !known.at.IsZero() && !known.at.Before(n.Event.Timestamp)
+	switch known := r.get(n); {
+	case known == nil:
+		return false
+	case Failed(n):
+		return !known.at.IsZero() && !known.at.Before(n.Event.Timestamp)
+	default:
+		return Recovered(n) && known.failed.After(n.Event.Timestamp)
+	}
 }
 
 // Needless reports whether a notification only closes what is closed already. With it a Sender that embeds Recoveries is Sparing.
@@ -79,8 +87,15 @@ func (r *Recoveries) begin(n Notification) *recovery {
 	defer r.mu.Unlock()
 	known := r.get(n)
 	switch {
-	case Failed(n) && known != nil:
-		r.put(n, &recovery{at: known.at})
+	case Failed(n):
+		next := &recovery{failed: n.Event.Timestamp}
+		if known != nil {
+			next.at = known.at
+			if known.failed.After(next.failed) {
+				next.failed = known.failed
+			}
+		}
+		r.put(n, next)
 	case Recovered(n) && known == nil:
 		known = new(recovery)
 		r.put(n, known)
