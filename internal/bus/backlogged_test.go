@@ -81,6 +81,40 @@ func backlog(t *testing.T, worker, b *Bus) {
 	must(t, refused)
 }
 
+// T6: a namespace's event is not handled for minutes, and others have more events meanwhile than may be open. Fails when the events from the
+// oldest open one on are bounded by maxOpen, though all but one are done.
+func TestT6AnEventThatIsHandledForLongHoldsUpNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	const others = 2 * maxOpen
+	heavy := func(r *event.Record) bool { return r.ID == "heavy" }
+	var done atomic.Int64
+	all := make(chan struct{})
+	start(t, func(ctx context.Context) error {
+		return b.Events(ctx, handlerOf(heavy, func(ctx context.Context, batch []*event.Record) error {
+			if heavy(batch[0]) {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			if done.Add(int64(len(batch))) == others {
+				close(all)
+			}
+			return nil
+		}))
+	})
+	publishRecords(t, b, testRecord("heavy", "many", "app"))
+	records := make([]*event.Record, others)
+	for i := range records {
+		records[i] = testRecord(fmt.Sprint("light-", i), fmt.Sprint("other-", i%100), "app")
+	}
+	publishRecords(t, b, records...)
+	select {
+	case <-all:
+	case <-testContext(t).Done():
+		t.Errorf("of %d events of other namespaces %d are handled", others, done.Load())
+	}
+}
+
 // T6: fails when the events of a namespace that the handler is full of are handled, or are not handled once it is not full, or when another
 // namespace's events wait for them.
 func TestT6EventsWaitWhileTheHandlerIsFullOfTheirNamespace(t *testing.T) {

@@ -20,10 +20,15 @@ const (
 	// cursorKey is the key of the place of the reader of EVENTS, cursorInterval how often it is written while it moves.
 	cursorKey      = "events"
 	cursorInterval = 100 * time.Millisecond
-	// maxOpen bounds the events that were handed out and are not done, which a successor handles again after a crash. When spillAt of them are
-	// open, the handler is asked to store the oldest elsewhere, so that they need not stay open.
+	// maxOpen bounds the events that were handed out and are not done, which a successor handles again after a crash.
 	maxOpen = 8192
-	spillAt = maxOpen / 4 * 3
+	// maxWindow bounds the events that were handed out from the oldest open one on, done or not: doneRecord has a bit for each. A namespace
+	// whose events wait keeps the oldest open for minutes, and those of all others are done meanwhile.
+	maxWindow = 8 * maxOpen
+	// When spillAt events were handed out from the oldest open one on, the handler is asked to store all but the newest spillLeft elsewhere, so
+	// that they need not stay open.
+	spillAt   = maxOpen / 4 * 3
+	spillLeft = maxOpen / 4
 	// closeTimeout is how long the end of a term waits for events that are being handled.
 	closeTimeout = 3 * time.Second
 )

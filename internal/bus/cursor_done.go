@@ -20,7 +20,7 @@ const (
 )
 
 // doneRecord is the value of doneKey. One slow destination keeps the floor at its oldest event. Without the record a crash would have
-// every later event routed again, up to maxOpen of them for all of their Alerts.
+// every later event routed again, up to maxWindow of them for all of their Alerts.
 type doneRecord struct {
 	// Created is when the stream was made: the sequences of another stream mean other events.
 	Created time.Time `json:"created"`
@@ -30,12 +30,12 @@ type doneRecord struct {
 	Done []byte `json:"done"`
 }
 
-// newDoneRecord returns the record of the sequences in done that are at most maxOpen beyond the floor, and the newest of them.
+// newDoneRecord returns the record of the sequences in done that are at most maxWindow beyond the floor, and the newest of them.
 func newDoneRecord(created time.Time, floor uint64, done map[uint64]struct{}) (r doneRecord, newest uint64) {
-	r = doneRecord{Created: created, Floor: floor, Done: make([]byte, 0, maxOpen/8)}
+	r = doneRecord{Created: created, Floor: floor, Done: make([]byte, 0, maxWindow/8)}
 	for seq := range done {
 		at := seq - floor - 1
-		if at >= maxOpen { // as it is for a sequence up to the floor, which is below zero
+		if at >= maxWindow { // as it is for a sequence up to the floor, which is below zero
 			continue
 		}
 		if needed := int(at/8) + 1; needed > len(r.Done) {

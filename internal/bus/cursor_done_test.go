@@ -237,15 +237,15 @@ func TestTheFloorMovesWithEachPassedEvent(t *testing.T) {
 func TestARecordOfWhatIsDoneIsSmall(t *testing.T) {
 	t.Parallel()
 	const floor = 1 << 40
-	want, done := map[uint64]struct{}{}, map[uint64]struct{}{floor: {}, floor + maxOpen + 1: {}}
-	for i := uint64(2); i <= maxOpen; i += 3 {
+	want, done := map[uint64]struct{}{}, map[uint64]struct{}{floor: {}, floor + maxWindow + 1: {}}
+	for i := uint64(1); i <= maxWindow; i += 3 {
 		want[floor+i], done[floor+i] = struct{}{}, struct{}{}
 	}
 	r, newest := newDoneRecord(time.Now(), floor, done)
 	if diff := cmp.Diff(want, r.sequences()); diff != "" {
 		t.Error(diff)
 	}
-	if len(r.Done) > maxOpen/8 || newest != floor+maxOpen {
+	if len(r.Done) > maxWindow/8 || newest != floor+maxWindow {
 		t.Errorf("%d bytes, newest %d", len(r.Done), newest-floor)
 	}
 }

@@ -109,18 +109,19 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 	}
 }
 
-// awaitCapacity waits until fewer than maxOpen events are open, and before that bound asks the handler to finish the oldest.
+// awaitCapacity waits until fewer than maxOpen events are open, and fewer than maxWindow were handed out from the oldest of them on. Long
+// before either bound it asks the handler to finish the oldest.
 func (r *eventReader) awaitCapacity(ctx context.Context) error {
 	for {
-		floor, window, _ := r.consumer.cursor.counts()
+		floor, window, open := r.consumer.cursor.counts()
 		if window < spillAt {
 			return nil
 		}
-		if upTo := floor + maxOpen/2; upTo >= r.spilled+maxOpen/8 { // once for every maxOpen/8 events
+		if upTo := floor + uint64(window) - spillLeft; upTo >= r.spilled+maxOpen/8 { // once for every maxOpen/8 events
 			r.spilled = upTo
 			r.handler.Spill(ctx, upTo)
 		}
-		if window < maxOpen {
+		if open < maxOpen && window < maxWindow {
 			return nil
 		}
 		select {
