@@ -69,12 +69,38 @@ func HasLabels(labels, wanted map[string]string) bool {
 	return true
 }
 
+// maxPosted bounds the metadata of a POSTed event, in bytes of JSON. Kubernetes allows an object 256 KiB of annotations.
+const maxPosted = 512 << 10
+
+// posted is the metadata of a POSTed event. It is dropped beyond maxPosted: hundreds of thousands of small entries would cost forty times as
+// much as a long message.
+type posted struct {
+	entries map[string]string
+	read    bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *posted) UnmarshalJSON(body []byte) error {
+	if p.read {
+		return errors.New("metadata is there more than once")
+	}
+	if p.read = true; len(body) > maxPosted {
+		return nil
+	}
+	return json.Unmarshal(body, &p.entries)
+}
+
 // Decode parses one event as a Flux controller POSTs it. The time is truncated to seconds. The error never quotes the input.
 func Decode(body []byte) (Event, error) {
-	var e Event
-	if err := json.Unmarshal(body, &e); err != nil {
+	var of struct {
+		Event
+		Metadata posted `json:"metadata"`
+	}
+	if err := json.Unmarshal(body, &of); err != nil {
 		return Event{}, errors.New("body is not an event in JSON")
 	}
+	e := of.Event
+	e.Metadata = of.Metadata.entries
 	if err := e.Validate(); err != nil {
 		return Event{}, err
 	}
@@ -137,16 +163,24 @@ func (e *Event) TrimMetadata() {
 	if total <= maxMetadata {
 		return
 	}
-	kept := maps.Clone(e.Metadata) // the caller's map may be shared
-	bySize := slices.SortedFunc(maps.Keys(kept), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b)+len(kept[b]), len(a)+len(kept[a])), strings.Compare(a, b))
+	type entry struct {
+		key  string
+		size int
+	}
+	bySize := make([]entry, 0, len(e.Metadata))
+	for key, value := range e.Metadata {
+		bySize = append(bySize, entry{key, len(key) + len(value)})
+	}
+	slices.SortFunc(bySize, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(b.size, a.size), strings.Compare(a.key, b.key))
 	})
-	for _, key := range bySize {
+	kept := maps.Clone(e.Metadata) // the caller's map may be shared
+	for _, largest := range bySize {
 		if total <= maxMetadata {
 			break
 		}
-		total -= len(key) + len(kept[key])
-		delete(kept, key)
+		total -= largest.size
+		delete(kept, largest.key)
 	}
 	e.Metadata = kept
 }

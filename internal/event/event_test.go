@@ -3,6 +3,7 @@ package event_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -193,6 +194,42 @@ func TestErrorNeverPrintsItsCause(t *testing.T) {
 
 // Fails without a bound on the metadata. One event is copied for each matching Alert, so the annotations of a tenant must be
 // bounded.
+// T6: a Pod POSTs events of 3 MiB with as many entries of metadata as fit. Fails when Decode makes a map of them, or when it makes one of each
+// "metadata" in a body; or when metadata that controllers send is dropped.
+func TestT6AnEventOfVeryManyEntriesCostsLittleMoreThanItsLength(t *testing.T) {
+	entries := func(bytes int) string {
+		var b strings.Builder
+		b.WriteString(`"metadata":{"revision":"main@sha1:abc"`)
+		for i := 0; b.Len() < bytes; i++ {
+			fmt.Fprintf(&b, `,"%x":""`, i)
+		}
+		return b.String() + "}"
+	}
+	const object = `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},`
+	for name, tc := range map[string]struct {
+		metadata string
+		refused  bool
+		kept     string
+		most     float64
+	}{
+		"one annotation of all that Kubernetes allows": {`"metadata":{"revision":"main@sha1:abc","a":"` + strings.Repeat("x", 256<<10) + `"}`, false, "main@sha1:abc", 1000},
+		"very many entries":                            {entries(3 << 20), false, "", 1000},
+		"many entries very often":                      {strings.Repeat(entries(500<<10)+",", 5) + entries(0), true, "", 200_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := []byte(object + tc.metadata + "}")
+			var e event.Event
+			var err error
+			if n := testing.AllocsPerRun(1, func() { e, err = event.Decode(body) }); n > tc.most {
+				t.Errorf("%.0f allocations for %d bytes, want %.0f at most", n, len(body), tc.most)
+			}
+			if (err != nil) != tc.refused || e.Metadata["revision"] != tc.kept {
+				t.Errorf("got %d entries and %v, want revision %q and refused %v", len(e.Metadata), err, tc.kept, tc.refused)
+			}
+		})
+	}
+}
+
 func TestMetadataIsTrimmedFromItsLargestEntries(t *testing.T) {
 	shared := map[string]string{"a/revision": "main@sha1:abc", "a/large": strings.Repeat("x", 40<<10), "a/half": strings.Repeat("y", 20<<10)}
 	e := event.Event{Metadata: shared}
