@@ -143,16 +143,19 @@ const MessageStart = 512
 // MaxRevision is the length, in bytes, of the longest revision that is kept of an event beside its body.
 const MaxRevision = 1 << 10
 
-// maxMetadata bounds the metadata of an event, keys and values together, in bytes. An event is copied for every matching Alert, so
-// a tenant can multiply its size.
+// maxMetadata bounds the metadata of an event, keys and values together with entryBytes for each entry, in bytes. An event is copied for
+// every matching Alert, so a tenant can multiply its size.
 const maxMetadata = 32 << 10
+
+// entryBytes is about how much memory a map takes for an entry, beside the key's and the value's bytes.
+const entryBytes = 64
 
 // Size returns about how many bytes of memory the event takes.
 func (e *Event) Size() int { return 1<<10 + len(e.Message) + e.metadataSize() }
 
 func (e *Event) metadataSize() (size int) {
 	for key, value := range e.Metadata {
-		size += len(key) + len(value)
+		size += entryBytes + len(key) + len(value)
 	}
 	return size
 }
@@ -169,7 +172,7 @@ func (e *Event) TrimMetadata() {
 	}
 	bySize := make([]entry, 0, len(e.Metadata))
 	for key, value := range e.Metadata {
-		bySize = append(bySize, entry{key, len(key) + len(value)})
+		bySize = append(bySize, entry{key, entryBytes + len(key) + len(value)})
 	}
 	slices.SortFunc(bySize, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(b.size, a.size), strings.Compare(a.key, b.key))

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -228,6 +230,37 @@ func TestT6AnEventOfVeryManyEntriesCostsLittleMoreThanItsLength(t *testing.T) {
 			}
 		})
 	}
+}
+
+// T6: the bounds on events in memory count Size. Fails when very many short entries of metadata take many times what Size says, or when as
+// many are kept as there are bytes.
+func TestT6TheSizeOfAnEventIsThatOfItsEntries(t *testing.T) {
+	before := heap()
+	size := 0
+	events := make([]event.Event, 200)
+	for i := range events {
+		metadata := map[string]string{}
+		for j := range 6000 {
+			metadata[strconv.FormatInt(int64(j), 36)] = ""
+		}
+		events[i].Metadata = metadata
+		size += events[i].Size()
+	}
+	if took := heap() - before; took > 2*size {
+		t.Errorf("%d KiB are taken by events whose sizes are %d KiB", took>>10, size>>10)
+	}
+	events[0].TrimMetadata()
+	if n := len(events[0].Metadata); n > 512 || n < 100 {
+		t.Errorf("%d entries are kept", n)
+	}
+	runtime.KeepAlive(events)
+}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }
 
 func TestMetadataIsTrimmedFromItsLargestEntries(t *testing.T) {
