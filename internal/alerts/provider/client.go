@@ -61,9 +61,12 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	c := &Client{
 		transport: transport{
 			proxy: proxy, network: cfg.Network, resolves: cfg.Proxy.Address != "",
-			host: address.Host, header: o.Header, maxReply: o.MaxReply, word: o.Word, wait: o.Wait, namespace: cfg.Namespace,
+			host: address.Host, maxReply: o.MaxReply, word: o.Word, wait: o.Wait, namespace: cfg.Namespace,
 		},
 		address: *address, timeout: timeout,
+	}
+	for name, values := range o.Header {
+		c.transport.header = append(c.transport.header, headerField{name, values})
 	}
 	c.transport.base = &c.base
 	c.base.network, c.base.proxy, c.base.conns.namespace = &c.transport.network, proxy, cfg.Namespace

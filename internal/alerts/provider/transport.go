@@ -36,11 +36,17 @@ type transport struct {
 	resolves bool
 	// header is sent to host alone.
 	host      string
-	header    http.Header
+	header    []headerField
 	maxReply  int
 	namespace string // the Provider's
 	word      func(answer []byte) string
 	wait      func(status int, header http.Header, answer []byte) (time.Duration, bool)
+}
+
+// headerField is a field of a header that is kept for thousands of Providers. A map of one is 400 bytes.
+type headerField struct {
+	name   string
+	values []string
 }
 
 // RoundTrip returns an answer only if it is 2xx, as 200 and with its body read. In every other case it returns an *event.Error.
@@ -63,7 +69,9 @@ func (t *transport) send(ctx context.Context, req *http.Request, cancel context.
 	}
 	req = fenced(req)
 	if req.URL.Host == t.host {
-		maps.Copy(req.Header, t.header)
+		for _, f := range t.header {
+			req.Header[f.name] = f.values
+		}
 	}
 	req.Header.Set("Via", "1.1 notifier")
 	if req.Header.Get("User-Agent") == "" {
