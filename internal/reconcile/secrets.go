@@ -299,7 +299,10 @@ func (s *secrets) missing(e *secretEntry, changes uint64) {
 // no difference.
 func (e *secretEntry) put(now secretContent, version string) []secretUser {
 	differs := e.known && !e.same(now, e.keys)
-	e.secretContent, e.version, e.known, e.loaded = now, version, true, true
+	if differs || !e.loaded { // else the values stay, which the users share
+		e.secretContent = now
+	}
+	e.version, e.known, e.loaded = version, true, true
 	for key := range e.keys {
 		e.keys[key] = true
 	}
