@@ -24,8 +24,8 @@ type documentMetadata struct {
 	UID               string            `json:"uid"`
 	ResourceVersion   string            `json:"resourceVersion"`
 	Generation        int64             `json:"generation"`
-	CreationTimestamp metav1.Time       `json:"creationTimestamp"`
-	DeletionTimestamp metav1.Time       `json:"deletionTimestamp"`
+	CreationTimestamp second            `json:"creationTimestamp"`
+	DeletionTimestamp second            `json:"deletionTimestamp"`
 	Labels            map[string]string `json:"labels"`
 	Annotations       map[string]string `json:"annotations"`
 }
@@ -69,7 +69,7 @@ type statusCondition struct {
 	Status             string `json:"status"`
 	Reason             string `json:"reason"`
 	Message            string `json:"message"`
-	LastTransitionTime string `json:"lastTransitionTime"`
+	LastTransitionTime second `json:"lastTransitionTime"`
 	ObservedGeneration int64  `json:"observedGeneration"`
 }
 

@@ -33,7 +33,7 @@ type second int64
 func newObjectMeta(d *documentMetadata) objectMeta {
 	m := objectMeta{
 		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion, Generation: d.Generation,
-		Created: secondOf(d.CreationTimestamp.Time), Deleted: secondOf(d.DeletionTimestamp.Time),
+		Created: d.CreationTimestamp, Deleted: d.DeletionTimestamp,
 		Labels: kube.KeptLabels(d.Labels), Annotations: keptAnnotations(d.Annotations),
 	}
 	kube.Pack(&m.Namespace, &m.Name, &m.UID, &m.ResourceVersion)
@@ -45,11 +45,13 @@ func (m *objectMeta) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: types.UID(m.UID), ResourceVersion: m.ResourceVersion}
 }
 
-func secondOf(t time.Time) second {
-	if t.IsZero() {
-		return 0
+// UnmarshalJSON reads a time as the API server writes it. Any other value counts as none, since it must not stop the kind.
+func (s *second) UnmarshalJSON(data []byte) error {
+	*s = 0
+	if t, err := time.Parse(`"`+time.RFC3339+`"`, string(data)); err == nil && !t.IsZero() {
+		*s = second(t.Unix())
 	}
-	return second(t.Unix())
+	return nil
 }
 
 // time returns the time in UTC, the zero time for zero.

@@ -3,7 +3,6 @@ package watch
 import (
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,15 +79,11 @@ func newObject(kind *Kind, d *document) *object {
 }
 
 func newCondition(c *statusCondition) condition {
-	since, err := time.Parse(time.RFC3339, c.LastTransitionTime)
-	if err != nil {
-		since = time.Time{}
-	}
 	return condition{
 		status:   c.Status,
 		reason:   event.Truncate(c.Reason, maxWord, ""),
 		message:  event.Truncate(c.Message, maxMessage, ""),
-		since:    secondOf(since),
+		since:    c.LastTransitionTime,
 		observed: c.ObservedGeneration,
 	}
 }

@@ -89,10 +89,13 @@ var brokenStream = apierrors.NewClientErrorReporter(http.StatusInternalServerErr
 
 func decodeList(kind *Kind, shared *kube.Interner, body io.Reader) (*objectList, error) {
 	list := &objectList{}
-	labels := map[string]string{} // read into one map, since most objects share a map that is there already
+	// The items are read into one place: next to nothing of a document stays, and its garbage would lie between the objects.
+	var item document
+	labels := map[string]string{}
 	err := kube.DecodeList(body, &list.ListMeta, func(d *json.Decoder) error {
 		clear(labels)
-		item := document{Metadata: documentMetadata{Labels: labels}}
+		clear(item.Status.Conditions)
+		item = document{Metadata: documentMetadata{Labels: labels}, Status: status{Conditions: item.Status.Conditions[:0]}}
 		if err := tolerate(d.Decode(&item)); err != nil {
 			return err
 		}
