@@ -324,6 +324,14 @@ func (r *Receiver) ShareTexts(share func(*string)) {
 	for i := range r.Spec.Events {
 		share(&r.Spec.Events[i])
 	}
+	for i := range r.Spec.Resources {
+		share(&r.Spec.Resources[i].APIVersion)
+		share(&r.Spec.Resources[i].Kind)
+		share(&r.Spec.Resources[i].Name)
+	}
+	if r.Spec.SecretRef != nil {
+		share(&r.Spec.SecretRef.Name)
+	}
 }
 
 // Interval returns how often the Secret is read again.

@@ -126,6 +126,11 @@ func (a *Alert) ShareTexts(share func(*string)) {
 		share(&source.Kind)
 		share(&source.Name)
 	}
+	for _, patterns := range [...][]string{a.Spec.InclusionList, a.Spec.ExclusionList} {
+		for i := range patterns {
+			share(&patterns[i])
+		}
+	}
 }
 
 // AlertList is a list of Alerts.
