@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,8 @@ type SecretWatch interface {
 // secretClient is the SecretSource over an API server.
 type secretClient struct {
 	core rest.Interface
+	// agent is set in each request: client-go would copy the request to add it.
+	agent string
 }
 
 // errNoSecret replaces the error of a decoder, which may quote its input.
@@ -58,11 +61,16 @@ func newSecretClient(config *rest.Config) (secretClient, error) {
 	if err != nil {
 		return secretClient{}, err
 	}
-	return secretClient{core}, nil
+	return secretClient{core, cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())}, nil
+}
+
+// request returns a request for Secrets of a namespace.
+func (c secretClient) request(namespace string) *rest.Request {
+	return c.core.Get().Namespace(namespace).Resource("secrets").SetHeader("User-Agent", c.agent)
 }
 
 func (c secretClient) Get(ctx context.Context, key kube.Key, resourceVersion string) (*corev1.Secret, error) {
-	body, err := c.core.Get().Namespace(key.Namespace).Resource("secrets").Name(key.Name).
+	body, err := c.request(key.Namespace).Name(key.Name).
 		VersionedParams(&metav1.GetOptions{ResourceVersion: resourceVersion}, builtin.Options).Do(ctx).Raw()
 	if err != nil {
 		return nil, err
@@ -77,7 +85,7 @@ func (c secretClient) Get(ctx context.Context, key kube.Key, resourceVersion str
 // Watch needs only the verb watch: the selector by name makes it a request about one object.
 func (c secretClient) Watch(ctx context.Context, key kube.Key, resourceVersion string, lasting time.Duration) (SecretWatch, error) {
 	life := int64(lasting / time.Second)
-	body, err := c.core.Get().Namespace(key.Namespace).Resource("secrets").VersionedParams(&metav1.ListOptions{
+	body, err := c.request(key.Namespace).VersionedParams(&metav1.ListOptions{
 		FieldSelector:       fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),
 		ResourceVersion:     resourceVersion,
 		AllowWatchBookmarks: true,
