@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -39,7 +40,8 @@ func NewStatusWriter[T Object, L runtime.Object](r Resource[T, L]) *StatusWriter
 func (w *StatusWriter[T, L]) Write(ctx context.Context, cached T, set func(T)) (bool, error) {
 	object := cached.DeepCopyObject().(T)
 	set(object)
-	if equality.Semantic.DeepEqual(cached, object) || w.isAbsent() {
+	// Most statuses are unchanged. reflect.DeepEqual finds that without garbage; the other comparison makes a copy of each text.
+	if reflect.DeepEqual(cached, object) || equality.Semantic.DeepEqual(cached, object) || w.isAbsent() {
 		return false, nil
 	}
 	client := w.resource.In(cached.GetNamespace())
