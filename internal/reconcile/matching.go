@@ -225,7 +225,7 @@ func sourcesOf(a *v1beta3.Alert) []mention {
 }
 
 func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []mention {
-	var all []mention
+	all := make([]mention, 0, len(sources))
 	for i, s := range sources {
 		if s.Namespace == "" || s.Namespace == namespace { // sources match by kind, in any version
 			all = append(all, mention{

@@ -68,7 +68,7 @@ func checkProvider(p *v1beta3.Provider) *fault {
 	if kube.IsUndecodable(p) {
 		return undecodable()
 	}
-	if !isSupported(p.Spec.Type) {
+	if !registry.Builds(p.Spec.Type) {
 		err := &registry.UnsupportedTypeError{Type: p.Spec.Type, Supported: registry.Types()}
 		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error()}
 	}
@@ -79,8 +79,6 @@ func checkProvider(p *v1beta3.Provider) *fault {
 	}
 	return nil
 }
-
-func isSupported(providerType string) bool { return slices.Contains(registry.Types(), providerType) }
 
 // wantsOf returns the Secrets to read for the spec, and the reference of each.
 func wantsOf(p *v1beta3.Provider) ([]want, []secretReference) {

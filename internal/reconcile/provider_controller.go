@@ -138,7 +138,7 @@ func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
 // put completes a destination, replaces the former one and closes its idle connections.
 func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	before := c.destinations.Get(p.Namespace, p.Name)
-	d.UID, d.Type, d.Suspended, d.Unsupported = string(p.UID), p.Spec.Type, p.Spec.Suspend, !isSupported(p.Spec.Type)
+	d.UID, d.Type, d.Suspended, d.Unsupported = string(p.UID), p.Spec.Type, p.Spec.Suspend, !registry.Builds(p.Spec.Type)
 	d.Takes, d.Created = registry.Takes(p.Spec.Type), p.CreationTimestamp.Time
 	c.destinations.Put(p.Namespace, p.Name, d)
 	closeSender(before)

@@ -114,7 +114,7 @@ func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
 }
 
 func checkType(r *v1.Receiver, _ *receiverPlan) *fault {
-	if r.Spec.Type == v1.EventReceiver || slices.Contains(verify.Types(), r.Spec.Type) {
+	if r.Spec.Type == v1.EventReceiver || verify.Supports(r.Spec.Type) {
 		return nil
 	}
 	return &fault{reason: v1.UnsupportedTypeReason, message: (&verify.UnsupportedTypeError{Type: r.Spec.Type}).Error()}

@@ -326,7 +326,7 @@ func showReceiver(r *v1.Receiver, v verdict) {
 	r.Status.ObservedGeneration = v.generation
 	r.Status.WebhookPath = v.path
 	if v.lack.reason == "" {
-		meta.RemoveStatusCondition(r.Conditions(), v1.ServingCondition)
+		removeCondition(r.Conditions(), v1.ServingCondition)
 	} else {
 		meta.SetStatusCondition(r.Conditions(), metav1.Condition{
 			Type: v1.ServingCondition, Status: metav1.ConditionFalse, Reason: v.lack.reason, Message: v.lack.message,
@@ -334,7 +334,7 @@ func showReceiver(r *v1.Receiver, v verdict) {
 		})
 	}
 	if r.Spec.Type != v1.EventReceiver { // no reporter is left to end it
-		meta.RemoveStatusCondition(r.Conditions(), v1.LoopDetectedCondition)
+		removeCondition(r.Conditions(), v1.LoopDetectedCondition)
 	}
 	if v.requestedAt != "" {
 		r.Status.LastHandledReconcileAt = v.requestedAt

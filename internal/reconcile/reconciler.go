@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 
 	v1 "notifier/api/v1"
@@ -98,7 +97,7 @@ func (r *Reconciler) wireReceivers() error {
 			if v.ready {
 				matches.show(o, mentionedBy(o))
 			} else {
-				meta.RemoveStatusCondition(o.Conditions(), matchingCondition)
+				removeCondition(o.Conditions(), matchingCondition)
 			}
 		},
 		again: func(o *v1.Receiver) time.Duration { return matches.again(o, mentionedBy(o)) },

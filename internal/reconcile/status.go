@@ -181,16 +181,23 @@ func applyReady(conditions *[]metav1.Condition, v verdict) {
 	meta.SetStatusCondition(conditions, v.condition(v1.ReadyCondition, v.ready))
 	switch {
 	case v.ready:
-		meta.RemoveStatusCondition(conditions, v1.ReconcilingCondition)
-		meta.RemoveStatusCondition(conditions, v1.StalledCondition)
+		removeCondition(conditions, v1.ReconcilingCondition)
+		removeCondition(conditions, v1.StalledCondition)
 	case v.retried:
-		meta.RemoveStatusCondition(conditions, v1.StalledCondition)
+		removeCondition(conditions, v1.StalledCondition)
 		reconciling := v.condition(v1.ReconcilingCondition, true)
 		reconciling.Reason = v1.ProgressingWithRetryReason
 		meta.SetStatusCondition(conditions, reconciling)
 	default:
-		meta.RemoveStatusCondition(conditions, v1.ReconcilingCondition)
+		removeCondition(conditions, v1.ReconcilingCondition)
 		meta.SetStatusCondition(conditions, v.condition(v1.StalledCondition, true))
+	}
+}
+
+// removeCondition removes a condition if it is there. meta.RemoveStatusCondition makes a new list in any case.
+func removeCondition(conditions *[]metav1.Condition, conditionType string) {
+	if meta.FindStatusCondition(*conditions, conditionType) != nil {
+		meta.RemoveStatusCondition(conditions, conditionType)
 	}
 }
 
@@ -202,8 +209,8 @@ func applyAccepted(conditions *[]metav1.Condition, v verdict) {
 		accepted.reason, accepted.message = v1.AcceptedReason, "accepted; the condition Serving tells why not all of it is in use"
 	}
 	meta.SetStatusCondition(conditions, accepted.condition(v1.ReadyCondition, true))
-	meta.RemoveStatusCondition(conditions, v1.ReconcilingCondition)
-	meta.RemoveStatusCondition(conditions, v1.StalledCondition)
+	removeCondition(conditions, v1.ReconcilingCondition)
+	removeCondition(conditions, v1.StalledCondition)
 }
 
 // kept compares the sent status with the status that the API server kept.

@@ -138,6 +138,12 @@ func TakesMethod(name, method string) bool { return method == http.MethodPost ||
 // Types returns the supported values of a Receiver's spec.type, in order.
 func Types() []string { return slices.Sorted(maps.Keys(kinds)) }
 
+// Supports reports whether name is a supported value of spec.type.
+func Supports(name string) bool {
+	_, ok := kinds[name]
+	return ok
+}
+
 // ErrEmptyToken says that a Secret's token is empty. An empty key authenticates everybody without a signature or with a
 // signature of that key, so such a Receiver is not served.
 var ErrEmptyToken = errors.New("token is empty")

@@ -124,6 +124,12 @@ func (e *UnsupportedTypeError) Error() string {
 // Types returns the Provider types that are built, in order.
 func Types() []string { return slices.Sorted(maps.Keys(destinations)) }
 
+// Builds reports whether a type is built.
+func Builds(typ string) bool {
+	_, ok := destinations[typ]
+	return ok
+}
+
 // Keys returns the keys of a Provider's Secret that a type reads besides the common ones.
 func Keys(typ string) []string { return destinations[typ].keys }
 
