@@ -190,6 +190,9 @@ func parseHeaders(text []byte) (map[string]string, error) {
 	if len(text) > maxHeadersText {
 		return nil, fmt.Errorf("the Secret's key headers is longer than %d bytes", maxHeadersText)
 	}
+	if len(text) == 0 { // most Secrets have no such key, and a parser has 4 KiB
+		return nil, nil
+	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
 		return nil, errHeaders
