@@ -16,22 +16,30 @@ import (
 //
 // The set is complete when Reconciler.Complete is closed, and is not to be read before.
 type Receivers struct {
-	mu    sync.RWMutex
-	named map[string]map[string]*apply.Receiver // by namespace, then name
+	mu sync.RWMutex
+	// named are those of each namespace, ordered by name. Most namespaces have a few, for which a map would be mostly empty space.
+	named map[string][]*apply.Receiver
 	// changed is called with each new or changed Receiver.
 	changed func(namespace, name string)
 }
 
 func newReceivers() *Receivers {
-	return &Receivers{named: map[string]map[string]*apply.Receiver{}, changed: func(string, string) {}}
+	return &Receivers{named: map[string][]*apply.Receiver{}, changed: func(string, string) {}}
+}
+
+// find returns the place of a name among the Receivers of a namespace, and whether one has it.
+func (r *Receivers) find(namespace, name string) (place int, found bool) {
+	return slices.BinarySearchFunc(r.named[namespace], name, func(o *apply.Receiver, name string) int {
+		return strings.Compare(o.Name, name)
+	})
 }
 
 // Live returns the live Receiver of that name, and false if there is none.
 func (r *Receivers) Live(namespace, name string) (apply.Receiver, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if found := r.named[namespace][name]; found != nil {
-		return *found, true
+	if place, found := r.find(namespace, name); found {
+		return *r.named[namespace][place], true
 	}
 	return apply.Receiver{}, false
 }
@@ -41,10 +49,9 @@ func (r *Receivers) InNamespace(namespace string) []apply.Receiver {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	all := make([]apply.Receiver, 0, len(r.named[namespace]))
-	for found := range maps.Values(r.named[namespace]) {
-		all = append(all, *found)
+	for _, one := range r.named[namespace] {
+		all = append(all, *one)
 	}
-	slices.SortFunc(all, func(a, b apply.Receiver) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -65,11 +72,13 @@ func (r *Receivers) Follow(changed func(namespace, name string)) {
 func (r *Receivers) put(live apply.Receiver) {
 	live = live.Indexed()
 	r.mu.Lock()
-	if r.named[live.Namespace] == nil {
-		r.named[live.Namespace] = map[string]*apply.Receiver{}
+	all, changed := r.named[live.Namespace], r.changed
+	var before *apply.Receiver
+	if place, found := r.find(live.Namespace, live.Name); found {
+		before, all[place] = all[place], &live
+	} else {
+		r.named[live.Namespace] = slices.Insert(all, place, &live)
 	}
-	before, changed := r.named[live.Namespace][live.Name], r.changed
-	r.named[live.Namespace][live.Name] = &live
 	r.mu.Unlock()
 	if before == nil || before.UID != live.UID || before.Generation != live.Generation || before.ServiceAccount != live.ServiceAccount {
 		changed(live.Namespace, live.Name)
@@ -79,8 +88,11 @@ func (r *Receivers) put(live apply.Receiver) {
 func (r *Receivers) remove(k kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.named[k.Namespace], k.Name)
-	if len(r.named[k.Namespace]) == 0 {
+	place, found := r.find(k.Namespace, k.Name)
+	if !found {
+		return
+	}
+	if r.named[k.Namespace] = slices.Delete(r.named[k.Namespace], place, place+1); len(r.named[k.Namespace]) == 0 {
 		delete(r.named, k.Namespace)
 	}
 }
