@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,20 +49,24 @@ type secrets struct {
 	secretsOptions
 	// away is set while the API server does not answer.
 	away kube.Outage
+	// reading coalesces concurrent reads of one entry, by its serial.
+	reading singleflight.Group
 
 	mu      sync.Mutex
 	entries map[kube.Key]*secretEntry
 	held    map[secretUser][]kube.Key
+	// made counts the entries that were ever made.
+	made int
 	// watching begins the watches of entries. streams counts the running ones.
 	watching *kube.Controller[*secretEntry]
 	streams  sync.WaitGroup
 }
 
-// secretEntry is one Secret. secrets.mu protects its fields except reads.
+// secretEntry is one Secret. secrets.mu protects its fields except key and serial.
 type secretEntry struct {
 	key kube.Key
-	// reads coalesces concurrent reads of the Secret.
-	reads singleflight.Group
+	// serial distinguishes the entry from all others, also from a later one of the same Secret.
+	serial string
 
 	users []secretUser // in order
 	// keys are those that users want, each true if the content has its state. loaded reports that all are true.
@@ -183,7 +188,8 @@ func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 func (s *secrets) entry(k kube.Key) *secretEntry {
 	e := s.entries[k]
 	if e == nil {
-		e = &secretEntry{key: k, keys: map[string]bool{}}
+		s.made++
+		e = &secretEntry{key: k, serial: strconv.Itoa(s.made), keys: map[string]bool{}}
 		s.entries[k] = e
 		s.metrics.secrets.Inc()
 	}
@@ -230,7 +236,7 @@ func (s *secrets) load(ctx context.Context, e *secretEntry) error {
 		if loaded {
 			return nil
 		}
-		if _, err, _ := e.reads.Do("", func() (any, error) { return nil, s.read(ctx, e) }); err != nil {
+		if _, err, _ := s.reading.Do(e.serial, func() (any, error) { return nil, s.read(ctx, e) }); err != nil {
 			return err
 		}
 	}
