@@ -222,7 +222,7 @@ func (c *cursor) keep(ctx context.Context, g *gauge) error {
 		last = floor
 		err := c.save(ctx)
 		switch {
-		case wrongRevision(err):
+		case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
 			return errFenced
 		case c.anyReturned():
 			return errInterrupted

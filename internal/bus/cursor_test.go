@@ -234,7 +234,7 @@ func TestE3AReaderThatWasReplacedDoesNotMoveTheCursor(t *testing.T) {
 	must(t, next.open(2).Ack(ctx))
 	must(t, next.save(ctx))
 	must(t, old.open(1).Ack(ctx))
-	if err := old.save(ctx); !wrongRevision(err) {
+	if err := old.save(ctx); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		t.Errorf("got %v", err)
 	}
 	again, err := b.loadCursor(ctx)

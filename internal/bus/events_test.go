@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
 )
@@ -340,5 +341,15 @@ func TestE4AnEventIsNotPublishedAfterANewerOneOfItsObject(t *testing.T) {
 	must(t, err)
 	if last.ID != "second" {
 		t.Errorf("the last event is %q", last.ID)
+	}
+}
+
+// A cluster has a second code for a wrong last sequence. Fails when a publisher is not told that an event came first by either.
+func TestBothCodesOfAWrongLastSequenceSayThatAnEventCameFirst(t *testing.T) {
+	t.Parallel()
+	for _, code := range []jetstream.ErrorCode{jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant} {
+		if err := publishError(&jetstream.APIError{ErrorCode: code}); !errors.Is(err, event.ErrOvertaken) {
+			t.Errorf("code %d: %v", code, err)
+		}
 	}
 }

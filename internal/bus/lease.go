@@ -194,7 +194,7 @@ func (l *lease) acquire(ctx context.Context) *term {
 		if err == nil {
 			return t
 		}
-		if ctx.Err() == nil && !wrongRevision(err) {
+		if ctx.Err() == nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			warnings.Do(func() { l.log.Warn("cannot become the worker, trying again", "error", err) })
 		}
 	}
@@ -267,7 +267,7 @@ func (l *lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
 		}
 		return nil
 	}
-	if !wrongRevision(err) {
+	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return err
 	}
 	// Another took it, or the answer to an earlier renewal was lost.
@@ -331,7 +331,7 @@ func (l *lease) write(ctx context.Context, r leaseRecord) (uint64, error) {
 	}
 	revision, err := l.kv.Update(ctx, keyLease, body, r.revision)
 	if err != nil {
-		if !wrongRevision(err) {
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			l.refused.CompareAndSwap(0, time.Now().UnixNano())
 		}
 		return 0, fmt.Errorf("write lease: %w", err)

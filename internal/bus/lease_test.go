@@ -62,7 +62,7 @@ func (k *leaseBucket) Update(ctx context.Context, _ string, value []byte, revisi
 	}
 	k.mu.Unlock()
 	if revision != now {
-		return 0, &jetstream.APIError{ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence}
+		return 0, jetstream.ErrKeyRevisionMismatch
 	}
 	return now + 1, fair.Sleep(ctx, k.slow)
 }

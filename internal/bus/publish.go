@@ -39,8 +39,6 @@ const (
 	codeAccountResources      = 10002
 	codeStorageExceeded       = 10047
 	codeStoreFailed           = 10077
-	codeMessageTooLarge       = 10054
-	codeWrongLastSequence     = 10071
 )
 
 // ack is the stream's answer to a publish.
@@ -224,9 +222,9 @@ func publishError(err error) error {
 	switch refusal.ErrorCode {
 	case codeInsufficientResources, codeAccountResources, codeStorageExceeded, codeStoreFailed:
 		return fmt.Errorf("%w: %w", ErrFull, err)
-	case codeMessageTooLarge:
+	case jetstream.JSErrCodeStreamMessageExceedsMaximum:
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
-	case codeWrongLastSequence:
+	case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 		return fmt.Errorf("%w: %w", event.ErrOvertaken, err)
 	}
 	return err

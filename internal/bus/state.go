@@ -159,14 +159,9 @@ func kvError(operation string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyNotFound), wrongRevision(err):
+	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch):
 		return fmt.Errorf("%s: %w", operation, ErrConflict)
 	default:
 		return fmt.Errorf("%s: %w", operation, err)
 	}
-}
-
-func wrongRevision(err error) bool {
-	var refused *jetstream.APIError
-	return errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 }
