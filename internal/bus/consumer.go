@@ -155,10 +155,8 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 
 func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error) {
 	if c.role.logged {
-		if c.cursor, err = c.bus.loadCursor(ctx); err != nil {
-			return err
-		}
-		return c.cursor.migrate(ctx, s)
+		c.cursor, err = c.bus.loadCursor(ctx)
+		return err
 	}
 	if err := c.bus.setUpConsumer(ctx, c.role); err != nil {
 		return fmt.Errorf("set up consumer: %w", err)

@@ -81,29 +81,6 @@ func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 	return c, nil
 }
 
-// migrate takes the place over from the consumer by which earlier releases read the events.
-func (c *cursor) migrate(ctx context.Context, s jetstream.Stream) error {
-	if c.revision > 0 {
-		return nil
-	}
-	old, err := s.Consumer(ctx, kindRoute)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look up consumer of earlier releases: %w", err)
-	}
-	c.floor = old.CachedInfo().AckFloor.Stream
-	c.next = c.floor + 1
-	if err := c.save(ctx); err != nil {
-		return err
-	}
-	if err := s.DeleteConsumer(ctx, kindRoute); err != nil {
-		return fmt.Errorf("delete consumer of earlier releases: %w", err)
-	}
-	return nil
-}
-
 // rewindCursor moves a cursor back to the end of its stream if it is beyond it: the stream was made anew, or lost its end in a loss of
 // power. The next events would otherwise count as done, and so would those that are recorded beyond its floor. It is called before this
 // process accepts events.

@@ -244,30 +244,6 @@ func TestE3AReaderThatWasReplacedDoesNotMoveTheCursor(t *testing.T) {
 	}
 }
 
-// E3: fails when an upgrade routes an event again that an earlier release had acknowledged.
-func TestE3TheReaderGoesOnWhereThatOfAnEarlierReleaseEnded(t *testing.T) {
-	t.Parallel()
-	b := open(t, t.TempDir(), nil)
-	ctx := testContext(t)
-	publishEvents(t, b, ids(4)...)
-	s := b.streams[streamEvents]
-	old, err := s.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: kindRoute, AckPolicy: jetstream.AckExplicitPolicy})
-	must(t, err)
-	msgs, err := old.Fetch(3)
-	must(t, err)
-	for m := range msgs.Messages() {
-		must(t, m.DoubleAck(ctx))
-	}
-	events := newHeldEvents()
-	start(t, events.read(b))
-	if got := describe(receive(t, events.handed)); got != "0003 4 true" {
-		t.Errorf("the first is %s", got)
-	}
-	if _, err := s.Consumer(ctx, kindRoute); !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		t.Errorf("the old consumer: %v", err)
-	}
-}
-
 // Fails when publishers outrun the reader, so that it must read the stream for good, or wait long for a reader that makes no progress.
 func TestPublishersWaitForAReaderThatIsFarBehind(t *testing.T) {
 	t.Parallel()
