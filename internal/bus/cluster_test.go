@@ -178,7 +178,7 @@ func TestThreeReplicasStartOnAnEmptyClusterAndOutliveAServer(t *testing.T) {
 	}
 	stop := start(t, func(ctx context.Context) error { return w.publish(ctx, buses) })
 	must(t, fair.Sleep(testContext(t), 2*time.Second))
-	consumer, err := buses[0].streams[streamTriggers].Consumer(testContext(t), consumerName(triggerRole(0)))
+	consumer, err := buses[0].streams[streamTriggers].Consumer(testContext(t), triggerRole(0).name)
 	must(t, err)
 	leader := slices.IndexFunc(c.nodes, func(n node) bool { return n.Name == consumer.CachedInfo().Cluster.Leader })
 	c.kill(leader)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,13 +35,13 @@ const (
 	takeOverBackoff = time.Second
 )
 
-// The kinds of roles.
+// The names of roles, for each shard with its number behind it.
 const (
-	kindRoute   = "route"
-	kindDeliver = "deliver"
-	kindTrigger = "trigger"
-	// kindSubscribe reads EVENTS for Receivers of type event.
-	kindSubscribe = "subscribe"
+	roleRoute   = "route"
+	roleDeliver = "deliver"
+	roleTrigger = "trigger"
+	// roleSubscribe reads EVENTS for Receivers of type event.
+	roleSubscribe = "subscribe"
 )
 
 // errFenced says that another replica took over.
@@ -58,7 +57,7 @@ var errStopped = errors.New("stage stopped serving")
 
 // role describes the messages that one consumer reads.
 type role struct {
-	kind, name    string
+	name          string // of the consumer
 	shard         int
 	stream        string
 	filter        string
@@ -75,7 +74,6 @@ type role struct {
 type consumer struct {
 	bus  *Bus
 	role role
-	name string
 	// last is the stream's last sequence at the takeover: messages up to it may have been handled before.
 	last    uint64
 	crashes *crashes
@@ -83,11 +81,9 @@ type consumer struct {
 	cursor *cursor
 }
 
-func consumerName(r role) string { return strings.ReplaceAll(r.name, ".", "-") }
-
 func consumerConfig(r role) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
-		Durable: consumerName(r), FilterSubject: r.filter, AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverAllPolicy,
+		Durable: r.name, FilterSubject: r.filter, AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverAllPolicy,
 		AckWait: event.AckWait, MaxDeliver: -1, MaxAckPending: r.maxAckPending, HeadersOnly: r.headersOnly,
 		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{priorityGroup}, PinnedTTL: pinnedTTL,
 	}
@@ -133,7 +129,7 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	c := &consumer{bus: b, role: r, name: consumerName(r), crashes: termOf(ctx).crashes}
+	c := &consumer{bus: b, role: r, crashes: termOf(ctx).crashes}
 	s := b.streams[r.stream]
 	if err := c.startOver(ctx, s); err != nil {
 		return nil, err
@@ -164,17 +160,17 @@ func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error
 	if !event.Owned(ctx) {
 		return errFenced
 	}
-	if err := s.UnpinConsumer(ctx, c.name, priorityGroup); err != nil {
+	if err := s.UnpinConsumer(ctx, c.role.name, priorityGroup); err != nil {
 		return fmt.Errorf("unpin last worker: %w", err)
 	}
-	if _, err := s.ResetConsumer(ctx, c.name); err != nil {
+	if _, err := s.ResetConsumer(ctx, c.role.name); err != nil {
 		return fmt.Errorf("reset consumer: %w", err)
 	}
 	return nil
 }
 
 // cautious reports whether earlier workers died near this message, so that it must be handed out alone.
-func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.crashes.cautious(c.name) }
+func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.crashes.cautious(c.role.name) }
 
 // consume serves a consumer that was taken over: it runs a puller and the stage. When the term ends, the channel given to serve is closed
 // and its context is cancelled. The replica stays the worker until serve returns, so that messages it finishes in the meantime are not

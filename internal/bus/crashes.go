@@ -83,7 +83,7 @@ func (b *Bus) floors(ctx context.Context) (map[string]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	floors := map[string]uint64{consumerName(routeRole()): c.floor}
+	floors := map[string]uint64{routeRole().name: c.floor}
 	for _, stream := range []string{streamEvents, streamDeliveries, streamTriggers} {
 		list := b.streams[stream].ListConsumers(ctx)
 		for info := range list.Info() {

@@ -33,7 +33,7 @@ func TestAConsumerThatWasDeletedIsMadeAgain(t *testing.T) {
 	})
 	receive(t, began)
 	ctx := testContext(t)
-	must(t, b.js.DeleteConsumer(ctx, streamEvents, consumerName(subscribeRole())))
+	must(t, b.js.DeleteConsumer(ctx, streamEvents, subscribeRole().name))
 	close(deleted)
 	publish := time.NewTicker(100 * time.Millisecond) // what is published before it is made again is not for it
 	defer publish.Stop()

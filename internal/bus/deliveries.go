@@ -44,7 +44,7 @@ func (b *Bus) Deliveries(
 
 func deliverRole(shard int) role {
 	return role{
-		kind: kindDeliver, name: kindDeliver + "." + strconv.Itoa(shard), shard: shard, stream: streamDeliveries,
+		name: roleDeliver + "-" + strconv.Itoa(shard), shard: shard, stream: streamDeliveries,
 		filter: prefixDeliver + strconv.Itoa(shard) + "." + everythingElse, maxAckPending: maxUnackedDeliveries,
 	}
 }

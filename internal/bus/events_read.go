@@ -10,7 +10,7 @@ import (
 )
 
 func routeRole() role {
-	return role{kind: kindRoute, name: kindRoute, stream: streamEvents, logged: true}
+	return role{name: roleRoute, stream: streamEvents, logged: true}
 }
 
 // Events calls h with the records of EVENTS, those of each namespace in stream order, while this replica is the worker, until ctx ends.
@@ -144,7 +144,7 @@ func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err e
 			if err := c.cursor.save(ctx); err != nil { // finished events are no longer suspects
 				return false, err
 			}
-			return c.crashes.suspect(ctx, c.name, seq)
+			return c.crashes.suspect(ctx, c.role.name, seq)
 		}
 		select {
 		case <-c.cursor.changed:

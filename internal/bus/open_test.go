@@ -188,12 +188,12 @@ func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {
 // Fails when check ignores how long no message was taken.
 func TestAConsumerThatTakesNothingIsNotReady(t *testing.T) {
 	p := newProgress()
-	g := p.start(role{name: "deliver.1"})
+	g := p.start(role{name: "deliver-1"})
 	g.waiting(3)
 	if err := p.check(time.Now().Add(wedgedAfter - time.Second)); err != nil {
 		t.Error(err)
 	}
-	if err := p.check(time.Now().Add(wedgedAfter + time.Second)); err == nil || !strings.Contains(err.Error(), "deliver.1") {
+	if err := p.check(time.Now().Add(wedgedAfter + time.Second)); err == nil || !strings.Contains(err.Error(), "deliver-1") {
 		t.Errorf("after a minute: %v", err)
 	}
 	g.stop()

@@ -102,7 +102,7 @@ func TestT4MessagesOnTheirWayWhenTheConnectionBrokeComeSoon(t *testing.T) {
 		must(t, other.PublishTriggers(ctx, testTrigger("team", fmt.Sprint("lost", i), 1)))
 	}
 	for pending := 0; pending < lost; { // the server has handed them out
-		c, err := other.streams[streamTriggers].Consumer(ctx, consumerName(triggerRole(0)))
+		c, err := other.streams[streamTriggers].Consumer(ctx, triggerRole(0).name)
 		must(t, err)
 		pending = c.CachedInfo().NumAckPending
 	}

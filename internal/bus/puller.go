@@ -136,7 +136,7 @@ func (p *puller[T]) ask() error {
 	if err != nil {
 		return fmt.Errorf("encode pull request: %w", err)
 	}
-	subject := "$JS.API.CONSUMER.MSG.NEXT." + p.c.role.stream + "." + p.c.name
+	subject := "$JS.API.CONSUMER.MSG.NEXT." + p.c.role.stream + "." + p.c.role.name
 	if err := nc.PublishRequest(subject, p.inbox, request); err != nil {
 		p.pause() // not connected; the loop continues when it is
 		return nil
@@ -215,7 +215,7 @@ func (p *puller[T]) next(ctx context.Context) (chan event.Message[T], event.Mess
 			if p.live.Load() > 0 {
 				return nil, event.Message[T]{}, nil
 			}
-			poison, err := p.c.crashes.suspect(ctx, p.c.name, head.seq)
+			poison, err := p.c.crashes.suspect(ctx, p.c.role.name, head.seq)
 			if err != nil {
 				return nil, event.Message[T]{}, err
 			}

@@ -161,7 +161,7 @@ func (b *Bus) unrouted(ctx context.Context, state jetstream.StreamState) (uint64
 
 // unhandled returns how many messages of its stream a role has not acknowledged.
 func (b *Bus) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) (uint64, error) {
-	c, err := b.streams[r.stream].Consumer(ctx, consumerName(r))
+	c, err := b.streams[r.stream].Consumer(ctx, r.name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made by the first worker; before that nothing was handled
 		return states[r.stream].Msgs, nil
 	}

@@ -34,14 +34,14 @@ func (muteBucket) Get(context.Context, string) (jetstream.KeyValueEntry, error) 
 }
 
 // muteReader makes the bus not answer how far one reader of EVENTS is, until the returned function is called.
-func muteReader(b *Bus, kind string) (unmute func()) {
-	if kind == kindRoute {
+func muteReader(b *Bus, name string) (unmute func()) {
+	if name == roleRoute {
 		bucket := b.buckets[bucketWorker]
 		b.buckets[bucketWorker] = muteBucket{bucket}
 		return func() { b.buckets[bucketWorker] = bucket }
 	}
 	stream := b.streams[streamEvents]
-	b.streams[streamEvents] = silentStream{stream, consumerName(subscribeRole())}
+	b.streams[streamEvents] = silentStream{stream, subscribeRole().name}
 	return func() { b.streams[streamEvents] = stream }
 }
 
@@ -76,7 +76,7 @@ func TestAnUnknownReadPositionIsNotTakenForZero(t *testing.T) {
 			_, err := b.PublishEvent(ctx, testRecord("more", "team", "app"))
 			must(t, err)
 			published := b.stats.unrouted.Load()
-			unmute := muteReader(b, r.kind)
+			unmute := muteReader(b, r.name)
 			if err := b.stats.refresh(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("refresh: %v", err)
 			}

@@ -130,7 +130,7 @@ func (b *Bus) setUp(ctx context.Context) error {
 	// Made before anything is served: no event that is accepted from now on is missed, however late the first reader is.
 	return b.untilReachable(ctx, func(ctx context.Context) error {
 		if err := b.setUpConsumer(ctx, subscribeRole()); err != nil {
-			return fmt.Errorf("set up consumer %s: %w", kindSubscribe, err)
+			return fmt.Errorf("set up consumer %s: %w", roleSubscribe, err)
 		}
 		return nil
 	})

@@ -15,7 +15,7 @@ import (
 // that are published after its consumer was made, so that an upgrade does not trigger for a day of history.
 func subscribeRole() role {
 	return role{
-		kind: kindSubscribe, name: kindSubscribe, stream: streamEvents,
+		name: roleSubscribe, stream: streamEvents,
 		filter: prefixEvents + everythingElse, maxAckPending: 4 * pullBatch, headersOnly: true, fromNow: true,
 	}
 }
@@ -63,7 +63,7 @@ func (r *reader) Skip(ctx context.Context, idle func() bool) error {
 	if next == r.next || !idle() {
 		return nil
 	}
-	if _, err := s.ResetConsumerToSequence(ctx, r.consumer.name, next); err != nil {
+	if _, err := s.ResetConsumerToSequence(ctx, r.consumer.role.name, next); err != nil {
 		return fmt.Errorf("skip events: %w", err)
 	}
 	r.next = next

@@ -22,7 +22,7 @@ func subscribeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) erro
 // forgetSubscriber removes the consumer, as if the stream had been made by an earlier version.
 func forgetSubscriber(t testing.TB, b *Bus) {
 	t.Helper()
-	must(t, b.streams[streamEvents].DeleteConsumer(testContext(t), consumerName(subscribeRole())))
+	must(t, b.streams[streamEvents].DeleteConsumer(testContext(t), subscribeRole().name))
 }
 
 // Fails when subscribeRole does not begin from now: "old" is then read first.
@@ -137,7 +137,7 @@ func TestTheSubscriberReadsHeadersThatTheSubjectBears(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	c, err := b.streams[streamEvents].Consumer(ctx, consumerName(subscribeRole()))
+	c, err := b.streams[streamEvents].Consumer(ctx, subscribeRole().name)
 	must(t, err)
 	if !c.CachedInfo().Config.HeadersOnly {
 		t.Error("bodies are handed out")

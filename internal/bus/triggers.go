@@ -73,7 +73,7 @@ func (b *Bus) TriggerShard(namespace string) int { return shardOf(b.opts.Shards,
 // triggerRole has no bound on the triggers that are handed out: there is one message a target.
 func triggerRole(shard int) role {
 	return role{
-		kind: kindTrigger, name: fmt.Sprintf("%s.%d", kindTrigger, shard), shard: shard,
+		name: fmt.Sprintf("%s-%d", roleTrigger, shard), shard: shard,
 		stream: streamTriggers, filter: fmt.Sprintf("%s%d.%s", prefixTrigger, shard, everythingElse), maxAckPending: -1,
 	}
 }
