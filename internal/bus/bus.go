@@ -61,7 +61,6 @@ type Bus struct {
 	progress         *progress
 	poisoning        poisoning
 
-	roles  atomic.Int64   // consumers that this replica serves
 	work   sync.WaitGroup // rounds of the committers
 	closed atomic.Bool
 	ending chan struct{} // closed when answers are no longer awaited

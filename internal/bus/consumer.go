@@ -110,9 +110,7 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 			continue
 		}
 		log.Debug("consumer taken over") // there are some thirty, and as many lines at every start
-		b.roles.Add(1)
 		err = serve(ctx, c)
-		b.roles.Add(-1)
 		if errors.Is(err, errInterrupted) {
 			log.Info("consumer is taken over anew", "reason", err)
 			continue

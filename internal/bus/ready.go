@@ -36,9 +36,6 @@ func (b *Bus) Ready() error {
 // Worker reports whether this replica is the worker.
 func (b *Bus) Worker() bool { return b.lease.held() }
 
-// Roles returns how many consumers this replica serves: one for each shard of deliveries and triggers, and two of events.
-func (b *Bus) Roles() int { return int(b.roles.Load()) }
-
 // progress records when each consumer of this process last moved.
 type progress struct {
 	mu     sync.Mutex
