@@ -2,9 +2,9 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,9 +22,6 @@ const (
 	// scheduleAt precedes the time in a schedule that fires once.
 	scheduleAt = "@at "
 )
-
-// codeSequenceNotFound is the server's answer to the removal of a message that is not there.
-const codeSequenceNotFound = 10043
 
 // Reschedule puts d back on the schedule for the given time, and returns when that is on disk. The caller then acknowledges the message
 // that it has in hand. d is handed out again with its present fields, attempts and last error among them.
@@ -145,28 +142,16 @@ func (p *rescheduled) Nak() error {
 func (b *Bus) remove(ctx context.Context, stream string, seq uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	request, err := json.Marshal(map[string]any{"seq": seq, "no_erase": true})
-	if err != nil {
-		return err
+	if err := b.streams[stream].DeleteMsg(ctx, seq); err != nil && !isGone(err) {
+		return fmt.Errorf("remove message: %w", err)
 	}
-	reply, err := b.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.DELETE."+stream, request)
-	if err != nil {
-		return err
-	}
-	var answer struct {
-		Success bool                `json:"success"`
-		Error   *jetstream.APIError `json:"error"`
-	}
-	if err := json.Unmarshal(reply.Data, &answer); err != nil {
-		return errors.New("answer to a removal is not understood")
-	}
-	if answer.Success || answer.Error != nil && (answer.Error.ErrorCode == codeSequenceNotFound || isGone(answer.Error)) {
-		return nil
-	}
-	return fmt.Errorf("remove message: %w", answer.Error)
+	return nil
 }
 
-// isGone reports whether the server's store has no such message. The server has one code for all errors of a removal.
-func isGone(err *jetstream.APIError) bool {
-	return strings.Contains(err.Description, "no message found") || strings.Contains(err.Description, "deleted message")
+// isGone reports whether a removal failed because the stream has no such message. The client keeps only the text of the server's answer.
+// The server has code 10043 for a sequence without a message, and one code for all errors of its store.
+func isGone(err error) bool {
+	return errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) && slices.ContainsFunc(
+		[]string{"err_code=10043", "no message found", "deleted message"}, func(text string) bool { return strings.Contains(err.Error(), text) },
+	)
 }
