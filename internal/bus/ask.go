@@ -195,14 +195,20 @@ func serve[Q, A any](ctx context.Context, a *answerer, m *nats.Msg, do func(cont
 	return body
 }
 
-// one calls do for one request if its namespace has capacity for it.
+// one calls do for one request if its namespace has capacity for it. It turns a panic into an error: an owner's request must not end the
+// process, which works for others as well. The value of the panic may quote the request, so the error has only its type.
 func one[Q, A any](ctx context.Context, a *answerer, q question[Q], do func(context.Context, string, Q) (A, error)) (result A, err error) {
 	place, free := a.places.TryAcquire(q.Namespace, 1)
 	if !free {
 		return result, tooMany()
 	}
 	defer place.Release()
-	return recovered(do)(ctx, q.Namespace, q.Request)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a panic with a value of type %T\n%s", p, debug.Stack())
+		}
+	}()
+	return do(ctx, q.Namespace, q.Request)
 }
 
 // tooMany returns the error of a request whose namespace has as many requests under way as it may.
@@ -210,17 +216,4 @@ func tooMany() *event.Error {
 	e := event.NewError(event.Retry, "busy", "too many replays and tests of this namespace are under way: ask again in some seconds", nil)
 	e.RetryAfter = askAgain
 	return e
-}
-
-// recovered returns do with a panic turned into an error: an owner's request must not end the process, which works for others as well. The
-// value may quote the request, so the error has only its type.
-func recovered[Q, A any](do func(context.Context, string, Q) (A, error)) func(context.Context, string, Q) (A, error) {
-	return func(ctx context.Context, namespace string, q Q) (result A, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("a panic with a value of type %T\n%s", p, debug.Stack())
-			}
-		}()
-		return do(ctx, namespace, q)
-	}
 }
