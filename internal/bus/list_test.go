@@ -295,18 +295,12 @@ func TestAListGoesOnAfterARestart(t *testing.T) {
 func TestOnlySoManyListsAreReadAtATime(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
-	var ends []func()
-	for range maxReads {
-		_, end, err := b.reads.begin(ctx)
-		must(t, err)
-		ends = append(ends, end)
-	}
+	all, err := b.reads.turns.Acquire(ctx, maxReads)
+	must(t, err)
 	if _, err := b.ListDeliveries(ctx, "team", view.Query{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("one more: %v", err)
 	}
-	for _, end := range ends {
-		end()
-	}
+	all.Release()
 	if _, err := b.ListDeliveries(ctx, "team", view.Query{}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}

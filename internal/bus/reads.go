@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"notifier/internal/bus/browse"
 	"notifier/internal/event/view"
+	"notifier/internal/fair"
 )
 
 const (
@@ -29,7 +31,7 @@ var ErrBusy = errors.New("too many lists are being read")
 // other. So a publish does not wait while a block of a stream is read for a list.
 type reads struct {
 	bus   *Bus
-	slots chan struct{}
+	turns *fair.Capacity
 	feeds map[view.List][]*followed
 
 	mu sync.Mutex
@@ -37,33 +39,22 @@ type reads struct {
 }
 
 func newReads(b *Bus) *reads {
-	r := &reads{bus: b, slots: make(chan struct{}, maxReads)}
+	r := &reads{bus: b, turns: fair.NewCapacity(maxReads)}
 	r.feeds = newFeeds(r)
 	return r
 }
 
-// begin waits for a turn to read, or returns ErrBusy. The caller must call end.
-func (r *reads) begin(ctx context.Context) (_ context.Context, end func(), err error) {
-	turn := time.NewTimer(turnTime)
-	defer turn.Stop()
-	select {
-	case r.slots <- struct{}{}:
-		ctx, cancel := context.WithTimeout(ctx, readTime)
-		return ctx, func() { <-r.slots; cancel() }, nil
-	case <-turn.C:
-		return nil, nil, ErrBusy
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
-	}
-}
-
-// reading calls read in a turn of the reads. The task names it in errors.
+// reading calls read when fewer than maxReads are under way, or returns ErrBusy. The task names it in errors.
 func reading[T any](ctx context.Context, r *reads, task string, read func(context.Context) (T, error)) (result T, err error) {
-	ctx, end, err := r.begin(ctx)
+	turn, cancel := context.WithTimeout(ctx, turnTime)
+	use, err := r.turns.Acquire(turn, 1)
+	cancel()
 	if err != nil {
-		return result, err
+		return result, cmp.Or(ctx.Err(), ErrBusy)
 	}
-	defer end()
+	defer use.Release()
+	ctx, cancel = context.WithTimeout(ctx, readTime)
+	defer cancel()
 	got, err := read(ctx)
 	if err != nil {
 		return result, fmt.Errorf("%s: %w", task, err)
