@@ -52,37 +52,9 @@ func (s *State) Delete(ctx context.Context, key string) error {
 	return kvError("delete state", s.kv.Purge(ctx, keyToken(key), jetstream.PurgeTTL(deleteMarkers)))
 }
 
-// All calls each with every key, until it has seen all keys that existed when it began or each returns false.
-func (s *State) All(ctx context.Context, each func(key string, value []byte, revision uint64) bool) error {
-	return allKeys(ctx, s.kv, each)
-}
-
-func allKeys(ctx context.Context, kv jetstream.KeyValue, each func(key string, value []byte, revision uint64) bool) error {
-	w, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
-	if err != nil {
-		return fmt.Errorf("list keys: %w", err)
-	}
-	defer func() { _ = w.Stop() }()
-	for {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("list keys: %w", ctx.Err())
-		case e, open := <-w.Updates():
-			switch {
-			case !open:
-				return errors.New("list keys: watch ended")
-			case e == nil:
-				return nil
-			}
-			key, err := untoken(e.Key())
-			if err != nil {
-				continue // not a key of ours
-			}
-			if !each(key, e.Value(), e.Revision()) {
-				return nil
-			}
-		}
-	}
+// All calls each with every key and its value, until it has seen all keys that existed when it began.
+func (s *State) All(ctx context.Context, each func(key string, value []byte)) error {
+	return kvError("list states", watchKeys(ctx, s.kv, true, each))
 }
 
 // Health has the health of Receivers and the webhooks received for them: each replica writes its reports, and the status writer reads them.
@@ -112,43 +84,47 @@ func (h *Health) Put(ctx context.Context, key string, value []byte) error {
 	return kvError("put health", err)
 }
 
-// All calls each with every key and its latest value, until it has seen all keys that existed when it began.
+// All calls each with every key and its value, until it has seen all keys that existed when it began.
 func (h *Health) All(ctx context.Context, each func(key string, value []byte)) error {
-	return allKeys(ctx, h.kv, func(key string, value []byte, _ uint64) bool {
-		each(key, value)
-		return true
-	})
+	return kvError("list health", watchKeys(ctx, h.kv, true, each))
 }
 
 // Watch calls each with all keys and then with every change: the latest value of each key, nil when it was deleted. It returns nil when ctx
 // ends and an error when the watch ends; a new Watch starts with all keys again.
 func (h *Health) Watch(ctx context.Context, each func(key string, value []byte)) error {
-	w, err := h.kv.WatchAll(ctx)
+	err := watchKeys(ctx, h.kv, false, each)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return kvError("watch health", err)
+}
+
+// watchKeys calls each with every key of a bucket, and unless once is true with every change after that. The value of a deleted key is nil.
+func watchKeys(ctx context.Context, kv jetstream.KeyValue, once bool, each func(key string, value []byte)) error {
+	w, err := kv.WatchAll(ctx)
 	if err != nil {
-		return fmt.Errorf("watch health: %w", err)
+		return err
 	}
 	defer func() { _ = w.Stop() }()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return ctx.Err()
 		case e, open := <-w.Updates():
-			if !open {
-				if ctx.Err() != nil {
-					return nil
-				}
-				return errors.New("watch health: watch ended")
-			}
-			if e == nil {
-				continue // all keys have been seen
+			switch {
+			case !open:
+				return errors.New("watch ended")
+			case e == nil && once: // all keys have been seen
+				return nil
+			case e == nil:
+				continue
 			}
 			key, err := untoken(e.Key())
-			if err != nil {
-				continue // not a key of ours
-			}
-			if e.Operation() == jetstream.KeyValuePut {
+			switch {
+			case err != nil: // not a key of ours
+			case e.Operation() == jetstream.KeyValuePut:
 				each(key, e.Value())
-			} else {
+			case !once:
 				each(key, nil)
 			}
 		}

@@ -35,7 +35,7 @@ func TestStateIsReplacedOnlyAtTheRevisionThatWasRead(t *testing.T) {
 		t.Errorf("deleted: %v, %v", found, err)
 	}
 	got := map[string]string{}
-	must(t, s.All(ctx, func(key string, value []byte, _ uint64) bool { got[key] = string(value); return true }))
+	must(t, s.All(ctx, func(key string, value []byte) { got[key] = string(value) }))
 	if diff := cmp.Diff(map[string]string{key: "2", "other": "3"}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -41,22 +41,21 @@ func (t *publisher) retry(ctx context.Context, try func() error) bool {
 	}
 }
 
-// loaded takes in one key of the store. It returns true to continue.
-func (t *publisher) loaded(key string, value []byte, _ uint64) bool {
+// loaded takes in one key of the store.
+func (t *publisher) loaded(key string, value []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if name, ok := strings.CutPrefix(key, baselinePrefix); ok {
 		t.recorded[kindNamed(name)] = true
-		return true
+		return
 	}
 	parts := strings.Split(key, "/")
 	if len(parts) != 3 || parts[2] == "" {
-		return true
+		return
 	}
 	if kind := kindNamed(parts[0]); kind != nil {
 		t.subjects[item{kind, parts[1], parts[2]}] = &subject{last: decodeLast(value)}
 	}
-	return true
 }
 
 // begin brings the publishing of a kind in line with its cache. It records the baseline if there is none, compares every object's state

@@ -239,14 +239,12 @@ func (s *fakeState) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-func (s *fakeState) All(_ context.Context, each func(string, []byte, uint64) bool) error {
+func (s *fakeState) All(_ context.Context, each func(string, []byte)) error {
 	s.mu.Lock()
 	values := maps.Clone(s.values)
 	s.mu.Unlock()
 	for key, v := range values {
-		if !each(key, v.value, v.revision) {
-			break
-		}
+		each(key, v.value)
 	}
 	return nil
 }

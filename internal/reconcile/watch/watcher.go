@@ -45,8 +45,8 @@ type State interface {
 	Put(ctx context.Context, key string, value []byte, revision uint64) error
 	// Delete removes the key; a missing key is no error.
 	Delete(ctx context.Context, key string) error
-	// All calls each with every key, its value and its revision, until each returns false.
-	All(ctx context.Context, each func(key string, value []byte, revision uint64) bool) error
+	// All calls each with every key and its value.
+	All(ctx context.Context, each func(key string, value []byte)) error
 }
 
 // Options configure a Watcher.
