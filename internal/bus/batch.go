@@ -16,18 +16,16 @@ const (
 	maxHandlePause = 5 * time.Second
 )
 
-// handler handles records in stream order. After an error it is called with the same ones again.
-type handler func(ctx context.Context, batch []*event.Record) error
-
-// readBatches passes the records of one consumer to handle, batch by batch, until the consumer ends.
-func readBatches(ctx context.Context, c *consumer, decode decoder[*event.Record], handle handler) error {
-	return consume(ctx, c, decode, func(ctx context.Context, _ int, in <-chan event.Message[*event.Record]) error {
+// Read implements event.Reader: it passes the records to handle, batch by batch, until the consumer ends. After an error handle is called
+// with the same ones again.
+func (r *reader) Read(ctx context.Context, handle func(ctx context.Context, batch []*event.Record) error) error {
+	return consume(ctx, r.consumer, decodeHeaders, func(ctx context.Context, _ int, in <-chan event.Message[*event.Record]) error {
 		for {
 			batch := gather(ctx, in)
 			if len(batch) == 0 {
 				return nil
 			}
-			if err := handleBatch(ctx, c, batch, handle); err != nil {
+			if err := r.consumer.handleBatch(ctx, batch, handle); err != nil {
 				if ctx.Err() != nil {
 					return nil
 				}
@@ -37,8 +35,9 @@ func readBatches(ctx context.Context, c *consumer, decode decoder[*event.Record]
 	})
 }
 
-// gather waits for a record and returns it with the records that follow within gatherTime. It returns none when ctx or in ends.
-func gather(ctx context.Context, in <-chan event.Message[*event.Record]) []event.Message[*event.Record] {
+// gather waits for a record and returns it with the records that follow within gatherTime, at most recordBatch in all. It returns none when
+// ctx or in ends.
+func gather(ctx context.Context, in <-chan event.Message[*event.Record]) (batch []event.Message[*event.Record]) {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -46,13 +45,8 @@ func gather(ctx context.Context, in <-chan event.Message[*event.Record]) []event
 		if !open {
 			return nil
 		}
-		return gatherAfter(first, in)
+		batch = append(batch, first)
 	}
-}
-
-// gatherAfter returns a record with the records that follow within gatherTime, at most recordBatch in all.
-func gatherAfter(first event.Message[*event.Record], in <-chan event.Message[*event.Record]) []event.Message[*event.Record] {
-	batch := []event.Message[*event.Record]{first}
 	timer := time.NewTimer(gatherTime)
 	defer timer.Stop()
 	for len(batch) < recordBatch {
@@ -71,7 +65,9 @@ func gatherAfter(first event.Message[*event.Record], in <-chan event.Message[*ev
 
 // handleBatch calls handle for one batch until it succeeds. It keeps the batch meanwhile: returned to the stream, its records would be
 // handed out behind younger ones of the same objects (invariant E4).
-func handleBatch(ctx context.Context, c *consumer, batch []event.Message[*event.Record], handle handler) error {
+func (c *consumer) handleBatch(
+	ctx context.Context, batch []event.Message[*event.Record], handle func(ctx context.Context, batch []*event.Record) error,
+) error {
 	records := make([]*event.Record, len(batch))
 	for i, h := range batch {
 		records[i] = h.Value
@@ -118,12 +114,8 @@ func (c *consumer) untilHandled(ctx context.Context, n int, handle func() error,
 
 func keepInProgress(ctx context.Context, batch []event.Message[*event.Record]) {
 	for fair.Sleep(ctx, keepInterval) == nil {
-		markInProgress(batch)
-	}
-}
-
-func markInProgress(batch []event.Message[*event.Record]) {
-	for _, h := range batch {
-		_ = h.InProgress() // acknowledged or not connected: either way there is nothing else to do
+		for _, h := range batch {
+			_ = h.InProgress() // acknowledged or not connected: either way there is nothing else to do
+		}
 	}
 }

@@ -33,9 +33,8 @@ type decoder[T any] func(m *nats.Msg, seq uint64, recheck bool) (T, error)
 // incoming is a decoded message that was not handed out yet.
 type incoming[T any] struct {
 	message event.Message[T]
-	acker   *acker
+	acker   *acker // of message
 	msg     *nats.Msg
-	seq     uint64
 	// noted is true when the message is recorded as a suspect that was handed out.
 	noted bool
 }
@@ -173,7 +172,7 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return p.deadLetter(ctx, h, m, "undecodable", err.Error())
 	}
-	p.queue = append(p.queue, incoming[T]{message: event.Message[T]{Value: value, Seq: meta.seq, Acker: h}, acker: h, msg: m, seq: meta.seq})
+	p.queue = append(p.queue, incoming[T]{message: event.Message[T]{Value: value, Seq: meta.seq, Acker: h}, acker: h, msg: m})
 	return nil
 }
 
@@ -211,11 +210,11 @@ func (p *puller[T]) status(code, description string) error {
 func (p *puller[T]) next(ctx context.Context) (chan event.Message[T], event.Message[T], error) {
 	for len(p.queue) > 0 {
 		head := &p.queue[0]
-		if p.c.cautious(head.seq) && !head.noted {
+		if p.c.cautious(head.message.Seq) && !head.noted {
 			if p.live.Load() > 0 {
 				return nil, event.Message[T]{}, nil
 			}
-			poison, err := p.c.crashes.suspect(ctx, p.c.role.name, head.seq)
+			poison, err := p.c.crashes.suspect(ctx, p.c.role.name, head.message.Seq)
 			if err != nil {
 				return nil, event.Message[T]{}, err
 			}

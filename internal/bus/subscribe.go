@@ -45,11 +45,6 @@ type reader struct {
 	next uint64
 }
 
-// Read implements event.Reader.
-func (r *reader) Read(ctx context.Context, handle func(ctx context.Context, batch []*event.Record) error) error {
-	return readBatches(ctx, r.consumer, decodeHeaders, handle)
-}
-
 // Skip implements event.Reader. It must not be called while Read runs.
 func (r *reader) Skip(ctx context.Context, idle func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
