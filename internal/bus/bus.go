@@ -50,7 +50,6 @@ type Bus struct {
 	events, triggers *committer
 	history          *history
 	reads            *reads
-	webhookShares    *fair.Limiters[string]
 	quotas           map[string]*quotas // by stream
 	pendingTriggers  *pendingTriggers
 	triggerQuotas    *triggerQuotas
@@ -120,9 +119,10 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return b.publishAll(ctx, streamTriggers, msgs)
 	})
 	b.history = newHistory(b)
-	b.webhookShares = newWebhookShares(b.opts.Budgets.Webhooks)
 	b.quotas = map[string]*quotas{
-		streamDeadLetters: newQuotas(streamDeadLetters, b.opts.Budgets.DeadLetters), streamHistory: newQuotas(streamHistory, b.opts.Budgets.History),
+		streamDeadLetters: newQuotas(streamDeadLetters, b.opts.Budgets.DeadLetters),
+		streamHistory:     newQuotas(streamHistory, b.opts.Budgets.History),
+		streamWebhooks:    newQuotas(streamWebhooks, b.opts.Budgets.Webhooks),
 	}
 	if err := b.untilReachable(opening, b.stats.refresh); err != nil {
 		return nil, err

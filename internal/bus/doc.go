@@ -25,8 +25,10 @@
 //   - HISTORY: Options.HistoryAge, Budgets.History bytes; the oldest are discarded. This process remembers the last 100,000 to 200,000
 //     deliveries that were sent, in memory. When its term begins, a worker reads the last 15 minutes of HISTORY. A delivery that
 //     is not remembered is not recognized.
-//   - WEBHOOKS: 24 hours, 2,880 messages a Receiver, Budgets.Webhooks bytes; the oldest are discarded. Of one namespace RecordWebhooks
-//     takes a sixteenth of these bytes at once and one more a day, and refuses more with ErrFull.
+//   - WEBHOOKS: 24 hours, 2,880 messages a Receiver, Budgets.Webhooks bytes; the oldest are discarded.
+//
+// While one of the last three streams is more than half full, the oldest messages of a namespace with more than an eighth of its bytes are
+// purged.
 //
 // The bounds are scaled down together to the size of the disk, but none below the unhandled messages that its stream keeps. So a data
 // directory on a disk that has become smaller opens with all of them.

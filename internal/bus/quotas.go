@@ -18,11 +18,14 @@ const (
 	quotaParts = 16
 	// maxQuotas bounds the namespaces that are counted.
 	maxQuotas = 8192
+	// storedOverhead is the number of bytes that the server stores of a message besides its subject and its data.
+	storedOverhead = 64
 )
 
 // quotas bound what one namespace has in a stream that discards its oldest messages: while the stream is more than half full, at most a
 // namespaceShare of its budget. Beyond that the namespace's own oldest are purged, so that its flood pushes out nothing of the others
-// (T6). What earlier workers wrote is not counted; it is purged first when the namespace is over its quota by what it wrote since.
+// (T6). What other processes wrote is not counted. The oldest of all is purged first when the namespace is over its quota by what this
+// process wrote.
 type quotas struct {
 	stream string
 	budget int64

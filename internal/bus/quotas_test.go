@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event/view"
 )
 
-// forgets are the streams with quotas, and how a delivery of a namespace is written to each.
+// forgets are the streams with quotas, and how a message of a namespace is written to each.
 var forgets = map[string]func(ctx context.Context, b *Bus, namespace, id string) error{
 	streamDeadLetters: func(ctx context.Context, b *Bus, namespace, id string) error {
 		d := testDelivery(id, namespace, "slack")
@@ -21,20 +23,25 @@ var forgets = map[string]func(ctx context.Context, b *Bus, namespace, id string)
 		d.Event.Reason = strings.Repeat("x", 8<<10)
 		return b.Sent(ctx, &d)
 	},
+	streamWebhooks: func(ctx context.Context, b *Bus, namespace, id string) error {
+		return b.RecordWebhooks(ctx, namespace, "receiver-"+id, []view.Webhook{{Reason: strings.Repeat("x", 8<<10)}})
+	},
 }
 
 const quotaBudget = 2 * mib
 
-// eachForgets runs a test for each stream with quotas, on a bus where it is small. write writes n deliveries of a namespace to it and then
+// eachForgets runs a test for each stream with quotas, on a bus where it is small. write writes n messages of a namespace to it and then
 // enforces the quotas, and kept counts the kept messages of a namespace.
 func eachForgets(t *testing.T, test func(t *testing.T, write func(namespace string, n int), kept func(namespace string) int)) {
 	t.Helper()
 	for stream, write := range forgets {
 		t.Run(stream, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, t.TempDir(), func(o *Options) { o.Budgets.DeadLetters, o.Budgets.History = quotaBudget, quotaBudget })
+			b := open(t, t.TempDir(), func(o *Options) {
+				o.Budgets.DeadLetters, o.Budgets.History, o.Budgets.Webhooks = quotaBudget, quotaBudget, quotaBudget
+			})
 			ctx, written := testContext(t), 0
-			prefix := map[string]string{streamDeadLetters: prefixDead, streamHistory: prefixHistory}[stream]
+			prefix := map[string]string{streamDeadLetters: prefixDead, streamHistory: prefixHistory, streamWebhooks: prefixWebhook}[stream]
 			test(t, func(namespace string, n int) {
 				for range n {
 					written++

@@ -87,34 +87,6 @@ func TestT6AReceiversResultsPushOutNoneOfOthers(t *testing.T) {
 	}
 }
 
-// T6: fails when a namespace fills the stream by many Receivers, and when its share is another's as well.
-func TestT6ANamespacesResultsHaveAShareOfTheStream(t *testing.T) {
-	t.Parallel()
-	const budget = 4 * mib
-	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Webhooks = budget })
-	ctx := testContext(t)
-	must(t, b.RecordWebhooks(ctx, "team.a", "quiet", []view.Webhook{testWebhook("quiet", "first")}))
-	large := testWebhook("", "")
-	large.Reason = strings.Repeat("x", 16<<10)
-	full := false
-	for i := range int(budget) / len(large.Reason) {
-		err := b.RecordWebhooks(ctx, "flood", fmt.Sprint(i), []view.Webhook{large})
-		if full = errors.Is(err, ErrFull); full {
-			break
-		}
-		must(t, err)
-	}
-	info, err := b.streams[streamWebhooks].Info(ctx)
-	must(t, err)
-	if got := int64(info.State.Bytes); !full || got < budget/webhookShare/4 || got > budget/webhookShare {
-		t.Errorf("one namespace wrote %d KiB of %d (full: %v)", got>>10, budget>>10, full)
-	}
-	must(t, b.RecordWebhooks(ctx, "team.a", "quiet", []view.Webhook{large}))
-	if got := len(recorded(t, b, "team.a", "quiet")); got != 2 {
-		t.Errorf("of another namespace %d messages are kept, want 2", got)
-	}
-}
-
 // Fails when results are synced: they are not worth the cost of a sync.
 func TestResultsOfWebhooksAreNotSynced(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ const (
 	reportTime = 2 * time.Second
 	// lastReports bounds the time of the reports after the end.
 	lastReports = 500 * time.Millisecond
-	// warnGap is the least time between two warnings that results are not recorded: tenants can cause them.
+	// warnGap is the least time between two warnings that results are not recorded.
 	warnGap = time.Minute
 )
 
