@@ -138,11 +138,7 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 	}
 	c.last = info.State.LastSeq
 	if c.cursor != nil {
-		record, err := c.cursor.readDone(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.cursor.adopt(record, info) // events that it does not trust to be done are handed out again
+		c.cursor.adopt(info) // events that it does not trust to be done are handed out again
 	}
 	return c, nil
 }

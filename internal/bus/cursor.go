@@ -2,10 +2,10 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +22,7 @@ const (
 	cursorInterval = 100 * time.Millisecond
 	// maxOpen bounds the events that were handed out and are not done, which a successor handles again after a crash.
 	maxOpen = 8192
-	// maxWindow bounds the events that were handed out from the oldest open one on, done or not: doneRecord has a bit for each. A namespace
+	// maxWindow bounds the events that were handed out from the oldest open one on, done or not: cursorRecord has a bit for each. A namespace
 	// whose events wait keeps the oldest open for minutes, and those of all others are done meanwhile.
 	maxWindow = 8 * maxOpen
 	// When spillAt events were handed out from the oldest open one on, the handler is asked to store all but the newest spillLeft elsewhere, so
@@ -37,6 +37,9 @@ const (
 // cursorInterval old, so after a crash the open events and some others are handed out again, for a recheck.
 type cursor struct {
 	kv jetstream.KeyValue
+	// loaded is the record that the bucket had, and created is when the stream was made.
+	loaded  cursorRecord
+	created time.Time
 	// durable returns when the events up to a sequence are on disk.
 	durable func(ctx context.Context, seq uint64) error
 	// changed has a value when events were done or returned since it was last read.
@@ -52,12 +55,9 @@ type cursor struct {
 	concluded uint64
 
 	saving   sync.Mutex
-	saved    uint64 // the floor in the bucket
-	revision uint64
-	// savedConcluded is the count of concluded when the bucket got what is done beyond the floor, doneRevision the revision of that entry.
-	savedConcluded, doneRevision uint64
-	// created is when the stream was made.
-	created time.Time
+	revision uint64 // of the record in the bucket
+	// saved is the floor of that record, savedConcluded the count of concluded.
+	saved, savedConcluded uint64
 }
 
 // loadCursor reads the cursor from its bucket.
@@ -73,10 +73,11 @@ func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 		return nil, fmt.Errorf("read cursor: %w", err)
 	default:
 		c.revision = e.Revision()
-		if c.floor, err = strconv.ParseUint(string(e.Value()), 10, 64); err != nil {
+		if err := json.Unmarshal(e.Value(), &c.loaded); err != nil {
 			return nil, fmt.Errorf("read cursor: %w", err)
 		}
 	}
+	c.floor = c.loaded.Floor
 	c.saved, c.next = c.floor, c.floor+1
 	return c, nil
 }
@@ -89,26 +90,20 @@ func (b *Bus) rewindCursor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	record, err := c.readDone(ctx)
-	if err != nil {
-		return err
-	}
 	// The end is read last: another replica's worker may be recording events that are stored meanwhile.
 	info, err := b.streams[streamEvents].Info(ctx)
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
 	}
-	if !c.adopt(record, info) {
-		if err := c.writeDone(ctx, doneRecord{Created: info.Created, Floor: c.floor}); err != nil {
-			return err
-		}
+	trusted := c.adopt(info)
+	if c.floor > info.State.LastSeq {
+		b.log.Warn("the place of the reader is beyond the end of the events and is moved back", "place", c.floor, "end", info.State.LastSeq)
+		c.floor, trusted = info.State.LastSeq, false
 	}
-	if c.floor <= info.State.LastSeq {
+	if trusted {
 		return nil
 	}
-	b.log.Warn("the place of the reader is beyond the end of the events and is moved back", "place", c.floor, "end", info.State.LastSeq)
-	c.floor = info.State.LastSeq
-	return c.save(ctx)
+	return c.write(ctx, cursorRecord{Created: info.Created, Floor: c.floor})
 }
 
 // skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.
@@ -154,33 +149,44 @@ func (c *cursor) counts() (floor uint64, window, open int) {
 	return c.floor, window, window - len(c.done) - c.returned
 }
 
-// save writes what has changed.
+// save writes the cursor if the floor has moved, or if leastDone events or more are done beyond it and others than at the last time.
 func (c *cursor) save(ctx context.Context) error {
 	c.saving.Lock()
 	defer c.saving.Unlock()
 	// If ctx ended a write halfway, the revision of the bucket would be unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 	defer cancel()
-	if err := c.saveFloor(ctx); err != nil {
-		return err
-	}
-	return c.saveDone(ctx)
-}
-
-// saveFloor writes the floor if it has moved. The caller holds saving.
-func (c *cursor) saveFloor(ctx context.Context) error {
-	floor, _, _ := c.counts()
-	if floor == c.saved {
+	c.mu.Lock()
+	floor, concluded := c.floor, c.concluded
+	if floor == c.saved && (concluded == c.savedConcluded || len(c.done)+len(c.earlier) < leastDone) {
+		c.mu.Unlock()
 		return nil
 	}
-	if err := c.durable(ctx, floor); err != nil { // else a loss of power could leave a cursor beyond the end of the stream
+	done := maps.Clone(c.done)
+	maps.Copy(done, c.earlier)
+	c.mu.Unlock()
+	record, newest := newCursorRecord(c.created, floor, done)
+	if err := c.durable(ctx, newest); err != nil { // else a loss of power could leave a cursor beyond the end of the stream
 		return err
 	}
-	revision, err := c.kv.Update(ctx, cursorKey, strconv.AppendUint(nil, floor, 10), c.revision)
+	if err := c.write(ctx, record); err != nil {
+		return err
+	}
+	c.saved, c.savedConcluded = floor, concluded
+	return nil
+}
+
+// write replaces the record in the bucket, unless another replica has done so. The caller holds saving.
+func (c *cursor) write(ctx context.Context, r cursorRecord) error {
+	value, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode cursor: %w", err)
+	}
+	revision, err := c.kv.Update(ctx, cursorKey, value, c.revision)
 	if err != nil {
 		return fmt.Errorf("write cursor: %w", err)
 	}
-	c.saved, c.revision = floor, revision
+	c.revision = revision
 	return nil
 }
 

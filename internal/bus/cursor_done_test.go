@@ -17,11 +17,9 @@ func adopted(t *testing.T, b *Bus) *cursor {
 	ctx := testContext(t)
 	c, err := b.loadCursor(ctx)
 	must(t, err)
-	record, err := c.readDone(ctx)
-	must(t, err)
 	info, err := b.streams[streamEvents].Info(ctx)
 	must(t, err)
-	c.adopt(record, info)
+	c.adopt(info)
 	return c
 }
 
@@ -103,15 +101,14 @@ func TestTheFloorPassesWhatAnEarlierTermHasDone(t *testing.T) {
 // E2: fails when events of a stream that was made anew, or that lost its end, count as done because earlier ones had their sequences.
 func TestE2EventsThatFollowALossAreNotTakenForDone(t *testing.T) {
 	t.Parallel()
-	unchanged := func(*doneRecord) {}
+	unchanged := func(*cursorRecord) {}
 	for name, test := range map[string]struct {
 		before int // events in the stream, of which none was handled
-		change func(r *doneRecord)
+		change func(r *cursorRecord)
 	}{
-		"another stream":             {leastDone, func(r *doneRecord) { r.Created = r.Created.Add(-time.Hour) }},
-		"beyond the end":             {0, unchanged},
-		"beyond the end in part":     {3, func(r *doneRecord) { r.Done[0] = 0xf8 }},
-		"a record that is no record": {leastDone, nil},
+		"another stream":         {leastDone, func(r *cursorRecord) { r.Created = r.Created.Add(-time.Hour) }},
+		"beyond the end":         {0, unchanged},
+		"beyond the end in part": {3, func(r *cursorRecord) { r.Done[0] = 0xf8 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,14 +123,9 @@ func TestE2EventsThatFollowALossAreNotTakenForDone(t *testing.T) {
 			}
 			c, err := b.loadCursor(ctx)
 			must(t, err)
-			if test.change == nil {
-				_, err := c.kv.Put(ctx, doneKey, []byte("1"))
-				must(t, err)
-			} else {
-				r, _ := newDoneRecord(info.Created, 0, done)
-				test.change(&r)
-				must(t, c.writeDone(ctx, r))
-			}
+			r, _ := newCursorRecord(info.Created, 0, done)
+			test.change(&r)
+			must(t, c.write(ctx, r))
 			publishEvents(t, b, ids(test.before)...)
 			closeBus(t, b)
 			b = open(t, dir, nil)
@@ -216,7 +208,7 @@ func TestARecordThatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if c.writeDone(ended, doneRecord{}) == nil {
+	if c.write(ended, cursorRecord{}) == nil {
 		t.Error("written although the context has ended")
 	}
 	must(t, c.save(ctx))
@@ -243,7 +235,7 @@ func TestARecordOfWhatIsDoneIsSmall(t *testing.T) {
 	for i := uint64(1); i <= maxWindow; i += 3 {
 		want[floor+i], done[floor+i] = struct{}{}, struct{}{}
 	}
-	r, newest := newDoneRecord(time.Now(), floor, done)
+	r, newest := newCursorRecord(time.Now(), floor, done)
 	if diff := cmp.Diff(want, r.sequences()); diff != "" {
 		t.Error(diff)
 	}

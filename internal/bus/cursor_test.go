@@ -63,8 +63,8 @@ func describe(h event.Message[*event.Record]) string {
 	return fmt.Sprint(h.Value.ID, " ", h.Value.Seq, " ", h.Value.Recheck)
 }
 
-// E2 and E3: fails when the cursor passes an event that is not done, or is lost, or when later events are handed out again without a
-// recheck.
+// E2 and E3: fails when the cursor passes an event that is not done, or is lost, or when an event that is not done is handed out again
+// without a recheck.
 func TestE2UnfinishedEventsComeAgainAfterACrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -75,14 +75,16 @@ func TestE2UnfinishedEventsComeAgainAfterACrash(t *testing.T) {
 		continue
 	}
 	publishEvents(t, b, ids(6)...)
+	var held []event.Message[*event.Record]
 	for i := range 6 {
 		h := receive(t, events.handed)
 		if want := fmt.Sprintf("%04d %d false", i, i+1); describe(h) != want {
 			t.Errorf("got %s, want %s", describe(h), want)
 		}
-		if i != 2 && i != 4 {
-			must(t, h.Ack(testContext(t)))
-		}
+		held = append(held, h)
+	}
+	for _, i := range []int{3, 5, 0, 1} {
+		must(t, held[i].Ack(testContext(t)))
 	}
 	for saved := uint64(0); saved < 2; {
 		c, err := b.loadCursor(testContext(t))
@@ -99,10 +101,10 @@ func TestE2UnfinishedEventsComeAgainAfterACrash(t *testing.T) {
 	}
 	publishEvents(t, b, "new")
 	var got []string
-	for range 5 {
+	for range 3 {
 		got = append(got, describe(receive(t, events.handed)))
 	}
-	if diff := cmp.Diff([]string{"0002 3 true", "0003 4 true", "0004 5 true", "0005 6 true", "new 7 false"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"0002 3 true", "0004 5 true", "new 7 false"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

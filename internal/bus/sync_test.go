@@ -135,7 +135,7 @@ func TestAnEventIsOnDiskBeforeReferencesToIt(t *testing.T) {
 				c.earlier[d.Order+seq] = struct{}{}
 			}
 			c.concluded++
-			return errors.Join(err, c.saveDone(ctx))
+			return errors.Join(err, c.save(ctx))
 		},
 		"the last event of an object": func(ctx context.Context, b *Bus) error {
 			_, _, err := b.LastEvent(ctx, "team", "Kustomization", "app")
