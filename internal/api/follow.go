@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -92,17 +91,11 @@ func (s *Service) recheck(ctx context.Context, u *User, namespace string, r Righ
 func selects(q view.Query, item any) bool {
 	switch i := item.(type) {
 	case view.Delivery:
-		return (q.State == "" || q.State == i.State) && is(q.Provider, i.Provider) && is(q.Alert, i.Alert) && isObject(q.Object, i.Object)
+		return q.SelectsDelivery(&i)
 	case view.Event:
-		return isObject(q.Object, i.Object)
+		return q.SelectsEvent(&i)
 	case view.Webhook:
-		return is(q.Receiver, i.Receiver)
+		return q.SelectsWebhook(&i)
 	}
 	return false
-}
-
-func is(wanted, name string) bool { return wanted == "" || wanted == name }
-
-func isObject(wanted string, o view.Object) bool {
-	return wanted == "" || strings.EqualFold(wanted, o.String())
 }

@@ -45,9 +45,7 @@ func (b *Bus) deliveries(namespace string, q view.Query, order uint64) (*browse.
 		provider = token(q.Provider)
 	}
 	list := &browse.List[view.Delivery]{
-		Name: "deliveries " + namespace, Take: func(d view.Delivery) bool {
-			return takesDelivery(&q, &d) && (order == 0 || order == d.Order)
-		},
+		Name: "deliveries " + namespace, Take: func(d view.Delivery) bool { return q.SelectsDelivery(&d) && (order == 0 || order == d.Order) },
 		Time: func(d view.Delivery) time.Time { return d.Time }, ID: func(d view.Delivery) string { return d.ID },
 	}
 	for _, s := range []struct {
@@ -83,14 +81,6 @@ func deadFilter(namespace, provider string) string {
 
 func waitingFilter(namespace, provider string) string {
 	return anyDelivery + anyToken + "." + token(namespace) + "." + provider + "." + everythingElse
-}
-
-// takesDelivery reports whether a query selects a delivery, by all its fields except its time and its event.
-func takesDelivery(q *view.Query, d *view.Delivery) bool {
-	return (q.State == "" || q.State == d.State) &&
-		(q.Provider == "" || q.Provider == d.Provider) &&
-		(q.Alert == "" || q.Alert == d.Alert) &&
-		(q.Object == "" || strings.EqualFold(q.Object, d.Object.String()))
 }
 
 func sentViews(m browse.Message) []view.Delivery {

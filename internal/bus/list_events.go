@@ -23,9 +23,7 @@ func (b *Bus) ListEvents(ctx context.Context, namespace string, q view.Query) (v
 		list := browse.List[view.Event]{
 			Name: "events " + namespace, Sources: []*browse.Source[view.Event]{source},
 			Time: func(e view.Event) time.Time { return e.Accepted }, ID: func(e view.Event) string { return e.ID },
-			Take: func(e view.Event) bool {
-				return (q.Event == "" || q.Event == e.ID) && (q.Object == "" || strings.EqualFold(q.Object, e.Object.String()))
-			},
+			Take: func(e view.Event) bool { return q.SelectsEvent(&e) },
 		}
 		return list.Page(ctx, q)
 	})

@@ -28,9 +28,7 @@ func (b *Bus) ListWebhooks(ctx context.Context, namespace string, q view.Query) 
 		list := browse.List[webhookItem]{
 			Name: "webhooks " + namespace, Sources: []*browse.Source[webhookItem]{source},
 			Time: func(w webhookItem) time.Time { return w.Time }, ID: func(w webhookItem) string { return w.place },
-			Take: func(w webhookItem) bool {
-				return w.Namespace == namespace && (q.Receiver == "" || q.Receiver == w.Receiver)
-			},
+			Take: func(w webhookItem) bool { return w.Namespace == namespace && q.SelectsWebhook(&w.Webhook) },
 		}
 		items, err := list.Page(ctx, q)
 		page = view.Page[view.Webhook]{Items: make([]view.Webhook, len(items.Items)), Next: items.Next}

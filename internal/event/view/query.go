@@ -2,6 +2,7 @@ package view
 
 import (
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -36,6 +37,23 @@ type Query struct {
 	Limit int
 	// Cursor is the Next of the page before, empty for the first page.
 	Cursor string
+}
+
+// SelectsDelivery reports whether the query selects a delivery, by all its fields except its time and its event.
+func (q *Query) SelectsDelivery(d *Delivery) bool {
+	return (q.State == "" || q.State == d.State) && is(q.Provider, d.Provider) && is(q.Alert, d.Alert) && isObject(q.Object, d.Object)
+}
+
+// SelectsEvent reports whether the query selects an event, by all its fields except its time.
+func (q *Query) SelectsEvent(e *Event) bool { return is(q.Event, e.ID) && isObject(q.Object, e.Object) }
+
+// SelectsWebhook reports whether the query selects a webhook, by all its fields except its time.
+func (q *Query) SelectsWebhook(w *Webhook) bool { return is(q.Receiver, w.Receiver) }
+
+func is(wanted, name string) bool { return wanted == "" || wanted == name }
+
+func isObject(wanted string, o Object) bool {
+	return wanted == "" || strings.EqualFold(wanted, o.String())
 }
 
 // Page is a part of a list, newest first.
