@@ -63,10 +63,7 @@ func (s *Service) Test(ctx context.Context, u *User, namespace string, r view.Te
 
 // mayAsk returns nil if a user may send a request to the worker now, and the refusal otherwise.
 func (s *Service) mayAsk(ctx context.Context, u *User, namespace string, r Right) error {
-	if !s.limits.rate.Allow(u.Tenant()) {
-		return ErrBusy
-	}
-	if err := s.authorize(ctx, u, namespace, r); err != nil {
+	if err := s.admit(ctx, u, namespace, r); err != nil {
 		return err
 	}
 	if !s.limits.asked.Allow(u.Tenant()) {

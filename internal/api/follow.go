@@ -33,13 +33,10 @@ type follower struct {
 
 // follow returns a follower if the user may follow the list and has fewer watches than the bound.
 func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.List) (*follower, error) {
-	if !s.limits.rate.Allow(u.Tenant()) {
-		return nil, ErrBusy
-	}
-	if err := s.authorize(ctx, u, namespace, WatchRight(l)); err != nil {
+	if err := s.admit(ctx, u, namespace, WatchRight(l)); err != nil {
 		return nil, err
 	}
-	release, err := s.limits.watch(ctx, u)
+	release, err := take(ctx, s.limits.watches, u, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -110,11 +110,7 @@ func busyFor(wait time.Duration) *Error {
 	return &e
 }
 
-// watch takes a place for a watch of a user.
-func (l *limits) watch(ctx context.Context, u *User) (release func(), err error) {
-	return take(ctx, l.watches, u, 1)
-}
-
+// take takes n places of a capacity for a user, or returns ErrBusy when they are not free within waitTimeout.
 func take(ctx context.Context, c *fair.Capacities[string], u *User, n int64) (release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
