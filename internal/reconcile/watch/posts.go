@@ -98,39 +98,35 @@ func (n *posts) removeOldest(it item) {
 func (n *posts) take(it item, tr *transition, prior lastPublished) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	used := time.Time{}
-	var kept []*list.Element
+	var used *list.Element
 	for _, e := range n.byItem[it] {
-		x := e.Value.(post)
-		if used.IsZero() && x.covers(tr, prior) {
-			used = x.accepted
-			n.all.Remove(e)
-			continue
+		if e.Value.(post).covers(tr, prior) {
+			used = e
+			break
 		}
-		kept = append(kept, e)
 	}
-	n.byItem[it] = kept
-	n.drop(it, tr.observed)
-	n.drop(it, used)
-	return !used.IsZero()
+	n.remove(it, func(e *list.Element) bool {
+		accepted := e.Value.(post).accepted
+		return e == used || accepted.Before(tr.observed) || used != nil && accepted.Before(used.Value.(post).accepted)
+	})
+	return used != nil
 }
 
 // forget drops the posts about a state that the object has left.
 func (n *posts) forget(it item, uid string, outcome event.Outcome) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.remove(it, func(x post) bool { return x.uid == uid && x.outcome == outcome })
+	n.remove(it, func(e *list.Element) bool {
+		x := e.Value.(post)
+		return x.uid == uid && x.outcome == outcome
+	})
 }
 
-// drop removes the object's posts accepted before a time.
-func (n *posts) drop(it item, before time.Time) {
-	n.remove(it, func(x post) bool { return x.accepted.Before(before) })
-}
-
-func (n *posts) remove(it item, unwanted func(post) bool) {
+// remove drops the unwanted posts of an object. The caller holds the lock.
+func (n *posts) remove(it item, unwanted func(*list.Element) bool) {
 	var kept []*list.Element
 	for _, e := range n.byItem[it] {
-		if unwanted(e.Value.(post)) {
+		if unwanted(e) {
 			n.all.Remove(e)
 			continue
 		}
