@@ -116,7 +116,7 @@ func same(was, is metav1.Object) bool {
 
 // Unwrap returns the object that was passed to an informer's handler. A deletion that was missed while disconnected arrives as a
 // tombstone with the last known state; no other code handles tombstones.
-func Unwrap[T Object](o any) (T, bool) {
+func Unwrap[T any](o any) (T, bool) {
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
 )
 
 // informer is the running informer of one kind, on one version of one definition.
@@ -141,12 +142,8 @@ func (w *Watcher) observed(in *informer, obj any) {
 	}
 }
 
-// deleted unwraps the tombstone of an object whose deletion the watch missed.
 func (w *Watcher) deleted(in *informer, obj any) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	if o, ok := obj.(*object); ok {
+	if o, ok := kube.Unwrap[*object](obj); ok {
 		w.opts.Changed(o.Namespace)
 		w.publisherOf(func(t *publisher) { t.forget(in, o.Namespace, o.Name) })
 	}
