@@ -39,22 +39,14 @@ func (b *Bus) DeadLetter(ctx context.Context, d *event.Delivery, label, reason s
 }
 
 func (b *Bus) deadLetter(ctx context.Context, d *event.Delivery, label, reason string) error {
-	m, err := deadMessage(d, label, reason)
+	m, err := encodeDelivery(deadSubject(d.Namespace, d.Provider), d.Run()+"#dead", d)
 	if err != nil {
 		return err
 	}
 	if err := b.durableEvents(ctx, d.Order); err != nil {
 		return err
 	}
-	return b.publish(ctx, streamDeadLetters, m)
-}
-
-func deadMessage(d *event.Delivery, label, reason string) (*nats.Msg, error) {
-	m, err := encodeDelivery(deadSubject(d.Namespace, d.Provider), d.Run()+"#dead", d)
-	if err != nil {
-		return nil, err
-	}
-	return deadHeaders(m, label, reason), nil
+	return b.publish(ctx, streamDeadLetters, deadHeaders(m, label, reason))
 }
 
 // deadLetterRaw writes the beginning of a message that cannot be handled to DEADLETTERS.

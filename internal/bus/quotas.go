@@ -103,7 +103,7 @@ func (b *Bus) enforceQuotas(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	for _, q := range b.quotas {
-		if int64(b.stats.used(q.stream)) <= q.budget/2 {
+		if state, _ := b.stats.state(q.stream); int64(state.Bytes) <= q.budget/2 {
 			continue
 		}
 		for namespace, last := range q.excess() {

@@ -172,13 +172,6 @@ func (b *Bus) unhandled(ctx context.Context, r role, states map[string]jetstream
 	return info.NumPending + uint64(info.NumAckPending), nil
 }
 
-// used returns how many bytes a stream has.
-func (s *stats) used(stream string) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.states[stream].Bytes
-}
-
 // state returns the state of a stream, and when the streams last answered.
 func (s *stats) state(stream string) (state jetstream.StreamState, answered time.Time) {
 	s.mu.Lock()
@@ -203,9 +196,7 @@ const (
 // are bounded. Above that it takes as many average messages as are free. With such a threshold any number of floods together leave free
 // space, since each is bounded by the space that is free.
 func (b *Bus) Quota() (deliveries int, bytes int64) {
-	b.stats.mu.Lock()
-	state := b.stats.states[streamDeliveries]
-	b.stats.mu.Unlock()
+	state, _ := b.stats.state(streamDeliveries)
 	used, budget := int64(state.Bytes)+b.stats.queued.Load(), b.opts.Budgets.Deliveries
 	if used < budget/2 {
 		return math.MaxInt, budget / namespaceShare
