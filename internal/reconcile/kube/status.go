@@ -41,7 +41,7 @@ func (w *StatusWriter[T, L]) Write(ctx context.Context, cached T, set func(T)) (
 	object := cached.DeepCopyObject().(T)
 	set(object)
 	// Most statuses are unchanged. reflect.DeepEqual finds that without garbage; the other comparison makes a copy of each text.
-	if reflect.DeepEqual(cached, object) || equality.Semantic.DeepEqual(cached, object) || w.isAbsent() {
+	if reflect.DeepEqual(cached, object) || equality.Semantic.DeepEqual(cached, object) || !w.HasStatus() {
 		return false, nil
 	}
 	client := w.resource.In(cached.GetNamespace())
@@ -79,10 +79,8 @@ func (w *StatusWriter[T, L]) notFound(ctx context.Context, client Client[T, L], 
 }
 
 // HasStatus reports whether the kind has a status, as far as known.
-func (w *StatusWriter[T, L]) HasStatus() bool { return !w.isAbsent() }
-
-func (w *StatusWriter[T, L]) isAbsent() bool {
+func (w *StatusWriter[T, L]) HasStatus() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.absent.IsZero() && time.Since(w.absent) < probeEvery
+	return w.absent.IsZero() || time.Since(w.absent) >= probeEvery
 }
