@@ -189,7 +189,7 @@ func (a *Applier) Run(ctx context.Context) error {
 	defer stop()
 	wg.Go(func() { a.refusals.run(work, a.opts.Reports) })
 	if a.opts.Access != nil {
-		a.reviews.open()
+		a.reviews.begun.Store(true)
 		asking.Go(func() { a.reviews.run(asks) })
 	}
 	wg.Go(func() { _ = a.queue.Run(work) }) // it waits for no cache and ends with work alone

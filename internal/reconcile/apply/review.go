@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/fnv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"notifier/internal/reconcile/kube"
@@ -31,7 +32,8 @@ type reviewer struct {
 	// fresh has the Receivers that changed. rounds has namespaces, without a name, and Receivers with findings. Namespaces take turns in
 	// both.
 	fresh, rounds *kube.Controller[name]
-	opened        chan struct{} // closed when reviews begin
+	// begun is true once reviews may be enqueued. Applier.Run sets it right before run.
+	begun atomic.Bool
 
 	mu sync.Mutex
 	// namespaces are the namespaces that have Receivers and whose next turn is set.
@@ -52,7 +54,7 @@ type round struct {
 }
 
 func newReviewer(a *Applier) *reviewer {
-	v := &reviewer{a: a, opened: make(chan struct{}), namespaces: map[string]*round{}}
+	v := &reviewer{a: a, namespaces: map[string]*round{}}
 	queue := func(title string) *kube.Controller[name] {
 		return kube.NewController(kube.ControllerOptions[name]{
 			Name: title, Workers: reviewWorkers, Parts: name.parts, Reconcile: v.work, Log: a.log,
@@ -60,18 +62,6 @@ func newReviewer(a *Applier) *reviewer {
 	}
 	v.fresh, v.rounds = queue("reviews of changes"), queue("reviews in turn")
 	return v
-}
-
-// open lets reviews be enqueued from now on. It is called once, before run.
-func (v *reviewer) open() { close(v.opened) }
-
-func (v *reviewer) running() bool {
-	select {
-	case <-v.opened:
-		return true
-	default:
-		return false
-	}
 }
 
 // run reviews until ctx ends.
@@ -95,7 +85,7 @@ func (v *reviewer) work(ctx context.Context, n name) error {
 
 // changed schedules a review of a Receiver, if this replica owns its shard by then. It does not block and takes no lock of the Applier.
 func (v *reviewer) changed(namespace, receiver string) {
-	if !v.running() {
+	if !v.begun.Load() {
 		return // the replica that takes the shard over reviews all
 	}
 	v.fresh.EnqueueAfter(name{namespace, receiver}, reviewDelay)
@@ -109,7 +99,7 @@ func (v *reviewer) changed(namespace, receiver string) {
 
 // all schedules a review of each namespace for which mine returns true, after the earlier reports about its Receivers were read.
 func (v *reviewer) all(mine func(namespace string) bool) {
-	if !v.running() {
+	if !v.begun.Load() {
 		return
 	}
 	for _, namespace := range v.a.opts.Receivers.Namespaces() {

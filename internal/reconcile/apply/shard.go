@@ -154,9 +154,7 @@ func (a *Applier) abandon(sh *shard) {
 			a.unclaim(k, at)
 		}
 		held = append(held, j.held)
-		delete(a.jobs, j.key)
-		delete(sh.jobs, j.key)
-		a.metrics.pending.Dec()
+		a.forget(j)
 		a.metrics.triggers.WithLabelValues(resultReturned).Inc()
 	}
 	a.mu.Unlock()
