@@ -48,7 +48,7 @@ type publisher struct {
 	opts    *Options
 	log     *slog.Logger
 	metrics *metrics
-	cache   cacheView
+	cache   *Watcher
 	posts   *posts
 	queue   *kube.Controller[item]
 
@@ -62,12 +62,6 @@ type publisher struct {
 	// recorded are the kinds whose baseline is recorded. publishing has the informer whose observations count.
 	recorded   map[*Kind]bool
 	publishing map[*Kind]*informer
-}
-
-// cacheView is the part of the watcher that the publisher reads.
-type cacheView interface {
-	informerOf(*Kind) *informer
-	absent(*Kind) bool
 }
 
 // Lead publishes transitions until ctx ends, and joins all goroutines that it started. It is called during a term, beside Run; a second
