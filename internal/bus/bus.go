@@ -75,7 +75,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	b := &Bus{
 		opts: o, log: o.Log,
 		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{}, created: map[string]time.Time{},
-		progress: newProgress(), poisoning: defaultPoisoning, ending: make(chan struct{}),
+		quotas: map[string]*quotas{}, progress: newProgress(), poisoning: defaultPoisoning, ending: make(chan struct{}),
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })
 	b.reads = newReads(b)
@@ -119,10 +119,8 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return b.publishAll(ctx, streamTriggers, msgs)
 	})
 	b.history = newHistory(b)
-	b.quotas = map[string]*quotas{
-		streamDeadLetters: newQuotas(streamDeadLetters, b.opts.Budgets.DeadLetters),
-		streamHistory:     newQuotas(streamHistory, b.opts.Budgets.History),
-		streamWebhooks:    newQuotas(streamWebhooks, b.opts.Budgets.Webhooks),
+	for _, stream := range forgetful {
+		b.quotas[stream] = newQuotas(stream, b.streams[stream].CachedInfo().Config.MaxBytes)
 	}
 	if err := b.untilReachable(opening, b.stats.refresh); err != nil {
 		return nil, err

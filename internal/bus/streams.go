@@ -29,7 +29,7 @@ const (
 
 var allStreams = []string{streamEvents, streamDeliveries, streamTriggers, streamDeadLetters, streamHistory, streamWebhooks}
 
-// forgetful are the streams whose oldest messages may always be discarded.
+// forgetful are the streams whose oldest messages may always be discarded. Each namespace has a quota in them.
 var forgetful = []string{streamDeadLetters, streamHistory, streamWebhooks}
 
 const (
