@@ -46,7 +46,9 @@ func (b *Bus) DeadProviders(ctx context.Context, shard int) (map[event.ProviderK
 func (b *Bus) NextDead(
 	ctx context.Context, namespace, provider string, since time.Time, from uint64,
 ) (letter *event.Dead, next uint64, err error) {
-	raw, err := b.nextOf(ctx, b.streams[streamDeadLetters], from, deadSubject(namespace, provider))
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	raw, err := b.streams[streamDeadLetters].GetMsg(ctx, from, jetstream.WithGetMsgSubject(deadSubject(namespace, provider)))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil, 0, nil
@@ -60,13 +62,6 @@ func (b *Bus) NextDead(
 		return nil, raw.Sequence + 1, nil // a message that could not be read then cannot be sent now
 	}
 	return &event.Dead{Delivery: d, Label: header(raw.Header, headerLabel), Seq: raw.Sequence}, raw.Sequence + 1, nil
-}
-
-// nextOf returns the first message of a subject at seq or later.
-func (b *Bus) nextOf(ctx context.Context, stream jetstream.Stream, seq uint64, subject string) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
-	defer cancel()
-	return stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(subject))
 }
 
 // Replay publishes a delivery that was a dead letter anew, and removes the letter. The caller has incremented its Replays and its

@@ -18,21 +18,12 @@ const aliveTimeout = time.Second
 // Replica returns the name of this process among its peers. No earlier or later process has the same name.
 func (b *Bus) Replica() string { return b.lease.self }
 
-// followReplicas answers the other replicas, and follows the worker, until the connection is closed.
+// followReplicas answers the other replicas' Alive, and follows the worker, until the connection is closed.
 func (b *Bus) followReplicas() error {
-	if err := b.answerAlive(); err != nil {
-		return err
-	}
-	return b.followBacklogged()
-}
-
-// answerAlive answers the other replicas' Alive until the connection is closed.
-func (b *Bus) answerAlive() error {
-	_, err := b.nc.Subscribe(subjectReplica+keyToken(b.lease.self), func(m *nats.Msg) { _ = m.Respond(nil) })
-	if err != nil {
+	if _, err := b.nc.Subscribe(subjectReplica+keyToken(b.lease.self), func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
 		return fmt.Errorf("answer other replicas: %w", err)
 	}
-	return nil
+	return b.followBacklogged()
 }
 
 // Alive reports whether a replica of that name is connected to the bus. It asks the replica; the server reports when no connection of that
