@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,11 +33,12 @@ type Sharer interface {
 	ShareTexts(share func(*string))
 }
 
-var sharedLabels = NewInterner()
+// shared has the texts and the labels of the objects in all caches.
+var shared = NewInterner()
 
 // ShareLabels returns a map equal to m for an object in a cache. It is one map for the objects in all caches: a Kustomization gives its
 // labels to objects of several kinds. It is never m itself, and must not be changed.
-func ShareLabels(m map[string]string) map[string]string { return sharedLabels.Labels(m) }
+func ShareLabels(m map[string]string) map[string]string { return shared.Labels(m) }
 
 // trim is the transform of an informer.
 func trim(o any) (any, error) {
@@ -165,9 +165,5 @@ func trimConditions(conditions *[]metav1.Condition) {
 	}
 }
 
-// share replaces a text by one shared copy, which is freed with the last object that has it.
-func share(text *string) {
-	if *text != "" {
-		*text = unique.Make(*text).Value()
-	}
-}
+// share replaces a text by one shared copy.
+func share(text *string) { *text = shared.Text(*text) }
