@@ -24,9 +24,6 @@ type findings struct {
 	again   bool
 }
 
-// open reports whether there is no finding about a kind.
-func (f *findings) open(kind string) bool { return f.unknown[kind] }
-
 func (f *findings) leave(kind string, err error) {
 	f.unknown[kind] = true
 	f.again = f.again || !errors.Is(err, errSpent)

@@ -165,9 +165,9 @@ func (r Receiver) concerns(d Denied) bool {
 	})
 }
 
-// reviewed records the findings of a review of the Receiver, which replace those of an earlier review. open reports the kinds without a
+// reviewed records the findings of a review of the Receiver, which replace those of an earlier review. unknown has the kinds without a
 // finding; their earlier denials stay.
-func (b *refusals) reviewed(r Receiver, found []Denied, open func(kind string) bool) {
+func (b *refusals) reviewed(r Receiver, found []Denied, unknown map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var before []Denied
@@ -177,7 +177,7 @@ func (b *refusals) reviewed(r Receiver, found []Denied, open func(kind string) b
 	var now []Denied
 	for _, d := range before {
 		again := slices.ContainsFunc(found, d.same) || slices.ContainsFunc(found, d.expected)
-		if !again && r.concerns(d) && (!d.Reviewed || open(d.Kind)) {
+		if !again && r.concerns(d) && (!d.Reviewed || unknown[d.Kind]) {
 			now = append(now, d)
 		}
 	}

@@ -205,7 +205,7 @@ func (v *reviewer) review(ctx context.Context, n name, since time.Time) {
 	if ctx.Err() != nil || !v.a.keepsNamespace(sh, n.namespace) {
 		return
 	}
-	v.a.refusals.reviewed(r, found.denied, found.open)
+	v.a.refusals.reviewed(r, found.denied, found.unknown)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	round := v.namespaces[n.namespace]
