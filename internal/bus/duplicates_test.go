@@ -285,7 +285,7 @@ func TestAPublishIsUnderWayUntilItsEnd(t *testing.T) {
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	f := &lateFuture{}
-	if o := await(canceled, streamEvents, f); o.unanswered != f || o.err == nil {
+	if o := await(canceled, streamEvents, sending{answer: f}); o.unanswered != f || o.err == nil {
 		t.Errorf("not answered: %+v", o)
 	}
 }

@@ -138,15 +138,14 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	for len(subjects) > 0 {
-		futures := make([]jetstream.PubAckFuture, 0, min(len(subjects), maxBatch))
-		for size := 0; len(futures) < min(len(subjects), maxBatch) && size < maxBatchBytes; {
-			m := msgs[subjects[len(futures)][0]]
-			future := b.begin(stream, m)
-			futures, size = append(futures, future), size+m.Size()
+		sent := make([]sending, 0, min(len(subjects), maxBatch))
+		for size := 0; len(sent) < min(len(subjects), maxBatch) && size < maxBatchBytes; {
+			m := msgs[subjects[len(sent)][0]]
+			sent, size = append(sent, b.begin(stream, m)), size+m.Size()
 		}
-		for k, future := range futures {
+		for k, s := range sent {
 			first, rest := subjects[k][0], subjects[k][1:]
-			out[first] = await(ctx, stream, future)
+			out[first] = await(ctx, stream, s)
 			if err := out[first].err; err != nil && !errors.Is(err, ErrTooLarge) {
 				for _, i := range rest {
 					out[i].err = err
@@ -157,7 +156,7 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 				left = append(left, rest)
 			}
 		}
-		subjects = subjects[len(futures):]
+		subjects = subjects[len(sent):]
 	}
 	return left
 }
@@ -170,43 +169,36 @@ func (b *Bus) publisher(stream string) jetstream.JetStream {
 	return b.js
 }
 
-// failed is the future of a message that could not be sent.
-type failed struct{ err error }
-
-func (f failed) Err() <-chan error {
-	c := make(chan error, 1)
-	c <- f.err
-	return c
+// sending is a message on its way to the server, or the reason why it could not be sent.
+type sending struct {
+	answer jetstream.PubAckFuture
+	err    error
 }
 
-func (failed) Ok() <-chan *jetstream.PubAck { return nil }
-
-func (failed) Msg() *nats.Msg { return nil }
-
 // begin sends a message to the server.
-func (b *Bus) begin(stream string, m *nats.Msg) jetstream.PubAckFuture {
+func (b *Bus) begin(stream string, m *nats.Msg) (s sending) {
 	if len(m.Subject) > maxSubject {
-		return failed{ErrTooLarge}
+		return sending{err: ErrTooLarge}
 	}
-	future, err := b.publisher(stream).PublishMsgAsync(m)
-	if err != nil {
-		return failed{err}
-	}
-	return future
+	s.answer, s.err = b.publisher(stream).PublishMsgAsync(m)
+	return s
 }
 
 // await returns the server's answer to one message.
-func await(ctx context.Context, stream string, future jetstream.PubAckFuture) outcome {
+func await(ctx context.Context, stream string, s sending) outcome {
+	if s.err != nil {
+		return outcome{err: publishError(s.err)}
+	}
 	select {
-	case a := <-future.Ok():
+	case a := <-s.answer.Ok():
 		if a.Stream != stream || a.Sequence == 0 {
 			return outcome{err: fmt.Errorf("acknowledged by stream %q", a.Stream)}
 		}
 		return outcome{ack: ack{Seq: a.Sequence, Duplicate: a.Duplicate}}
-	case err := <-future.Err():
+	case err := <-s.answer.Err():
 		return outcome{err: publishError(err)}
 	case <-ctx.Done():
-		return outcome{err: ctx.Err(), unanswered: future}
+		return outcome{err: ctx.Err(), unanswered: s.answer}
 	}
 }
 
