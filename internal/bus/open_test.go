@@ -13,9 +13,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
@@ -304,6 +306,23 @@ func TestAServerThatCannotBeReachedYetIsWaitedFor(t *testing.T) {
 			t.Errorf("%v counts as passing", err)
 		}
 	}
+}
+
+// Replicas that start together on a cluster make the same streams, and a server learns of one made through another a moment later. Fails
+// when a start gives up at that: under load it did, "look up bucket worker: stream not found".
+func TestAServerThatLagsIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Bus{log: slog.New(slog.DiscardHandler)}
+		answers := []error{jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound, nil, errors.New("asked once more")}
+		tries := 0
+		err := b.untilReachable(t.Context(), func(context.Context) error {
+			tries++
+			return answers[tries-1]
+		})
+		if err != nil || tries != 3 {
+			t.Errorf("%d tries, error %v", tries, err)
+		}
+	})
 }
 
 // logged receives the lines of a log, as many as its capacity.

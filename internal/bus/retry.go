@@ -24,13 +24,14 @@ const (
 	firstTry = time.Second
 )
 
-// untilReachable repeats a step of the start, while it fails because the server is away and until ctx ends. The step must be repeatable.
+// untilReachable repeats a step of the start, while it fails because the server is away or lags, and until ctx ends. The step must be
+// repeatable.
 func (b *Bus) untilReachable(ctx context.Context, step func(context.Context) error) error {
 	for within := firstTry; ; within = min(2*within, apiTimeout) {
 		try, cancel := context.WithTimeout(ctx, within)
 		err := step(try)
 		cancel()
-		if err == nil || !away(err) {
+		if err == nil || !away(err) && !lags(err) {
 			return err
 		}
 		b.log.Warn("waiting for NATS", "error", err)
@@ -42,6 +43,11 @@ func (b *Bus) untilReachable(ctx context.Context, step func(context.Context) err
 
 // codeNoPeers is the answer of a cluster that does not yet have enough servers, as for a moment at its start.
 const codeNoPeers = 10005
+
+// lags reports whether an error means that a server of a cluster does not know what was made through another one a moment ago.
+func lags(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound)
+}
 
 // away reports whether an error means that the server, or the leader of a stream, cannot be reached now.
 func away(err error) bool {
