@@ -60,11 +60,11 @@ func providerMistakes() map[string]mistake {
 		},
 		"an address with another scheme": {
 			spec: generic(""), secret: map[string]string{"address": "ftp://" + hush},
-			problem: "address has another scheme than https or http", next: "begin it with https://", reason: "InvalidConfig",
+			problem: "address has another scheme than https or http", next: "begin it with https: and two slashes", reason: "InvalidConfig",
 		},
 		"an address without a scheme": {
 			spec: generic(""), secret: map[string]string{"address": hush + ".example.com/hook"},
-			problem: "address has another scheme than https or http", next: "begin it with https://", reason: "InvalidConfig",
+			problem: "address has another scheme than https or http", next: "begin it with https: and two slashes", reason: "InvalidConfig",
 		},
 		"an address without a host": {
 			spec: generic(""), secret: map[string]string{"address": "https:///" + hush}, problem: "address has an invalid host", reason: "InvalidConfig",

@@ -30,7 +30,7 @@ func (n Network) ParseAddress(address string, schemes ...string) (*url.URL, erro
 		return nil, errors.New("address is not a valid URL")
 	}
 	if !slices.Contains(schemes, u.Scheme) {
-		return nil, errors.New("address has another scheme than " + strings.Join(schemes, " or ") + ": begin it with " + schemes[0] + "://")
+		return nil, errors.New("address has another scheme than " + strings.Join(schemes, " or ") + ": begin it with " + schemes[0] + ": and two slashes")
 	}
 	if p := u.Port(); p != "" {
 		if v, err := strconv.ParseUint(p, 10, 16); err != nil || v == 0 {

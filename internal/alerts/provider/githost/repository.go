@@ -50,7 +50,7 @@ func ParseRepository(address string) (Repository, error) {
 			r.Host = "[" + r.Host + "]"
 		}
 	default:
-		return Repository{}, errors.New("address has another scheme than https, http or ssh: begin it with https://")
+		return Repository{}, errors.New("address has another scheme than https, http or ssh: begin it with https: and two slashes")
 	}
 	r.Path = strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git")
 	if slices.ContainsFunc(r.Segments(), unusable) {
