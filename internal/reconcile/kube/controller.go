@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,8 +96,15 @@ func Watch[T Object, K comparable](
 			if changed != nil && was.(T).GetUID() == is.(T).GetUID() && !changed(was.(T), is.(T)) {
 				return
 			}
-			enqueue(was)
-			enqueue(is)
+			before := keys(was.(T))
+			for _, k := range before {
+				c.Enqueue(k)
+			}
+			for _, k := range keys(is.(T)) {
+				if !slices.Contains(before, k) { // a worker may have begun with it, and would reconcile it twice
+					c.Enqueue(k)
+				}
+			}
 		},
 		DeleteFunc: enqueue,
 	})
