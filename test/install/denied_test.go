@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	"notifier/test/env"
 )
@@ -212,12 +213,16 @@ func TestAPatchOfTheThreeKindsMayOnlyTakeFluxsFinalizerAway(t *testing.T) {
 		// It may write the status, as a whole, and that changes nothing else.
 		_, err = objects.Patch(s.Ctx, "app", types.MergePatchType, []byte(`{"status":{"observedGeneration":1}}`), metav1.PatchOptions{}, "status")
 		s.forbidden("patch the status of "+kind, err)
-		obj, err = objects.Get(s.Ctx, "app", metav1.GetOptions{})
-		s.Must(err)
-		obj.Object["spec"].(map[string]any)["suspend"] = true
-		obj.Object["status"] = map[string]any{"observedGeneration": int64(1)}
-		_, err = objects.UpdateStatus(s.Ctx, obj, metav1.UpdateOptions{})
-		s.Must(err)
+		s.Must(retry.RetryOnConflict(retry.DefaultRetry, func() error { // notifier writes the status as well
+			obj, err := objects.Get(s.Ctx, "app", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			obj.Object["spec"].(map[string]any)["suspend"] = true
+			obj.Object["status"] = map[string]any{"observedGeneration": int64(1)}
+			_, err = objects.UpdateStatus(s.Ctx, obj, metav1.UpdateOptions{})
+			return err
+		}))
 
 		s.Must(admin.Delete(s.Ctx, "app", metav1.DeleteOptions{}))
 		s.refuseAll("a dying "+kind, patch)
