@@ -151,18 +151,6 @@ func (s *stage) failure() error {
 	return s.fail
 }
 
-func (s *stage) failWith(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fail = err
-}
-
-func (s *stage) failReports(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refuse = err
-}
-
 // looping reports whether a Receiver's status would report a loop.
 func (s *stage) looping(key string) bool {
 	s.mu.Lock()

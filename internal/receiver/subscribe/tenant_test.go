@@ -141,6 +141,18 @@ func TestT6ANamespaceWithTooManyTriggersHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+func (s *stage) failWith(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = err
+}
+
+func (s *stage) failReports(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = err
+}
+
 // Invariant T4: an event whose triggers have no room on the bus is acknowledged, so they must outlive the worker. Fails when they are kept in
 // memory alone, when the event is acknowledged before that is recorded, or when they are published again at each start.
 func TestT4TriggersWithoutRoomOutliveTheWorker(t *testing.T) {
