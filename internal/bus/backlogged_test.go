@@ -68,11 +68,15 @@ func backlog(t *testing.T, worker, b *Bus) {
 	if !errors.Is(refused, ErrFull) {
 		t.Fatalf("after %d events that nothing handles: got %v, want %v", accepted, refused, ErrFull)
 	}
-	began := time.Now()
-	must(t, publish("second", "other"))
-	receive(t, quick)
-	if took := time.Since(began); took > backlogWait {
-		t.Errorf("another namespace's event took %s", took)
+	least := time.Hour // of several: a busy machine delays some of them
+	for i := 0; least > backlogWait && i < 5; i++ {
+		began := time.Now()
+		must(t, publish(fmt.Sprint("quick-", i), "other"))
+		receive(t, quick)
+		least = min(least, time.Since(began))
+	}
+	if least > backlogWait {
+		t.Errorf("another namespace's event took %s", least)
 	}
 	close(held)
 	for refused != nil && ctx.Err() == nil {

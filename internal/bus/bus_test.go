@@ -263,5 +263,4 @@ func publishRecords(t testing.TB, b *Bus, records ...*event.Record) {
 }
 
 // light reports that no record is heavy.
-// light reports that no record is heavy.
 func light(*event.Record) bool { return false }

@@ -200,24 +200,25 @@ func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
 // T6: the cost of one more claim under the lock does not grow with their number. Fails when the claim due next is searched for.
 func TestT6AClaimsCostDoesNotGrowWithTheirNumber(t *testing.T) {
 	each := func(claims int) time.Duration {
-		best := time.Hour
-		for range 5 {
-			c := newManySelectors(t, 0)
-			jobs := make([]*job, claims)
-			for i := range jobs {
-				jobs[i] = &job{shard: &shard{}, pending: map[slotKey]*attempt{}}
-			}
-			began := time.Now()
-			for _, j := range jobs {
-				c.claim(j, c.object)
-			}
-			best = min(best, time.Since(began)/time.Duration(claims))
+		c := newManySelectors(t, 0)
+		jobs := make([]*job, claims)
+		for i := range jobs {
+			jobs[i] = &job{shard: &shard{}, pending: map[slotKey]*attempt{}}
 		}
-		return best
+		began := time.Now()
+		for _, j := range jobs {
+			c.claim(j, c.object)
+		}
+		return time.Since(began) / time.Duration(claims)
 	}
-	if few, many := each(256), each(16384); many > 8*few { // a search would cost some 40 times
-		t.Errorf("%v a claim among 256, %v among 16384", few, many)
+	few, many := time.Hour, time.Hour
+	for range 8 { // the best of each, since others use the processors as well
+		few, many = min(few, each(256)), min(many, each(16384))
+		if many <= 8*few {
+			return
+		}
 	}
+	t.Errorf("%v a claim among 256, %v among 16384", few, many) // a search would cost some 40 times
 }
 
 // Fails when claims are not taken in the order of their times, or of two with the same time not the first.
