@@ -14,14 +14,8 @@ import (
 	"notifier/internal/fair"
 )
 
-// Bounds on the backlog of a namespace: its records of EVENTS that wait to be handled by the worker. Beyond them its publishers are refused.
-// All namespaces together have eight times as many, and wait for each other beyond that.
-const (
-	backlogRecords = maxOpen / 8
-	backlogBytes   = maxBufferedBytes / 8
-	// backlogWait is how long a publisher waits before it is refused. A namespace whose records are handled as fast as others' is served.
-	backlogWait = 250 * time.Millisecond
-)
+// backlogWait is how long a publisher waits before it is refused. A namespace whose records are handled as fast as others' is served.
+const backlogWait = 250 * time.Millisecond
 
 const (
 	// subjectBacklogged is the subject on which the worker publishes the backlogged namespaces.
@@ -33,8 +27,9 @@ const (
 	backloggedLife     = 3 * backloggedInterval
 )
 
-// backlogged has the namespaces whose backlog has reached its bound, so that a namespace whose events come faster than they are routed
-// delays only itself (invariant T6). The worker finds them and publishes them to the other replicas.
+// backlogged has the namespaces whose backlog, the records of EVENTS that wait to be handled by the worker, has reached its share. Their
+// publishers are refused, so that a namespace whose events come faster than they are routed delays only itself (invariant T6). The worker
+// finds them and publishes them to the other replicas.
 type backlogged struct {
 	mu sync.Mutex
 	// own are the namespaces that this process found as the worker, followed those that another worker published.
@@ -58,7 +53,7 @@ func (s *backlogged) set(namespace string, full bool) {
 	} else {
 		delete(s.own, namespace)
 	}
-	s.update()
+	s.update(namespace)
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -69,11 +64,15 @@ func (s *backlogged) set(namespace string, full bool) {
 func (s *backlogged) follow(namespaces []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.followed = map[string]struct{}{}
+	former := s.followed
+	s.followed = make(map[string]struct{}, len(namespaces))
 	for _, n := range namespaces {
 		s.followed[n] = struct{}{}
+		s.update(n)
 	}
-	s.update()
+	for n := range former {
+		s.update(n)
+	}
 	if s.forget != nil {
 		s.forget.Stop()
 	}
@@ -82,21 +81,17 @@ func (s *backlogged) follow(namespaces []string) {
 	}
 }
 
-// update brings ends in step with own and followed. The caller holds the lock.
-func (s *backlogged) update() {
-	for _, namespaces := range []map[string]struct{}{s.own, s.followed} {
-		for n := range namespaces {
-			if s.ends[n] == nil {
-				s.ends[n] = make(chan struct{})
-			}
-		}
-	}
-	for n, end := range s.ends {
-		_, own := s.own[n]
-		if _, followed := s.followed[n]; !own && !followed {
-			close(end)
-			delete(s.ends, n)
-		}
+// update brings ends in step with own and followed for one namespace. The caller holds the lock.
+func (s *backlogged) update(namespace string) {
+	_, own := s.own[namespace]
+	_, followed := s.followed[namespace]
+	end, full := s.ends[namespace]
+	switch {
+	case (own || followed) && !full:
+		s.ends[namespace] = make(chan struct{})
+	case full && !own && !followed:
+		close(end)
+		delete(s.ends, namespace)
 	}
 }
 
@@ -114,7 +109,7 @@ func (s *backlogged) await(ctx context.Context, namespace string) error {
 	case <-end:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("%d events of the namespace, or %d MiB of them, wait to be routed: %w", backlogRecords, backlogBytes>>20, ErrFull)
+		return fmt.Errorf("too many events of the namespace wait to be routed: %w", ErrFull)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

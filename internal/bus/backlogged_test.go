@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func backlog(t *testing.T, worker, b *Bus) {
 	must(t, publish("first", "other"))
 	receive(t, quick)
 	accepted, refused := 0, error(nil)
-	for refused == nil && accepted < 2*backlogRecords {
+	for refused == nil && accepted < maxOpen/4 {
 		batch := make([]*event.Record, 64)
 		for i := range batch {
 			batch[i] = testRecord(fmt.Sprint("heavy-", accepted+i), "many", "app")
@@ -83,6 +84,50 @@ func backlog(t *testing.T, worker, b *Bus) {
 		refused = publish("heavy-again", "many") // waits for backlogWait
 	}
 	must(t, refused)
+}
+
+// T6: a hundred namespaces have as many events waiting as they may have. Fails when a namespace's share does not shrink with what the others
+// leave, so that all of them fill the places for open events and another namespace's events wait.
+func TestT6BacklogsOfManyNamespacesLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	heavy := func(r *event.Record) bool { return strings.HasPrefix(r.ID, "heavy") }
+	quick := make(chan string, 100)
+	start(t, func(ctx context.Context) error {
+		return b.Events(ctx, handlerOf(heavy, func(ctx context.Context, batch []*event.Record) error {
+			if heavy(batch[0]) {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			for _, r := range batch {
+				quick <- r.ID
+			}
+			return nil
+		}))
+	})
+	var floods sync.WaitGroup
+	for n := range 100 {
+		floods.Go(func() {
+			for i := range maxOpen / 64 {
+				_, err := b.PublishEvent(ctx, testRecord(fmt.Sprint("heavy-", n, "-", i), fmt.Sprint("many-", n), "app"))
+				if errors.Is(err, ErrFull) {
+					return
+				}
+				must(t, err)
+			}
+		})
+	}
+	floods.Wait()
+	for i := range 20 {
+		began := time.Now()
+		_, err := b.PublishEvent(ctx, testRecord(fmt.Sprint("light-", i), "other", "app"))
+		must(t, err)
+		receive(t, quick)
+		if took := time.Since(began); took > backlogWait {
+			t.Errorf("another namespace's event took %s", took)
+		}
+	}
 }
 
 // T6: a namespace's event is not handled for minutes, and others have more events meanwhile than may be open. Fails when the events from the

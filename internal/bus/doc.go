@@ -118,10 +118,10 @@
 //
 // A stage is handed messages over an unbuffered channel and takes them when it can. At most 256 wait in this process for it, kept from
 // being handed out elsewhere; the rest stays on disk. A stage must acknowledge each message it has taken, or call InProgress on it more
-// often than every event.AckWait. Of EVENTS at most 8,192 are open (handed out and not done), and 64 MiB wait to be routed. Within these
-// bounds a namespace's events delay only that namespace. When three quarters are open, the handler is asked to store the oldest elsewhere,
-// so that they need not stay open. At most 4,096 deliveries taken off the schedule are handed out at a time in a shard; triggers are
-// bounded by their targets.
+// often than every event.AckWait. Of EVENTS at most 8,192 are open (handed out and not done), and 64 MiB wait to be routed. A namespace's
+// share of those that wait gets smaller as the others' grow, so that its events delay only that namespace. When three quarters are open, the
+// handler is asked to store the oldest elsewhere, so that they need not stay open. At most 4,096 deliveries taken off the schedule are handed
+// out at a time in a shard; triggers are bounded by their targets.
 //
 // Publishing of events, triggers and sent records is a group commit: the messages that arrive during one write share the next one, and both
 // of them a sync. A round has at most 128 messages, and namespaces take turns. So a caller of a namespace that has few waits for two

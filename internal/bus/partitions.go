@@ -10,8 +10,14 @@ import (
 
 const (
 	// maxBufferedBytes bounds the records of EVENTS that wait to be handled. All namespaces wait beyond it, as they do beyond maxOpen records:
-	// the publishers of a namespace are refused once it has a part of either (see backlogged).
+	// the publishers of a namespace are refused once it has its share of either (see backlogged).
 	maxBufferedBytes = 64 << 20
+	// A share is a part, backlogPart, of what others leave of backlogRecords or backlogBytes, and at most an eighth of the whole. So the more
+	// namespaces have a backlog the smaller each backlog is, and all of them together leave the last quarter of the whole: for the records that
+	// are stored before their publisher is refused, and for the newest spillLeft, which stay open.
+	backlogPart    = 4
+	backlogRecords = maxOpen - spillLeft
+	backlogBytes   = maxBufferedBytes / 4 * 3
 	// fullPause is the time after which a namespace is looked at again whose records wait because the handler is full of it.
 	fullPause = 20 * time.Millisecond
 	// maxAlone is how many namespaces are handled alone at a time, aloneBatch how many records of one are in one call.
@@ -31,7 +37,8 @@ type partitions struct {
 	// handler is full of. look, unless nil, fires when they are looked at again.
 	light, alone, full []*partition
 	look               <-chan time.Time
-	bytes              int
+	// waiting and bytes count the records of all namespaces that are not handled.
+	waiting, bytes int
 
 	shared   bool // a call of light records is under way
 	calls    int  // of partitions alone
@@ -44,7 +51,7 @@ type partition struct {
 	namespace string
 	records   []event.Message[*event.Record]
 	busy      bool
-	// waiting and bytes count the records that are not handled, also those in a call. full says that they have reached their bound.
+	// waiting and bytes count the records that are not handled, also those in a call. full says that they have reached their share.
 	waiting, bytes int
 	full           bool
 }
@@ -115,8 +122,11 @@ func (l *partitions) add(h event.Message[*event.Record]) {
 
 // count adds n records to those of a partition that are not handled, and size bytes. Both may be negative.
 func (l *partitions) count(of *partition, n, size int) {
-	of.waiting, of.bytes, l.bytes = of.waiting+n, of.bytes+size, l.bytes+size
-	if full := of.waiting >= backlogRecords || of.bytes >= backlogBytes; full != of.full {
+	of.waiting, l.waiting = of.waiting+n, l.waiting+n
+	of.bytes, l.bytes = of.bytes+size, l.bytes+size
+	most := min(maxOpen/8, (backlogRecords-l.waiting)/backlogPart)
+	mostBytes := min(maxBufferedBytes/8, (backlogBytes-l.bytes)/backlogPart)
+	if full := of.waiting > 0 && (of.waiting >= most || of.bytes >= mostBytes); full != of.full {
 		of.full = full
 		l.reader.consumer.bus.backlogged.set(of.namespace, full)
 	}
@@ -136,6 +146,7 @@ func (l *partitions) lookAgain() {
 	full := l.full
 	l.full, l.look = nil, nil
 	for _, of := range full {
+		l.count(of, 0, 0) // its share may have grown
 		l.queue(of)
 	}
 }
