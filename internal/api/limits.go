@@ -34,9 +34,10 @@ const (
 	userSaved  = 10 * readWindow
 	// longRead is the most that one read costs the share of all, so another's long search does not delay a waiting user for long.
 	longRead = 50 * time.Millisecond
-	// maxWatches bounds the watches at a time, userWatches those of one user.
-	maxWatches  = 256
-	userWatches = 16
+	// maxWatches bounds the watches at a time beyond the first watchReserve of each user, userWatches those of one user.
+	maxWatches   = 256
+	userWatches  = 16
+	watchReserve = 2
 	// maxAnswerBytes bounds the answers that are being sent, userAnswerBytes those of one user. The largest has some two MiB.
 	maxAnswerBytes  = 64 << 20
 	userAnswerBytes = 8 << 20
@@ -61,7 +62,7 @@ func newLimits() *limits {
 		rate:    fair.NewLimiters[string](userRate, userBurst, maxUsers),
 		asked:   fair.NewLimiters[string](rate.Limit(askRate), askBurst, maxUsers),
 		reads:   fair.NewCapacities[string](fair.NewCapacity(maxReads), userReads, 0),
-		watches: fair.NewCapacities[string](fair.NewCapacity(maxWatches), userWatches, 0),
+		watches: fair.NewCapacities[string](fair.NewCapacity(maxWatches), userWatches, watchReserve),
 		answers: fair.NewCapacities[string](fair.NewCapacity(maxAnswerBytes), userAnswerBytes, 0),
 		own:     fair.NewShare(fair.ShareOptions{Window: userSaved, Namespace: userSaved * readShare / readWindow / 2}),
 		all:     fair.NewShare(fair.ShareOptions{Window: readWindow, Namespace: readShare}),
