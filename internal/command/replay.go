@@ -78,12 +78,20 @@ func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayR
 		if !result.More || result.Replayed == 0 || !repeats {
 			return total, nil
 		}
-		fmt.Fprintf(s.notes, "%d deliveries are on their way again so far.\n", total.Replayed)
+		fmt.Fprintln(s.notes, onTheirWay(total.Replayed)+" so far.")
 	}
 }
 
+// onTheirWay says how many deliveries were replayed.
+func onTheirWay(n int) string {
+	if n == 1 {
+		return "1 delivery is on its way again"
+	}
+	return fmt.Sprintf("%d deliveries are on their way again", n)
+}
+
 func showReplay(s *session, r *view.ReplayResult) error {
-	fmt.Fprintf(s.out, "%d deliveries are on their way again.\n", r.Replayed)
+	fmt.Fprintln(s.out, onTheirWay(r.Replayed)+".")
 	for id, why := range r.Refused {
 		fmt.Fprintf(s.notes, "not %s: %s\n", plain(id), plain(why))
 	}

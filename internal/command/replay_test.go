@@ -54,6 +54,16 @@ func TestAReplayOfAllThatIsDeadGoesOnByItself(t *testing.T) {
 	}
 }
 
+// Fails when one delivery is told as several.
+func TestAReplayOfOneDeliverySaysSo(t *testing.T) {
+	api, _ := replays(t, does(view.ReplayResult{Replayed: 1}))
+	call(t, api, "deliveries", "replay", "one").wants(t, "1 delivery is on its way again.")
+	api, _ = replays(t, does(view.ReplayResult{Replayed: 1, More: true}), does(view.ReplayResult{}))
+	if r := call(t, api, "deliveries", "replay", "--state=dead"); !strings.Contains(r.notes, "1 delivery is on its way again so far.") {
+		t.Errorf("notes %s", r.notes)
+	}
+}
+
 // Fails when an error hides the replays before it, or when a request is repeated of which a part may be done and would be sent
 // twice.
 func TestAReplayThatEndsEarlySaysWhatItDid(t *testing.T) {

@@ -116,7 +116,7 @@ func happened(p place, d *view.DeliveryDetail) g.Node {
 	return section(
 		"attempts", "What happened",
 		h.Ol(h.Class("line"), g.Map(steps(d), p.stepItem)),
-		g.If(omitted > 0, h.P(h.Class("muted"), g.Text(fmt.Sprintf("%d further attempts are not kept one by one.", omitted)))),
+		g.If(omitted > 0, h.P(h.Class("muted"), g.Text(count(omitted, "further attempt is", "further attempts are")+" not kept one by one."))),
 	)
 }
 

@@ -321,6 +321,8 @@ func TestAttemptsAreCountedWhereTheMiddleIsLeftOut(t *testing.T) {
 	body := f.get(t, "/ns/team-a/deliveries/d1", "viewer", http.StatusOK)
 	contains(t, body, "Attempt 10<", "Attempt 21<", "Attempt 30<", "10 further attempts")
 	lacks(t, body, "Attempt 11<", "Attempt 20<")
+	d.Attempts = event.MaxTries + 1
+	contains(t, f.get(t, "/ns/team-a/deliveries/d1", "viewer", http.StatusOK), "1 further attempt is not kept")
 }
 
 // TestProblemsHaveTheStatusAndNoInnards fails when an error has the status of a page, or its text is shown.
