@@ -49,7 +49,7 @@ func withDeliveries(fields map[string]string) map[string]string {
 	for _, path := range []string{"status.lastDelivery", "status.lastFailure", "status.recent[]"} {
 		fields[path] = "object"
 		fields[path+".time"] = "string required"
-		for _, name := range []string{"object", "reason", "outcome", "class", "failure"} {
+		for _, name := range []string{"object", "reason", "outcome", "class", "failure", "nextTry"} {
 			fields[path+"."+name] = "string"
 		}
 		fields[path+".attempts"], fields[path+".status"] = "integer", "integer"

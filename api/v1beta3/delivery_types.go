@@ -78,4 +78,8 @@ type DeliveryOutcome struct {
 	// Failure says why it failed. Of the recent outcomes it is left out.
 	// +optional
 	Failure string `json:"failure,omitempty"`
+
+	// NextTry is when it is tried again, with outcome "retry". Of the recent outcomes it is left out.
+	// +optional
+	NextTry *metav1.Time `json:"nextTry,omitempty"`
 }

@@ -132,8 +132,10 @@ func (l *Ledger) matched(namespace, name, uid string, now time.Time) {
 // noted is an outcome for the ledger.
 type noted struct {
 	Outcome
-	// failure is the reason of an outcome other than success. lost says that the delivery was given up.
+	// failure is the reason of an outcome other than success. nextTry is when the delivery is tried again, and lost says that it was given
+	// up.
 	failure string
+	nextTry time.Time
 	lost    bool
 }
 
@@ -152,7 +154,7 @@ func (l *Ledger) note(d *event.Delivery, providerUID string, n noted) {
 func (l *Ledger) take(key objectName, uid string, n noted, d *event.Delivery) {
 	is := l.update(key, true)
 	is.renew(uid)
-	is.add(n.Outcome, n.failure)
+	is.add(n)
 	if n.lost {
 		is.lose(d.Event.InvolvedObject.String(), n.failure, n.Time)
 		l.losing[key] = struct{}{}

@@ -39,7 +39,9 @@ func (d *Deliverer) note(of *event.Delivery, dest *Destination, v verdict) {
 	if dest != nil {
 		uid = dest.UID
 	}
-	d.Reports.note(of, uid, noted{
-		Outcome: outcomeOf(of, v.outcome, v.label, time.Now()), failure: v.reason, lost: v.outcome == outcomeDead && !of.Test,
-	})
+	n := noted{Outcome: outcomeOf(of, v.outcome, v.label, time.Now()), failure: v.reason, lost: v.outcome == outcomeDead && !of.Test}
+	if tries := len(of.Tries); tries > 0 && v.outcome == outcomeRetry {
+		n.nextTry = of.Tries[tries-1].Next
+	}
+	d.Reports.note(of, uid, n)
 }

@@ -53,6 +53,12 @@ func TestRetryAfterHoldsBackTheQueueAndIsClamped(t *testing.T) {
 				if shown := first.d.Tries[0].Next; shown.Before(tries[0].Add(tc.from)) || shown.After(tries[0].Add(tc.to)) {
 					t.Errorf("the next attempt is shown %v after the first", shown.Sub(tries[0]))
 				}
+				for _, key := range []string{"Provider/team-a/chat", "Alert/team-a/alert"} {
+					s := w.notes.standings(key)
+					if last := s[len(s)-1].NextTry; !last.Equal(first.d.Tries[0].Next) {
+						t.Errorf("the status of %s shows %v as the next attempt, want %v", key, last, first.d.Tries[0].Next)
+					}
+				}
 				if len(tries) != 3 {
 					t.Fatalf("%d attempts", len(tries))
 				}

@@ -30,6 +30,8 @@ type Standing struct {
 	// reason. Their Time is zero for none.
 	LastDelivery, LastFailure Outcome
 	Failure                   string
+	// NextTry is when the delivery of LastFailure is tried again, zero if it is not.
+	NextTry time.Time
 	// Recent are the last outcomes since Since, the oldest first.
 	Recent []Outcome
 	// Counted says that Pending and Dead are known: the numbers of waiting deliveries and of dead letters.
@@ -79,7 +81,8 @@ func outcomeOf(d *event.Delivery, result, class string, now time.Time) Outcome {
 }
 
 // add records an outcome.
-func (s *Standing) add(o Outcome, failure string) {
+func (s *Standing) add(n noted) {
+	o := n.Outcome
 	switch o.Result {
 	case outcomeSent:
 		s.Delivered++
@@ -88,14 +91,14 @@ func (s *Standing) add(o Outcome, failure string) {
 		s.Failed++
 		fallthrough
 	default:
-		s.LastFailure, s.Failure = o, failure
+		s.LastFailure, s.Failure, s.NextTry = o, n.failure, n.nextTry
 	}
-	switch n := len(s.Recent); {
-	case n >= MaxRecent:
+	switch kept := len(s.Recent); {
+	case kept >= MaxRecent:
 		copy(s.Recent, s.Recent[1:])
-		s.Recent[n-1] = o
-	case n == cap(s.Recent):
-		s.Recent = append(slices.Grow(s.Recent, min(max(1, n), MaxRecent-n)), o)
+		s.Recent[kept-1] = o
+	case kept == cap(s.Recent):
+		s.Recent = append(slices.Grow(s.Recent, min(max(1, kept), MaxRecent-kept)), o)
 	default:
 		s.Recent = append(s.Recent, o)
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -104,10 +105,15 @@ func (l *limits) read(ctx context.Context, u *User) (release func(), err error) 
 	}, nil
 }
 
-// busyFor returns ErrBusy with a RetryAfter of wait, at least a second.
+// busyFor returns ErrBusy for a wait that is longer than a second.
 func busyFor(wait time.Duration) *Error {
+	seconds := (wait + time.Second - 1) / time.Second
+	if seconds <= 1 {
+		return ErrBusy
+	}
 	e := *ErrBusy
-	e.RetryAfter = max(wait, time.Second)
+	e.RetryAfter = seconds * time.Second
+	e.Text = fmt.Sprintf("too many requests; wait %d seconds and send fewer at a time", seconds)
 	return &e
 }
 

@@ -103,6 +103,13 @@ func TestT6ReadingHasAShareOfTheTime(t *testing.T) {
 		if first != http.StatusOK || second.Code != http.StatusTooManyRequests || second.Header().Get("Retry-After") == "" {
 			t.Errorf("a user who reads for long is answered %d, then %d", first, second.Code)
 		}
+		<-time.After(15 * time.Second) // until the time is saved up again
+		w.store.takes = 4 * time.Second
+		ask("jane")
+		got := w.ask("jane", "GET", "/v1/namespaces/team-a/deliveries", "")
+		if after := got.Header().Get("Retry-After"); after == "1" || !strings.Contains(got.Body.String(), "wait "+after+" seconds") {
+			t.Errorf("Retry-After is %s, and the text %s", after, got.Body)
+		}
 	})
 }
 

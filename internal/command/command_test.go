@@ -142,7 +142,8 @@ func TestAReplayAsksForWhatWasSelected(t *testing.T) {
 	}
 }
 
-// Fails when a test's outcome is shown before it is known, or when a failure is shown as a success.
+// Fails when a test's outcome is shown before it is known, when a failure is shown as a success, or when it is not shown when the message is
+// tried again.
 func TestATestTellsWhatBecameOfIt(t *testing.T) {
 	looks := 0
 	outcome := view.StateSent
@@ -156,13 +157,16 @@ func TestATestTellsWhatBecameOfIt(t *testing.T) {
 			d := view.DeliveryDetail{Delivery: dead}
 			if d.State = outcome; outcome == view.StateSent {
 				d.Failure = ""
+			} else {
+				d.Next = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 			}
 			_ = json.NewEncoder(w).Encode(d)
 		}),
 	})
 	call(t, api, "providers", "test", "slack").wants(t, "slack accepted the test message")
 	outcome = view.StatePending
-	if r := call(t, api, "providers", "test", "slack"); r.err == nil || !strings.Contains(r.err.Error(), "503") {
+	if r := call(t, api, "providers", "test", "slack"); r.err == nil || !strings.Contains(r.err.Error(), "503") ||
+		!strings.Contains(r.err.Error(), "tried again at 2026-01-31T12:00:00Z") {
 		t.Errorf("a failed test gave %v", r.err)
 	}
 	call(t, api, "providers", "test", "slack", "--wait=0").wants(t, "on its way", "3f1c")

@@ -84,5 +84,9 @@ func showTest(s *session, provider string, result view.TestResult, d *view.Deliv
 		_, err := fmt.Fprintf(s.out, "%s accepted the test message (delivery %s).\n", plain(provider), plain(d.ID))
 		return err
 	}
-	return fmt.Errorf("%s did not take the test message: %s (delivery %s is %s)", plain(provider), plain(d.Failure), plain(d.ID), plain(string(d.State)))
+	state := plain(string(d.State))
+	if !d.Next.IsZero() {
+		state += ", and is tried again at " + d.Next.Format(time.RFC3339)
+	}
+	return fmt.Errorf("%s did not take the test message: %s (delivery %s is %s)", plain(provider), plain(d.Failure), plain(d.ID), state)
 }

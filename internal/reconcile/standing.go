@@ -74,6 +74,10 @@ func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
 	}
 	if !s.LastFailure.Time.IsZero() {
 		shown.LastFailure = outcomeShown(s.LastFailure, s.Failure)
+		if !s.NextTry.IsZero() {
+			at := inSeconds(s.NextTry)
+			shown.LastFailure.NextTry = &at
+		}
 	}
 	earlier := shown.Recent
 	shown.Recent = make([]v1beta3.DeliveryOutcome, 0, v1beta3.MaxRecentDeliveries)

@@ -38,6 +38,7 @@ func TestAStatusShowsWhatBecameOfItsDeliveries(t *testing.T) {
 		for i := range 12 {
 			outcomeAt(began.Add(time.Duration(i)*time.Second), []string{"sent", "retry"}[i%2])(&s)
 		}
+		s.NextTry = began.Add(71 * time.Second)
 		w.tell("Provider", "chat", s)
 		got := w.shown()
 		if len(got.Recent) != 10 || got.Pending != 3 || got.Dead != 2 || got.Delivered != 6 || got.Failed != 1 ||
@@ -51,7 +52,8 @@ func TestAStatusShowsWhatBecameOfItsDeliveries(t *testing.T) {
 		if diff := cmp.Diff(failed, got.Recent[0]); diff != "" {
 			t.Error(diff)
 		}
-		failed.Failure = "HTTP 503"
+		next := metav1.NewTime(s.NextTry)
+		failed.Failure, failed.NextTry = "HTTP 503", &next
 		if diff := cmp.Diff(&failed, got.LastFailure); diff != "" {
 			t.Error(diff)
 		}
