@@ -261,7 +261,7 @@ func (h *Handler) publish(ctx context.Context, record *event.Record) (*answer.An
 // answer writes and records the outcome of one request.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *answer.Answer, record *event.Record, err error) {
 	h.metrics.posts[a.Result].Inc()
-	logPost(r.Context(), h.log, a, record, err)
+	logPost(h.log, r, a, record, err)
 	if a == postDuplicate {
 		// The form of the headers is Flux's. The time at which the stream got the first event is not known here, so this one is an upper bound.
 		reset := time.Now().Add(h.options.DuplicateWindow).UTC().Format(http.TimeFormat)

@@ -1,30 +1,31 @@
 package events
 
 import (
-	"context"
 	"log/slog"
+	"net/http"
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/limit"
 )
 
-// logPost logs the outcome of a request to the events endpoint. The event's message belongs to its namespace and stays out.
-func logPost(ctx context.Context, l *answer.Log, a *answer.Answer, record *event.Record, err error) {
+// logPost logs the outcome of a request to the events endpoint, with the address whose budget it is charged to: that of the sender's Pod,
+// since nothing forwards events. The event's message belongs to its namespace and stays out.
+func logPost(l *answer.Log, r *http.Request, a *answer.Answer, record *event.Record, err error) {
 	level := a.Level()
 	if level == slog.LevelInfo {
 		level = slog.LevelDebug // the delivery of an accepted event is logged later
 	}
-	left, ok := l.Admit(ctx, level)
+	left, ok := l.Admit(r.Context(), level)
 	if !ok {
 		return
 	}
-	var attrs []slog.Attr
+	attrs := []slog.Attr{slog.String("client", limit.ClientAddress(r).String())}
 	if record != nil {
 		o := record.Event.InvolvedObject
-		attrs = []slog.Attr{
+		attrs = append(attrs,
 			slog.String("kind", o.Kind), slog.String("namespace", o.Namespace), slog.String("name", o.Name),
-			slog.String("id", record.ID), slog.Bool("known", record.Known),
-		}
+			slog.String("id", record.ID), slog.Bool("known", record.Known))
 	}
-	l.Log.LogAttrs(ctx, level, "event posted", append(attrs, a.Attrs(left, err)...)...)
+	l.Log.LogAttrs(r.Context(), level, "event posted", append(attrs, a.Attrs(left, err)...)...)
 }
