@@ -56,7 +56,7 @@ func listenFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.StringVar(&o.APITLSKeyFile, "api-tls-key-file", o.APITLSKeyFile, "private key for --api-tls-cert-file")
 	fs.StringSliceVar(&o.APIAudiences, "api-audiences", o.APIAudiences,
 		"audiences for one of which a token for the API must be issued; empty takes those of the Kubernetes API server")
-	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "lowest level that is logged: debug, info or error")
+	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "lowest level that is logged: "+app.LogLevels+"; trace is as debug, warn as error")
 	fs.StringVar(&o.LogEncoding, "log-encoding", o.LogEncoding, "format of the log: json or console")
 }
 

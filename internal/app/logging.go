@@ -14,7 +14,10 @@ import (
 	"notifier/api/v1beta3"
 )
 
-// parseLevel parses the levels of Flux; warn is allowed as well.
+// LogLevels lists the values of Options.LogLevel: those of Flux, and warn.
+const LogLevels = "trace, debug, info, warn or error"
+
+// parseLevel parses one of LogLevels.
 func parseLevel(level string) (slog.Level, error) {
 	switch level {
 	case "trace", "debug":
@@ -24,7 +27,7 @@ func parseLevel(level string) (slog.Level, error) {
 	case "warn", "error": // Flux has no level warn, and a warning here is an error there
 		return slog.LevelWarn, nil
 	}
-	return 0, fmt.Errorf("%q is not one of debug, info, warn, error", level)
+	return 0, fmt.Errorf("%q is none of %s", level, LogLevels)
 }
 
 // newLogger returns a logger that writes to w; level and encoding must be valid. The lines are those of Flux's controllers, for flux logs

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +50,28 @@ func written(t *testing.T, log func(*slog.Logger)) []fluxLine {
 		t.Fatalf("flux logs ends here: %v", err)
 	}
 	return lines
+}
+
+// Fails when a level that the help and the documentation name is refused, when the documentation lacks one, or when an error does not name them.
+func TestTheLevelsAreThoseOfTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for level := range strings.FieldsFuncSeq(LogLevels, func(r rune) bool { return r == ',' || r == ' ' }) {
+		if level == "or" {
+			continue
+		}
+		if _, err := parseLevel(level); err != nil {
+			t.Error(err)
+		}
+	}
+	if quoted := "`" + strings.NewReplacer(", ", "`, `", " or ", "` or `").Replace(LogLevels) + "`"; !strings.Contains(string(page), quoted) {
+		t.Errorf("the documentation lacks %s", quoted)
+	}
+	if _, err := parseLevel("loud"); err == nil || !strings.Contains(err.Error(), LogLevels) {
+		t.Errorf("of no level: %v", err)
+	}
 }
 
 // Fails when a level of Flux's leaves out lines that are written under that level.
