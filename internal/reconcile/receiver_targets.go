@@ -59,12 +59,9 @@ type plannedRule struct {
 }
 
 // planTargets adds the resources to the plan as targets, each once, and compiles their filters. It notes the faulty entries, which are not
-// served. It refuses a Receiver that has no others.
+// served. It refuses a Receiver that has no others, and, as Flux does, a Receiver with a filter that does not compile; the fault names each.
 func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
-	common, f := compileFilter(r, "spec.resourceFilter", r.Spec.ResourceFilter)
-	if f != nil {
-		return f
-	}
+	common, invalid := compileFilter(r, "spec.resourceFilter", r.Spec.ResourceFilter)
 	filtered := len(common) > 0
 	rules := make([]plannedRule, 0, min(len(r.Spec.Resources), bounds.MaxResources))
 	var faulty faultyEntries
@@ -77,15 +74,16 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 			continue
 		}
 		own, f := compileFilter(r, name+".filter", res.Filter)
-		if f != nil {
-			return f
-		}
+		invalid = joined(invalid, f)
 		filtered = filtered || len(own) > 0
 		rules = append(rules, plannedRule{target, slices.Concat(common, own)})
 		if key := event.TargetKey(target, plan.serviceAccount); !seen[key] {
 			seen[key] = true
 			plan.targets = append(plan.targets, target)
 		}
+	}
+	if invalid != nil {
+		return invalid
 	}
 	if filtered {
 		plan.rules = rules

@@ -107,6 +107,15 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 			reason: v1.InvalidCELExpressionReason, says: "spec.resources[0].filter: expression gives dyn and not bool",
 			event: "InvalidCELExpression",
 		},
+		"several filters that do not compile, each is named": {
+			change: func(r *v1.Receiver) {
+				r.Spec.Resources[0].Filter = "req.x =="
+				resource(v1.CrossNamespaceObjectReference{Kind: "GitRepository", Name: "other"})(r)
+				r.Spec.Resources[1].Filter = "reqs.x == 1"
+			},
+			reason: v1.InvalidCELExpressionReason, says: "; spec.resources[1].filter: ERROR: <input>:1:1: undeclared reference to 'reqs'",
+			event: "InvalidCELExpression",
+		},
 		"a filter that reads claims of a type without": {
 			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "claims.sub == 'x'" },
 			reason: v1.InvalidCELExpressionReason, says: "undeclared reference to 'claims'", event: "InvalidCELExpression",
