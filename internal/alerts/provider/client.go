@@ -36,6 +36,9 @@ type ClientOptions struct {
 	// refusal is retried under every status; wait is the time that the vendor asks for, zero if it names none. Retry-After headers are
 	// read without it.
 	Wait func(status int, header http.Header, answer []byte) (wait time.Duration, limited bool)
+	// Temporary reports whether a refusal passes by itself under a status that is final elsewhere. It is given the answer as Word is, and
+	// nil for a longer one.
+	Temporary func(status int, answer []byte) bool
 }
 
 // Client is the HTTP client of one destination, with connections of its own. Its parts are one object in memory: a cluster has thousands of
@@ -61,7 +64,8 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	c := &Client{
 		transport: transport{
 			proxy: proxy, network: cfg.Network, resolves: cfg.Proxy.Address != "",
-			host: address.Host, maxReply: o.MaxReply, word: o.Word, wait: o.Wait, namespace: cfg.Namespace,
+			host: address.Host, maxReply: o.MaxReply, word: o.Word, wait: o.Wait, temporary: o.Temporary,
+			namespace: cfg.Namespace,
 		},
 		address: *address, timeout: timeout,
 	}

@@ -74,6 +74,33 @@ func TestAVendorsOwnLimitIsRetriedWhenItSays(t *testing.T) {
 	}
 }
 
+func TestARefusalThatTheVendorCallsTemporaryIsRetried(t *testing.T) {
+	temporary := func(status int, answer []byte) bool {
+		return status == http.StatusConflict && (answer == nil || string(answer) == "locked")
+	}
+	for name, c := range map[string]struct {
+		status int
+		answer string
+		class  event.Class
+		after  time.Duration
+	}{
+		"the vendor's":           {http.StatusConflict, "locked", event.Retry, 7 * time.Second},
+		"an answer that is long": {http.StatusConflict, string(make([]byte, 2*MaxRefusal)), event.Retry, 7 * time.Second},
+		"another refusal":        {http.StatusConflict, "no", event.Permanent, 0},
+		"another status":         {http.StatusLocked, "locked", event.Permanent, 0},
+	} {
+		client := requests(t, ClientOptions{Temporary: temporary}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.answer))
+		})
+		e := event.AsError(client.Post(t.Context(), Request{}))
+		if e.Class != c.class || e.RetryAfter != c.after || e.Period != 0 || e.Label != LabelClient {
+			t.Errorf("%s: got class %d after %v of period %v, label %s", name, e.Class, e.RetryAfter, e.Period, e.Label)
+		}
+	}
+}
+
 // Fails when the header is added to requests that a vendor's library makes to other hosts.
 func TestCredentialsGoToTheAddressAlone(t *testing.T) {
 	var got string

@@ -41,6 +41,7 @@ type transport struct {
 	namespace string // the Provider's
 	word      func(answer []byte) string
 	wait      func(status int, header http.Header, answer []byte) (time.Duration, bool)
+	temporary func(status int, answer []byte) bool
 }
 
 // headerField is a field of a header that is kept for thousands of Providers. A map of one is 400 bytes.
@@ -108,6 +109,9 @@ func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *eve
 			e.RetryAfter = max(e.Period, ParseRetryAfter(after, now))
 		}
 	}
+	if t.temporary != nil && e.Class != event.Retry && t.temporary(resp.StatusCode, answer) {
+		e.Class, e.RetryAfter = event.Retry, ParseRetryAfter(after, now)
+	}
 	if t.word != nil && answer != nil {
 		if word := t.word(answer); word != "" {
 			e.Reason += ": " + word
@@ -118,7 +122,7 @@ func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *eve
 
 // short returns the answer of a refusal, read within bounds. It is nil if the type reads no refusals or the answer is too long.
 func (t *transport) short(body io.Reader, cancel context.CancelFunc) []byte {
-	if t.word == nil && t.wait == nil {
+	if t.word == nil && t.wait == nil && t.temporary == nil {
 		drain(body, cancel)
 		return nil
 	}

@@ -15,7 +15,8 @@
 // # Limits
 //
 // GitLab answers 429 with Retry-After to too many requests. gitlab.com publishes 60 comments and 2,000 requests a minute for an
-// account.
+// account. GitLab locks a commit while it sets a status there, and answers 409 to a request that waited in vain. Such a request is tried
+// again: objects of one commit become ready together.
 //
 // GitLab's client library is not used: there are six calls, and it would retry by itself and bring six modules.
 package gitlab

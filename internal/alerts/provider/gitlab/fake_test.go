@@ -49,6 +49,14 @@ type fakeGitLab struct {
 	asked []string
 	// ordered means that the API has order_by, as since 17.8.
 	ordered bool
+	// locked means that another request has the lock of the commit's statuses.
+	locked bool
+}
+
+func (f *fakeGitLab) unlock() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.locked = false
 }
 
 func answer(w http.ResponseWriter, status int, body any) {
@@ -77,6 +85,8 @@ func (f *fakeGitLab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "404 Project Not Found")
 	case route == "GET /repository/commits/"+commit+"/statuses":
 		f.list(w, r)
+	case route == "POST /statuses/"+commit && f.locked:
+		refuse(w, http.StatusConflict, "409 Conflict: Resource lock")
 	case route == "POST /statuses/"+commit:
 		f.set(w, r)
 	case strings.HasPrefix(route, "POST /statuses/"):

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -42,7 +43,8 @@ func New(cfg provider.Config) (*Sender, error) {
 	cfg = cfg.WithSecretTLS()
 	cfg.Address = repo.Base() + "/api/v4"
 	s := &Sender{project: repo.Path}
-	s.client, err = provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
+	o := provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word, Temporary: temporary}
+	s.client, err = provider.NewClient(cfg, o)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,16 @@ func (s *Sender) do(ctx context.Context, c call, out any) error {
 // known are the messages of GitLab's API that may be shown.
 var known = []string{
 	"401 Unauthorized", "403 Forbidden", "404 Not found", "404 Project Not Found", "404 Commit Not Found", "404 References for commit Not Found",
-	"404 Merge Request Not Found", "404 Branch Not Found", "insufficient_scope", "invalid_token",
+	"404 Merge Request Not Found", "404 Branch Not Found", resourceLock, "insufficient_scope", "invalid_token",
+}
+
+// resourceLock is GitLab's refusal of a request that needs a lock which another one holds. GitLab waits two seconds for the lock of a
+// commit's statuses.
+const resourceLock = "409 Conflict: Resource lock"
+
+// temporary reports whether a refusal is a resourceLock.
+func temporary(status int, answer []byte) bool {
+	return status == http.StatusConflict && word(answer) == resourceLock
 }
 
 // cannotTransition is the beginning of GitLab's refusal of a status that cannot follow the last one.

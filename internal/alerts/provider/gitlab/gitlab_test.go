@@ -178,3 +178,19 @@ func TestGitLabsOwnWordsAreShownAndNothingElse(t *testing.T) {
 		}
 	}
 }
+
+// Fails when a status is given up because another one is set on the same commit: objects of one commit become ready together, and GitLab
+// holds a lock on the commit while it sets a status.
+func TestAStatusWaitsForTheLockOfItsCommit(t *testing.T) {
+	f := &fakeGitLab{locked: true}
+	s, _ := newSender(t, f.ServeHTTP, "gitlab")
+	n := providertest.About(needed, "info", "ReconciliationSucceeded")
+	e := event.AsError(s.Send(t.Context(), n))
+	if e.Class != event.Retry || e.Reason != "HTTP 409: 409 Conflict: Resource lock" {
+		t.Errorf("got class %d, %q", e.Class, e.Reason)
+	}
+	f.unlock()
+	if providertest.SendAll(t, s, n); len(f.jobs) != 1 {
+		t.Errorf("got %d statuses, want one", len(f.jobs))
+	}
+}
