@@ -7,5 +7,10 @@
 // and > are escaped in it; an Adaptive Card has no HTML. In both a Markdown link is broken, so that no text of an event hides an
 // address behind a label; plain URLs stay links. Neither card can mention a person by its text alone.
 //
+// # Limits
+//
 // Teams refuses messages beyond about 28 KB. So a longer message is cut, and then its facts, until the card fits.
+//
+// A connector answers 200 even if Teams refuses the message behind it, above all at its rate limit. The answer's text then names the
+// status of Teams, by which the message is sent again or given up.
 package msteams

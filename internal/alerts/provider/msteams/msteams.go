@@ -1,8 +1,10 @@
 package msteams
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"notifier/internal/alerts/provider"
@@ -26,11 +28,46 @@ type Sender struct {
 
 // New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
+	o := provider.ClientOptions{Word: word}
+	client, err := provider.NewClient(cfg, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, connector: client.On("webhook.office.com")}, nil
+	s := &Sender{client: client, connector: client.On("webhook.office.com")}
+	if s.connector {
+		o.MaxReply = maxReply
+		s.client, err = provider.NewClient(cfg, o)
+	}
+	return s, err
+}
+
+// maxReply is the length, in bytes, of a connector's longest answer: a line of text.
+const maxReply = 4 << 10
+
+// undelivered is the beginning of a connector's answer if Teams did not take the message behind it. The answer's status is 200 in any case
+// (Microsoft, "Rate limiting for connectors").
+const undelivered = "Webhook message delivery failed"
+
+// behind matches the status that Teams answered a connector.
+var behind = regexp.MustCompile(`Microsoft Teams endpoint returned HTTP error ([1-9][0-9]{2})\b`)
+
+// outcome classifies a connector's answer of HTTP 200.
+func outcome(answer []byte) error {
+	found := behind.FindSubmatch(answer)
+	if found == nil {
+		if !bytes.Contains(answer, []byte(undelivered)) {
+			return nil
+		}
+		return event.NewError(event.Retry, provider.LabelRejected, "connector: the message was not delivered", nil)
+	}
+	class, label := event.Retry, provider.LabelRejected
+	switch status := string(found[1]); {
+	case status == "429":
+		label = provider.LabelLimited
+	case status[0] == '4' && status != "408":
+		class = event.Permanent
+	}
+	return event.NewError(class, label, "connector: Teams answered HTTP "+string(found[1]), nil)
 }
 
 // answers are the codes by which workflows refuse a message, and the short texts by which connectors do.
@@ -63,7 +100,11 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 	}
-	return s.client.Post(ctx, provider.Request{Body: body})
+	answer, err := s.client.Send(ctx, provider.Request{Body: body})
+	if err != nil || !s.connector {
+		return err
+	}
+	return outcome(answer)
 }
 
 // body returns the card with as much of the event as fits.

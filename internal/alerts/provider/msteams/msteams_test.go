@@ -16,10 +16,10 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: provider.Config{Type: "msteams"}})
 }
 
-// newTeams returns a Sender to address, with a proxy that connects it to the sink.
-func newTeams(t *testing.T, address string) (*Sender, *providertest.Sink) {
+// newTeams returns a Sender to address, with a proxy that connects it to the sink. A nil handler answers an empty 200.
+func newTeams(t *testing.T, address string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
-	sink := providertest.NewSink(t, nil)
+	sink := providertest.NewSink(t, h)
 	network := providertest.Loopback()
 	network.Resolver = providertest.DNS(t, map[string]string{
 		"contoso.webhook.office.com": "192.0.2.1", "Contoso.Webhook.Office.com": "192.0.2.1", "prod-1.logic.azure.com": "192.0.2.2",
@@ -36,7 +36,7 @@ func TestPayloads(t *testing.T) {
 		"messagecard":  "http://contoso.webhook.office.com/webhookb2/x",
 		"adaptivecard": "http://prod-1.logic.azure.com/workflows/x?sig=s",
 	} {
-		s, sink := newTeams(t, address)
+		s, sink := newTeams(t, address, nil)
 		t.Run(name, func(t *testing.T) { providertest.Golden(t, name, s, sink) })
 	}
 }
@@ -50,7 +50,7 @@ func TestOnlyAConnectorsHostGetsAMessageCard(t *testing.T) {
 		"http://evilwebhook.office.com/x":                       false,
 		"http://prod-1.logic.azure.com/x?a=.webhook.office.com": false,
 	} {
-		s, sink := newTeams(t, address)
+		s, sink := newTeams(t, address, nil)
 		if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
 			t.Fatalf("%s: %v", address, err)
 		}
@@ -111,6 +111,38 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 		}
 		if got := strings.Count(string(body), markup); got != 1 {
 			t.Errorf("connector %t: the markup stands %d times as it was written, want once: %s", connector, got, body)
+		}
+	}
+}
+
+// Fails when a message counts as sent that Teams refused behind a connector, which answers 200 in any case.
+func TestAConnectorsSuccessMayBeARefusal(t *testing.T) {
+	const failed = "Webhook message delivery failed with error: "
+	for answer, want := range map[string]struct {
+		class  event.Class
+		reason string
+	}{
+		"1": {},
+		"":  {},
+		failed + "Microsoft Teams endpoint returned HTTP error 429 with ContextId tcid=0,server=hush": {event.Retry, "connector: Teams answered HTTP 429"},
+		failed + "Microsoft Teams endpoint returned HTTP error 503 with ContextId tcid=0":             {event.Retry, "connector: Teams answered HTTP 503"},
+		failed + "Microsoft Teams endpoint returned HTTP error 413 with ContextId tcid=0":             {event.Permanent, "connector: Teams answered HTTP 413"},
+		failed + "hush": {event.Retry, "connector: the message was not delivered"},
+	} {
+		s, _ := newTeams(t, "http://contoso.webhook.office.com/webhookb2/x", providertest.Says(http.StatusOK, answer))
+		err := s.Send(t.Context(), providertest.Notifications(t)["info"])
+		if want.reason == "" {
+			if err != nil {
+				t.Errorf("%q: got %v, want success", answer, err)
+			}
+			continue
+		}
+		if err == nil {
+			t.Errorf("%q counts as a success", answer)
+			continue
+		}
+		if got := event.AsError(err); got.Class != want.class || got.Reason != want.reason {
+			t.Errorf("%q: got class %d, %q, want class %d, %q", answer, got.Class, got.Reason, want.class, want.reason)
 		}
 	}
 }
