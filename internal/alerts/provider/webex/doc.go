@@ -12,7 +12,8 @@
 //
 // # Limits
 //
-// A message has 7,439 bytes at most; a longer text is cut. Webex publishes no rate; it answers 429 with Retry-After.
+// A message has 7,439 bytes at most; a longer text is cut. Webex publishes no rate; it answers 429 with Retry-After, and
+// 423 where what is requested is unavailable for a time.
 //
 // # Duplicates
 //

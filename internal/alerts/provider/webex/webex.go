@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"notifier/internal/alerts/provider"
@@ -21,7 +22,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word, Temporary: temporary})
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +59,9 @@ var answers = []string{
 
 // word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(answers, "message")
+
+// temporary reports whether Webex says that the space is unavailable for a time.
+func temporary(status int, _ []byte) bool { return status == http.StatusLocked }
 
 const (
 	maxMarkdown = 7439 // bytes

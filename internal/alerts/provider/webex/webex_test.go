@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/providertest"
@@ -103,5 +104,17 @@ func TestWebexsErrorsAreShownAndNothingElse(t *testing.T) {
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
 		}
+	}
+}
+
+// Fails when a message is given up although Webex says that the space is unavailable for a time.
+func TestALockedSpaceIsTriedAgain(t *testing.T) {
+	s, _ := newSender(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3")
+		w.WriteHeader(http.StatusLocked)
+	})
+	e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
+	if e.Class != event.Retry || e.RetryAfter != 3*time.Second {
+		t.Errorf("got class %d after %v, want a retry after 3s", e.Class, e.RetryAfter)
 	}
 }
