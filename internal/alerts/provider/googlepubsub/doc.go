@@ -12,7 +12,7 @@
 // The Secret's headers are its attributes, as in Flux. One more attribute, Idempotency-Key, is the delivery's ID, by which subscribers
 // can drop a duplicate: Pub/Sub itself drops none. The ordering key is the object, so a subscription with ordering gets the events of
 // one object in their order; other subscriptions ignore it. Data and attributes are kept within Pub/Sub's limits, and the message is
-// cut for that. Nothing resolves.
+// cut for that. The errors ABORTED and CANCELLED are tried again, as Google's own libraries do. Nothing resolves.
 //
 // # Library
 //

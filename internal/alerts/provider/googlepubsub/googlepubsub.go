@@ -73,13 +73,24 @@ func build(cfg provider.Config, endpoint string) (*Sender, error) {
 	}
 	s := &Sender{attributes: cfg.Headers, timeout: cmp.Or(cfg.Timeout, provider.DefaultTimeout)}
 	var clientErr, loginErr error
-	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus})
+	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus, Temporary: temporary})
 	s.login, loginErr = newLogin(cfg)
 	if err := errors.Join(append(errs, clientErr, loginErr)...); err != nil {
 		return nil, err
 	}
 	s.url = s.client.URL("v1", "projects", project, "topics", topic+":publish")
 	return s, nil
+}
+
+// temporary reports whether a refusal is one of those after which Google's own libraries publish again, beyond 429 and 5xx.
+func temporary(status int, answer []byte) bool {
+	const clientClosed = 499
+	switch status {
+	case http.StatusConflict:
+		return cloudauth.GoogleStatus(answer) == "ABORTED"
+	default:
+		return status == clientClosed
+	}
 }
 
 // newLogin returns the login by the token or, without one, by the workload identity.

@@ -213,6 +213,26 @@ func TestARefusalIsNamedByItsStatus(t *testing.T) {
 	}
 }
 
+// Fails when an event is given up at an error that Google's own libraries publish again after.
+func TestATemporaryErrorOfGoogleIsTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		code   int
+		status string
+		class  event.Class
+	}{
+		{http.StatusConflict, "ABORTED", event.Retry}, {499, "CANCELLED", event.Retry}, {http.StatusConflict, "ALREADY_EXISTS", event.Permanent},
+	} {
+		sink := providertest.NewSink(t, providertest.Says(c.code, fmt.Sprintf(`{"error":{"code":%d,"status":%q}}`, c.code, c.status)))
+		s, err := at(provider.Config{Type: "googlepubsub", Address: sink.URL, Channel: "flux-events", Token: keyFile(t, nil), Network: providertest.Loopback()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); e.Class != c.class {
+			t.Errorf("%s: got class %d, want %d", e.Reason, e.Class, c.class)
+		}
+	}
+}
+
 // systemCA is the authority of Google.
 var systemCA = providertest.NewSystemCA()
 
