@@ -5,7 +5,8 @@
 //
 // All texts of an event are data in the card's JSON, never part of its structure. A MessageCard is shown as HTML and Markdown, so &, <
 // and > are escaped in it; an Adaptive Card has no HTML. In both a Markdown link is broken, so that no text of an event hides an
-// address behind a label; plain URLs stay links. Neither card can mention a person by its text alone.
+// address behind a label; plain URLs stay links. Neither card can mention a person by its text alone. The rest of Teams' Markdown, bold,
+// italic and lists, takes effect. In an Adaptive Card a single line break is a space, so each of an event's is doubled.
 //
 // # Limits
 //

@@ -166,9 +166,26 @@ func newWorkflowMessage(n provider.Notification, maxMessage, maxFact int) workfl
 }
 
 // text returns s cut to maxRunes characters, for an Adaptive Card.
-func text(s string, maxRunes int) string { return provider.BreakLinks(provider.Truncate(s, maxRunes)) }
+func text(s string, maxRunes int) string { return apart(plain(s, maxRunes)) }
+
+// plain returns s cut to maxRunes characters, without links behind labels.
+func plain(s string, maxRunes int) string { return provider.BreakLinks(provider.Truncate(s, maxRunes)) }
+
+// apart keeps lines apart that an Adaptive Card would join: its Markdown takes a single line break for a space, except in a list.
+func apart(s string) string {
+	if !strings.Contains(s, "\n") {
+		return s
+	}
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = strings.TrimRight(line, " \t\r\n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n\n")
+}
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // html returns s cut to maxRunes characters, for a MessageCard.
-func html(s string, maxRunes int) string { return escaper.Replace(text(s, maxRunes)) }
+func html(s string, maxRunes int) string { return escaper.Replace(plain(s, maxRunes)) }

@@ -146,3 +146,21 @@ func TestAConnectorsSuccessMayBeARefusal(t *testing.T) {
 		}
 	}
 }
+
+// Fails when the lines of a message run together: within a text block a single line break is a space, except in a list (Microsoft, "Format
+// cards in Teams").
+func TestTheLinesOfAMessageStayLines(t *testing.T) {
+	n := providertest.Notifications(t)["info"]
+	n.Event.Message = "Kustomization/team-a/apps configured\nDeployment/team-a/shop created \r\n\n  Service/team-a/shop created\n"
+	n.Event.Metadata = map[string]string{"x": "a\nb", "summary": "c\nd"}
+	n.Authored = []string{"summary"}
+	items := newWorkflowMessage(n, 1000, 100).Attachments[0].Content.Body[0].Items
+	const want = "Kustomization/team-a/apps configured\n\nDeployment/team-a/shop created\n\n  Service/team-a/shop created"
+	if got := items[1].(textBlock).Text; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	facts := items[2].(factSet).Facts
+	if facts[0].Value != "c\nd" || facts[1].Value != "a\n\nb" { // the author's is the author's
+		t.Errorf("got %q", facts)
+	}
+}

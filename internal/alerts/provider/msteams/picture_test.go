@@ -1,6 +1,7 @@
 package msteams
 
 import (
+	"strings"
 	"testing"
 
 	"notifier/internal/alerts/provider/providertest"
@@ -26,7 +27,8 @@ func TestThePictureShowsWhatIsSent(t *testing.T) {
 		providertest.Payload(t, file, &m)
 		items := m.Attachments[0].Content.Body[0].Items
 		p := providertest.Preview{
-			Service: "Teams", Author: "Workflows", Color: colors[items[1].Color], Title: items[0].Text, Text: items[1].Text,
+			Service: "Teams", Author: "Workflows", Color: colors[items[1].Color], Title: items[0].Text,
+			Text: strings.ReplaceAll(items[1].Text, "\n\n", "\n"),
 		}
 		for _, i := range items {
 			for _, f := range i.Facts {
