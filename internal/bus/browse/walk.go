@@ -18,6 +18,8 @@ const (
 	// maxFound bounds the messages of a window that are kept, maxEach those that are read one by one before the window is made smaller.
 	maxFound = 64
 	maxEach  = 4 * maxFound
+	// windowBytes bounds the bytes that are read of a window, and so those that are kept, before the window is made smaller.
+	windowBytes = 8 << 20
 	// growth is how many times larger the window after an empty one is.
 	growth = 8
 )
@@ -62,6 +64,8 @@ type Walker struct {
 	floor   uint64
 	floored bool
 	window  uint64
+	// large says that there are large messages. The filter's are then read one by one: those of other subjects may be the large ones.
+	large bool
 	// found are consecutive messages of the filter, oldest first, that were not returned yet. next is where the window before them ends.
 	found []Message
 	next  uint64
@@ -139,9 +143,10 @@ func (w *Walker) look(ctx context.Context) error {
 	if w.next-w.floor > w.window {
 		from = w.next - w.window
 	}
-	count := 0
+	count, size := 0, 0
 	keep := func(m Message) {
 		count++
+		size += len(m.Data)
 		if len(w.found) == maxFound { // the newest are returned first
 			copy(w.found, w.found[1:])
 			w.found = w.found[:maxFound-1]
@@ -149,13 +154,14 @@ func (w *Walker) look(ctx context.Context) error {
 		w.found = append(w.found, m)
 	}
 	var err error
-	if w.Stream.Direct && w.next-from <= rangeWindow {
+	if w.Stream.Direct && !w.large && w.next-from <= rangeWindow {
 		err = w.all(ctx, from, keep)
+		w.large = errors.Is(err, errDense)
 	} else {
 		err = w.each(ctx, from, keep)
 	}
 	if errors.Is(err, errDense) {
-		w.found, w.window = nil, max(w.window/growth, firstWindow)
+		w.found, w.window = nil, max(w.window/growth, 1)
 		return nil
 	}
 	if err != nil {
@@ -165,22 +171,29 @@ func (w *Walker) look(ctx context.Context) error {
 	if w.next = from; count > len(w.found) {
 		w.next = w.found[0].Seq
 	}
-	w.adapt(count)
+	w.adapt(count, size)
 	return nil
 }
 
-// adapt chooses the next window by the number of messages found in the last one: for half as many messages as are kept at a time.
-func (w *Walker) adapt(count int) {
+// adapt chooses the next window by the messages found in the last one: for half as many messages, or bytes, as are kept at a time.
+func (w *Walker) adapt(count, size int) {
 	wanted := w.window * growth
 	if count > 0 {
 		wanted = w.window * maxFound / 2 / uint64(count)
 	}
-	w.window = min(max(wanted, firstWindow), w.window*growth, maxWindow)
+	wanted = min(max(wanted, firstWindow), w.window*growth, maxWindow)
+	if size > 0 {
+		wanted = min(wanted, w.window*windowBytes/2/uint64(size))
+	}
+	w.window = max(wanted, 1)
 }
 
 // all reads all messages of a window, by as few requests as their bytes allow, and keeps those of the filter.
 func (w *Walker) all(ctx context.Context, from uint64, keep func(Message)) error {
-	for from < w.next {
+	for size := 0; from < w.next; {
+		if size > windowBytes {
+			return errDense
+		}
 		w.Budget.Requests--
 		ended := true
 		err := w.Stream.ranged(ctx, request{Seq: from, Batch: int(w.next - from), MaxBytes: rangeBytes}, func(m Message) bool {
@@ -189,6 +202,7 @@ func (w *Walker) all(ctx context.Context, from uint64, keep func(Message)) error
 				return false
 			}
 			ended, from = false, m.Seq+1
+			size += len(m.Data)
 			w.Budget.use(m)
 			if w.Match(m.Subject) {
 				keep(m)
@@ -202,13 +216,14 @@ func (w *Walker) all(ctx context.Context, from uint64, keep func(Message)) error
 	return nil
 }
 
-// errDense says that a window has too many messages of the filter.
+// errDense says that a window has too many messages of the filter, or too large ones.
 var errDense = errors.New("window is too large")
 
 // each reads the messages of the filter in a window one by one.
 func (w *Walker) each(ctx context.Context, from uint64, keep func(Message)) error {
-	for n := 0; from < w.next; n++ {
-		if n == maxEach {
+	one := w.next-from == 1
+	for n, size := 0, 0; from < w.next; n++ {
+		if n == maxEach || size > windowBytes && !one {
 			return errDense
 		}
 		w.Budget.Requests--
@@ -220,6 +235,7 @@ func (w *Walker) each(ctx context.Context, from uint64, keep func(Message)) erro
 			return err
 		}
 		w.Budget.use(m)
+		size += len(m.Data)
 		if from = m.Seq + 1; w.Match(m.Subject) {
 			keep(m)
 		}

@@ -1,0 +1,90 @@
+package browse
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// newStream returns a stream of a real server, with messages of the given lengths on a subject each.
+func newStream(t *testing.T, subjects []string, lengths []int) Stream {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	nc, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "S", Subjects: []string{"s.>"}, Storage: jetstream.MemoryStorage, AllowDirect: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range lengths {
+		if _, err := js.Publish(t.Context(), subjects[i%len(subjects)], []byte(strings.Repeat("x", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Stream{Conn: nc, Name: "S"}
+}
+
+// T6: fails when a walk over large messages keeps as many of them in memory as of small ones, or passes some over.
+func TestT6AWalkOverLargeMessagesKeepsFewInMemory(t *testing.T) {
+	const large, count = 2 << 20, 16
+	lengths := make([]int, count)
+	for i := range lengths {
+		lengths[i] = large
+	}
+	for name, subjects := range map[string][]string{"its own": {"s.a"}, "its own and others'": {"s.a", "s.b"}} {
+		stream := newStream(t, subjects, lengths)
+		for _, stream.Direct = range []bool{true, false} {
+			w := Walker{
+				Stream: stream, Filter: "s.a", Match: func(subject string) bool { return subject == "s.a" },
+				Budget: &Budget{Messages: math.MaxInt, Bytes: math.MaxInt, Requests: math.MaxInt, Until: time.Now().Add(time.Minute)},
+			}
+			most, seen := 0, 0
+			for below := uint64(math.MaxUint64); ; seen++ {
+				m, err := w.Prev(t.Context())
+				if errors.Is(err, ErrNone) {
+					break
+				}
+				if err != nil || m.Seq >= below || len(m.Data) != large {
+					t.Fatalf("%s: after message %d: %d, %v", name, below, m.Seq, err)
+				}
+				below = m.Seq
+				kept := len(m.Data)
+				for _, m := range w.found {
+					kept += len(m.Data)
+				}
+				most = max(most, kept)
+			}
+			if want := count / len(subjects); seen != want {
+				t.Errorf("%s, direct %t: %d messages, want %d", name, stream.Direct, seen, want)
+			}
+			if most > 12<<20 {
+				t.Errorf("%s, direct %t: %d MiB in memory at once", name, stream.Direct, most>>20)
+			}
+			if read := math.MaxInt - w.Budget.Bytes; read > 8*count*large {
+				t.Errorf("%s, direct %t: %d MiB read for %d", name, stream.Direct, read>>20, count*large>>20)
+			}
+		}
+	}
+}
