@@ -27,6 +27,8 @@ type authority struct {
 	err    error
 	// asked counts the checks of rights.
 	asked int
+	// takes is the duration of each answer.
+	takes time.Duration
 }
 
 func newAuthority() *authority {
@@ -61,7 +63,26 @@ func (a *authority) questions() int {
 	return a.asked
 }
 
-func (a *authority) Authenticate(_ context.Context, token string, _ netip.Addr) (*User, error) {
+// wait waits for an answer.
+func (a *authority) wait(ctx context.Context) error {
+	a.mu.Lock()
+	takes := a.takes
+	a.mu.Unlock()
+	if takes == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(takes):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a *authority) Authenticate(ctx context.Context, token string, _ netip.Addr) (*User, error) {
+	if err := a.wait(ctx); err != nil {
+		return nil, err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -77,7 +98,10 @@ func (a *authority) Authenticate(_ context.Context, token string, _ netip.Addr) 
 	return &User{Name: name, Key: sha256.Sum256([]byte(token))}, nil
 }
 
-func (a *authority) Allowed(_ context.Context, u *User, r Right, namespace string) (bool, error) {
+func (a *authority) Allowed(ctx context.Context, u *User, r Right, namespace string) (bool, error) {
+	if err := a.wait(ctx); err != nil {
+		return false, err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked++

@@ -15,6 +15,8 @@ const (
 	// recheckEvery is the interval at which the right to a watch is checked again. With the time for which an answer is kept, and the
 	// time of the check, it is within ten seconds. A revoked right must have ended by then.
 	recheckEvery = 3 * time.Second
+	// recheckTime bounds a check, of the token and the right together.
+	recheckTime = 3 * time.Second
 	// watchTime bounds a watch. A client then begins another one.
 	watchTime = 30 * time.Minute
 )
@@ -74,14 +76,24 @@ func (s *Service) recheck(ctx context.Context, u *User, namespace string, r Righ
 			return errWatchEnds
 		case <-ticker.C:
 		}
-		again, err := s.options.Authority.Authenticate(ctx, string(u.token), u.from)
-		if err != nil {
-			return err
-		}
-		if err := s.authorize(ctx, again, namespace, r); err != nil {
+		if err := s.checkAgain(ctx, u, namespace, r); err != nil {
 			return err
 		}
 	}
+}
+
+// checkAgain checks the token and the right of a user again. Without an answer in time it returns ErrUnavailable.
+func (s *Service) checkAgain(ctx context.Context, u *User, namespace string, r Right) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, recheckTime, ErrUnavailable)
+	defer cancel()
+	again, err := s.options.Authority.Authenticate(ctx, string(u.token), u.from)
+	if err == nil {
+		err = s.authorize(ctx, again, namespace, r)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // selects reports whether a query selects an item, apart from their times.
