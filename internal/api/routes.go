@@ -141,7 +141,13 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, u *User) error 
 	if err != nil {
 		return err
 	}
-	return h.send(w, r, u, result)
+	return done(w, result)
+}
+
+// done answers a request that was served. It waits for nothing: after a refusal the client would send the request again.
+func done(w http.ResponseWriter, result any) error {
+	writeJSON(w, http.StatusOK, result)
+	return nil
 }
 
 // replayOne replays one delivery. A refusal is an error, since a client would take any other answer for success.
@@ -157,7 +163,7 @@ func (h *Handler) replayOne(w http.ResponseWriter, r *http.Request, u *User) err
 	if why, refused := result.Refused[id]; refused && result.Replayed == 0 {
 		return &Error{Status: http.StatusConflict, Text: why}
 	}
-	return h.send(w, r, u, result)
+	return done(w, result)
 }
 
 func (h *Handler) test(w http.ResponseWriter, r *http.Request, u *User) error {
@@ -175,5 +181,5 @@ func (h *Handler) test(w http.ResponseWriter, r *http.Request, u *User) error {
 	if err != nil {
 		return err
 	}
-	return h.send(w, r, u, result)
+	return done(w, result)
 }
