@@ -73,8 +73,8 @@ func newLimits() *limits {
 // everybody is the key under which all users share.
 const everybody = ""
 
-// read waits for the user's turn to read. Users take turns, each with one read, and proceed while time for reading is left. A user
-// with no time left gets the time of the next attempt. The error is ErrBusy, a copy of it with another RetryAfter, or that of ctx.
+// read waits for the user's turn to read. A user with no time left gets the time of the next attempt. The error is ErrBusy, a copy of
+// it with another RetryAfter, or that of ctx.
 func (l *limits) read(ctx context.Context, u *User) (release func(), err error) {
 	if wait := l.own.Wait(u.Tenant()); wait > 0 {
 		return nil, busyFor(wait)
@@ -83,17 +83,26 @@ func (l *limits) read(ctx context.Context, u *User) (release func(), err error) 
 	if !ok {
 		return nil, ErrBusy
 	}
-	leave, err := take(ctx, l.reads, u, 1)
+	end, err := l.turn(ctx, u)
 	if err != nil {
 		line.Release()
 		return nil, err
 	}
-	end := func() {
-		leave()
+	return func() {
+		end()
 		line.Release()
+	}, nil
+}
+
+// turn waits for the user's turn. Users take turns, each with one read or answer to be made, and proceed while time is left for all. The
+// time until release is charged to the user. The error is ErrBusy or that of ctx.
+func (l *limits) turn(ctx context.Context, u *User) (release func(), err error) {
+	leave, err := take(ctx, l.reads, u, 1)
+	if err != nil {
+		return nil, err
 	}
 	if err := fair.Sleep(ctx, l.all.Wait(everybody)); err != nil {
-		end()
+		leave()
 		return nil, err
 	}
 	began := time.Now()
@@ -101,7 +110,7 @@ func (l *limits) read(ctx context.Context, u *User) (release func(), err error) 
 		took := time.Since(began)
 		l.own.Spend(u.Tenant(), took)
 		l.all.Spend(everybody, min(took, longRead))
-		end()
+		leave()
 	}, nil
 }
 

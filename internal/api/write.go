@@ -11,9 +11,9 @@ import (
 	"strconv"
 )
 
-// send answers with a value. It waits while too many bytes of answers are being sent.
+// send answers with a value, which it encodes in the user's turn. It waits while too many bytes of answers are being sent.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, u *User, value any) error {
-	body, err := json.Marshal(value)
+	body, err := h.encode(r.Context(), u, value)
 	if err != nil {
 		return err
 	}
@@ -24,6 +24,15 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, u *User, value an
 	defer release()
 	writeBody(w, http.StatusOK, body)
 	return nil
+}
+
+func (h *Handler) encode(ctx context.Context, u *User, value any) ([]byte, error) {
+	end, err := h.service.Turn(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return json.Marshal(value)
 }
 
 // writeJSON answers with a value that can be encoded.
@@ -66,8 +75,14 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
+// Turn waits for the user's turn to have an answer made of what was read. The caller calls release once it is made. The time is
+// charged like that of a read; it is not refused for lack of time, since the read would be in vain.
+func (s *Service) Turn(ctx context.Context, u *User) (release func(), err error) {
+	return s.limits.turn(ctx, u)
+}
+
 // Sending waits for capacity to send an answer of n bytes. The caller calls release once it is sent. The bytes that are being sent
-// are bounded for each user and for all.
+// are bounded for each user and for all. An answer beyond a user's bound waits until it is the only one.
 func (s *Service) Sending(ctx context.Context, u *User, n int) (release func(), err error) {
-	return take(ctx, s.limits.answers, u, int64(n))
+	return take(ctx, s.limits.answers, u, min(int64(n), userAnswerBytes))
 }

@@ -42,7 +42,7 @@ func health(v *visit) (*screen, error) {
 	if len(groups[2].objects) == 0 && !v.may(api.ListRight(view.Webhooks)) {
 		groups = groups[:2] // the user may not know that there are none
 	}
-	return &screen{section: "health", title: "Health", main: healthMain(v.place, groups)}, nil
+	return &screen{section: "health", title: "Health", main: lazy(func() g.Node { return healthMain(v.place, groups) })}, nil
 }
 
 func healthMain(p place, groups []group) g.Node {

@@ -91,7 +91,7 @@ func choice(text, name string, options []option, selected string) g.Node {
 func (l *list[T]) table(columns []g.Node, row func(T) g.Node, unmatched, none g.Node) g.Node {
 	switch {
 	case len(l.items) > 0:
-		return sheet(columns, g.Map(l.items, row))
+		return lazy(func() g.Node { return sheet(columns, g.Map(l.items, row)) })
 	case l.older != "":
 		return empty("None among those read", g.Text("Nothing on this page matches the filter. Older "+string(l.name)+" may."))
 	case l.filter.active():

@@ -98,30 +98,29 @@ func (h *Handler) page(show show) http.Handler {
 		if v.user, err = h.service.Authenticate(r.Context(), r); err == nil {
 			s, err = show(v)
 		}
-		if err != nil {
-			s = h.problem(w, r, err)
-		}
-		if s.redirect != "" {
+		end := func() {}
+		switch {
+		case err == nil && s.redirect != "":
 			http.Redirect(w, r, string(s.redirect), http.StatusSeeOther)
 			return
+		case err == nil:
+			end, err = v.Turn(r.Context(), v.user)
 		}
-		h.render(r.Context(), w, v, s)
+		if err != nil {
+			s, end = h.problem(w, r, err), func() {}
+		}
+		h.render(r.Context(), w, v, s, end)
 	})
 }
 
-// render writes a screen, whole or not at all.
-func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s *screen) {
-	user := ""
-	if v.user != nil {
-		user = v.user.Name
-	}
-	var rendered bytes.Buffer
-	if err := layout(s, v.namespace, user).Render(&rendered); err != nil {
+// render writes a screen, whole or not at all. It calls end once the page is made.
+func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s *screen, end func()) {
+	page, err := rendered(v, s, end)
+	if err != nil {
 		h.log.ErrorContext(ctx, "a page was not rendered", "page", v.request.Pattern, "error", err)
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
-	page := visible(rendered.Bytes())
 	if v.user != nil {
 		release, err := v.Sending(ctx, v.user, len(page))
 		if err != nil {
@@ -133,6 +132,17 @@ func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(max(s.status, http.StatusOK))
 	_, _ = w.Write(page)
+}
+
+func rendered(v *visit, s *screen, end func()) ([]byte, error) {
+	defer end()
+	user := ""
+	if v.user != nil {
+		user = v.user.Name
+	}
+	var page bytes.Buffer
+	err := layout(s, v.namespace, user).Render(&page)
+	return visible(page.Bytes()), err
 }
 
 // problem returns the screen for an error.

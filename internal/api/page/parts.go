@@ -1,6 +1,7 @@
 package page
 
 import (
+	"io"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -130,6 +131,12 @@ func (q *question) dialog() g.Node {
 		),
 	)
 }
+
+// lazy is a node that is made when it is written, in the user's turn: one that has very many.
+type lazy func() g.Node
+
+// Render implements [g.Node].
+func (l lazy) Render(w io.Writer) error { return l().Render(w) }
 
 // sheet returns a table. The roles are those of the elements, and explicit. On a small screen the style sheet shows the elements as
 // blocks, and an element without the display of a table loses its role.

@@ -12,6 +12,7 @@ import (
 type Service interface {
 	Authenticate(ctx context.Context, r *http.Request) (*api.User, error)
 	May(ctx context.Context, u *api.User, namespace string, r api.Right) (bool, error)
+	Turn(ctx context.Context, u *api.User) (release func(), err error)
 	Sending(ctx context.Context, u *api.User, n int) (release func(), err error)
 
 	Namespaces(ctx context.Context, u *api.User) (view.Namespaces, error)

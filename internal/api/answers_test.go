@@ -1,0 +1,88 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// slow is a value that takes two seconds to encode. It counts the values that are being encoded.
+type slow struct{ at, most *atomic.Int32 }
+
+func (s slow) MarshalJSON() ([]byte, error) {
+	s.most.Store(max(s.most.Load(), s.at.Add(1)))
+	<-time.After(2 * time.Second)
+	s.at.Add(-1)
+	return []byte("{}"), nil
+}
+
+// T6. Fails when a user has answers made without a bound in number or in time: what was read at once may take long to be encoded.
+func TestT6AnswersAreMadeInTheUsersTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		made := slow{&atomic.Int32{}, &atomic.Int32{}}
+		const asked = 20
+		errs := make(chan error, asked)
+		for range asked {
+			go func() {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+				errs <- w.handler.send(httptest.NewRecorder(), r, &User{Name: "jane"}, made)
+			}()
+		}
+		answered := 0
+		for range asked {
+			if err := <-errs; err == nil {
+				answered++
+			}
+		}
+		if answered != 1 || made.most.Load() != 1 {
+			t.Errorf("%d answers are made, %d at a time", answered, made.most.Load())
+		}
+		if code := w.ask("jane", "GET", "/v1/namespaces/team-a/deliveries", "").Code; code != http.StatusTooManyRequests {
+			t.Errorf("a user for whom an answer was made for two seconds reads, and is answered %d", code)
+		}
+	})
+}
+
+// Fails when an answer larger than a user's bound on bytes is refused for ever, with the advice to wait.
+func TestAnAnswerBeyondTheBoundOfBytesIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		r := &event.Record{ID: "e1"}
+		r.Event.InvolvedObject.Namespace, r.Event.Message = "team-a", strings.Repeat("<", 3<<20) // six bytes each in JSON
+		w.store.records["e1"] = r
+		got := w.want(http.StatusOK, "jane", "GET", "/v1/namespaces/team-a/events/e1/explain", nil)
+		if n := got.Body.Len(); n <= userAnswerBytes {
+			t.Errorf("the answer has %d bytes", n)
+		}
+	})
+}
+
+// Fails when a request that was served is answered with a refusal, after which clients send it again.
+func TestWhatWasDoneIsNotAnsweredWithARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", writes...)
+		jane := &User{Name: "jane"}
+		sent, err := w.handler.service.Sending(t.Context(), jane, userAnswerBytes)
+		must(t, err)
+		defer sent()
+		for _, path := range []string{"deliveries/aa/replay", "providers/slack/test"} {
+			w.want(http.StatusOK, "jane", "POST", "/v1/namespaces/team-a/"+path, nil)
+		}
+		if got := w.ask("jane", "POST", "/v1/namespaces/team-a/deliveries/replay", `{"state":"sent"}`); got.Code != http.StatusOK {
+			t.Errorf("got %d %s", got.Code, got.Body)
+		}
+		if len(w.store.replays) != 2 || len(w.store.tests) != 1 {
+			t.Errorf("%d replays and %d tests", len(w.store.replays), len(w.store.tests))
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	g "maragu.dev/gomponents"
+
+	"notifier/internal/api"
+	"notifier/internal/event/view"
+)
+
+// turns is a Service that counts the turns to make a page, and those under way.
+type turns struct {
+	*api.Service
+	taken, under int
+	err          error
+}
+
+func (s *turns) Turn(context.Context, *api.User) (func(), error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	s.taken++
+	s.under++
+	return func() { s.under-- }, nil
+}
+
+func (s *turns) Sending(ctx context.Context, u *api.User, n int) (func(), error) {
+	if s.under != 0 {
+		return nil, fmt.Errorf("%d turns last until the page is sent", s.under)
+	}
+	return s.Service.Sending(ctx, u, n)
+}
+
+// T6. Fails when a page is made outside its user's turn: that of a namespace with a thousand objects of each kind takes a tenth of a
+// second of the processor. Also fails when a user for whom there is no turn is not told so.
+func TestT6PagesAreMadeInTheUsersTurn(t *testing.T) {
+	f := newFixture()
+	service, err := api.New(api.Options{Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &turns{Service: service}
+	get := func() *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ns/team-a/health", http.NoBody)
+		r.Header.Set("Authorization", "Bearer viewer")
+		w := httptest.NewRecorder()
+		New(s, slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
+		return w
+	}
+	if w := get(); w.Code != http.StatusOK || s.taken != 1 || s.under != 0 {
+		t.Errorf("%d, %d turns, %d of them under way: %.200s", w.Code, s.taken, s.under, w.Body)
+	}
+	s.err = api.ErrBusy
+	if w := get(); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "Too many requests") {
+		t.Errorf("without a turn: %d %v", w.Code, w.Header())
+	}
+}
+
+// T6. Fails when the rows of a list are made before the page is written.
+func TestT6RowsAreMadeWhenThePageIsWritten(t *testing.T) {
+	made := 0
+	l := &list[view.Event]{name: view.Events, items: make([]view.Event, 3)}
+	table := l.table(nil, func(view.Event) g.Node { made++; return g.Text("x") }, nil, nil)
+	if made != 0 {
+		t.Errorf("%d rows are made before", made)
+	}
+	if err := table.Render(&strings.Builder{}); err != nil || made != 3 {
+		t.Errorf("%d rows, %v", made, err)
+	}
+}
