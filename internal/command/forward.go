@@ -68,26 +68,36 @@ func forward(ctx context.Context, kube *rest.Config, namespace string) (address 
 	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), func() { close(stop) }, nil
 }
 
-// findPod returns a ready Pod of notifier that serves the API, and the API's port.
-func findPod(ctx context.Context, core rest.Interface, namespaces []string) (*corev1.Pod, int32, error) {
-	var refused []string
+// findPod returns a ready Pod of notifier that serves the API, and the API's port. Of several namespaces one alone may be notifier's:
+// the Pod gets the caller's token, and anybody who may make a namespace of such a name can put a Pod into it.
+func findPod(ctx context.Context, core rest.Interface, namespaces []string) (pod *corev1.Pod, port int32, err error) {
+	var possible, refused []string
 	for _, namespace := range namespaces {
 		pods := &corev1.PodList{}
 		err := core.Get().Namespace(namespace).Resource("pods").Param("labelSelector", installed).Do(ctx).Into(pods)
 		if apierrors.IsForbidden(err) {
-			refused = append(refused, namespace) // perhaps notifier is in another
+			refused, possible = append(refused, namespace), append(possible, namespace)
 			continue
 		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("look for notifier: %w", err)
 		}
+		if len(pods.Items) > 0 {
+			possible = append(possible, namespace)
+		}
 		for i := range pods.Items {
-			if port := apiPort(&pods.Items[i]); port != 0 && ready(&pods.Items[i]) {
-				return &pods.Items[i], port, nil
+			if p := apiPort(&pods.Items[i]); p != 0 && ready(&pods.Items[i]) && pod == nil {
+				pod, port = &pods.Items[i], p
 			}
 		}
 	}
-	if len(refused) > 0 {
+	switch {
+	case pod != nil && len(possible) == 1:
+		return pod, port, nil
+	case pod != nil:
+		return nil, 0, fmt.Errorf("notifier may be in namespace %s, and your token is not sent to the wrong one: name its namespace with "+
+			"--install-namespace", strings.Join(possible, " or "))
+	case len(refused) > 0:
 		return nil, 0, fmt.Errorf("you may not list Pods in namespace %s, so there is no port-forward to notifier there; "+
 			"name its namespace with --install-namespace if it is another", strings.Join(refused, ", "))
 	}

@@ -25,11 +25,12 @@ func pod(name, port string, ready corev1.ConditionStatus) corev1.Pod {
 	}
 }
 
-// Fails when the port-forward leads to another Pod than a ready one of notifier that serves the API, or when a caller without the right
-// is told that there is none.
+// E7. Fails when the port-forward leads to another Pod than a ready one of notifier that serves the API, or to one of a namespace that may
+// be somebody else's, or when a caller without the right is told that there is none.
 func TestThePortForwardLeadsToAReadyPodWithTheAPI(t *testing.T) {
 	pods := map[string][]corev1.Pod{
 		"notification-system": {pod("no-api", "other", corev1.ConditionTrue), pod("starts", portName, corev1.ConditionFalse)},
+		"empty":               nil,
 		"flux-system":         {pod("starts", portName, corev1.ConditionFalse), pod("serves", portName, corev1.ConditionTrue)},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,11 +49,20 @@ func TestThePortForwardLeadsToAReadyPodWithTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, port, err := findPod(t.Context(), core, installs); err != nil || got.Name != "serves" || port != 9595 {
-		t.Errorf("got %v, port %d, %v", got, port, err)
+	for _, namespaces := range [][]string{{"flux-system"}, {"empty", "flux-system"}, {"flux-system", "empty"}} {
+		if got, port, err := findPod(t.Context(), core, namespaces); err != nil || got.Name != "serves" || port != 9595 {
+			t.Errorf("%v: got %v, port %d, %v", namespaces, got, port, err)
+		}
 	}
-	if got, _, err := findPod(t.Context(), core, []string{"team-a", "flux-system"}); err != nil || got.Name != "serves" {
-		t.Errorf("with rights in the second namespace alone: got %v, %v", got, err)
+	// Whoever made the namespace of one of the names would be sent the token of whoever looks for notifier in both.
+	for namespaces, want := range map[string]string{
+		"notification-system flux-system": "notification-system or flux-system", "team-a flux-system": "team-a or flux-system",
+		"flux-system team-a": "flux-system or team-a",
+	} {
+		got, _, err := findPod(t.Context(), core, strings.Fields(namespaces))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--install-namespace") {
+			t.Errorf("%s: got %v, %v", namespaces, got, err)
+		}
 	}
 	for namespace, want := range map[string]string{"notification-system": "no ready Pod", "team-a": "you may not list Pods in namespace team-a"} {
 		if _, _, err := findPod(t.Context(), core, []string{namespace}); err == nil || !strings.Contains(err.Error(), want) {
