@@ -15,6 +15,8 @@ type letters struct {
 	count int
 	// by counts them by the Alerts' names, test messages under none. It is nil until the dead letters were read.
 	by map[string]int
+	// revivable is until when a change of the Provider may be the reason to try some of them again.
+	revivable time.Time
 }
 
 // attributed returns how many of them were read.
@@ -33,12 +35,28 @@ func (s *shard) expectDead(ctx context.Context, now time.Time) error {
 		return err
 	}
 	s.recount(providers)
-	for p := range providers {
-		if s.ReplayWindow > 0 {
-			s.queue(p.Namespace, p.Provider, now).deaths = now.Add(s.ReplayWindow)
+	for _, l := range s.letters {
+		l.revivable = now.Add(s.ReplayWindow)
+	}
+	s.makeRevivable(now)
+	return nil
+}
+
+// makeRevivable makes a queue for each Provider that exists and has dead letters that may be worth another try. That of a Provider that does
+// not exist is dropped at once: an Alert can name any number of them (invariant T6).
+func (s *shard) makeRevivable(now time.Time) (made []*queue) {
+	for key, l := range s.letters {
+		if s.ReplayWindow > 0 && now.Before(l.revivable) && s.queues[key] == nil && s.Destinations.Get(key.namespace, key.name) != nil {
+			made = append(made, s.queue(key.namespace, key.name, now))
 		}
 	}
-	return nil
+	return made
+}
+
+// revivable reports whether a Provider has dead letters that may be worth another try after a change.
+func (s *shard) revivable(key destinationKey, now time.Time) bool {
+	l := s.letters[key]
+	return l != nil && !now.After(l.revivable)
 }
 
 // recount takes in the number of dead letters of each Provider of the shard. Where it differs from the count here, their Alerts are to be

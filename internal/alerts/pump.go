@@ -333,8 +333,8 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		q.release(it, v.at, v.onSchedule)
 		newer := s.ackTwins(work, it, v)
 		if v.action == toDeadLetters {
-			q.deaths = now.Add(s.ReplayWindow)
 			s.died(&it.d, 1)
+			s.lettersOf(q.key).revivable = now.Add(s.ReplayWindow)
 		}
 		if v.action != reschedule {
 			if rescheduled && !it.recalled {

@@ -45,14 +45,11 @@ type queue struct {
 	recallAt   time.Time
 	givenUp    int
 	// mended says that the Provider was changed. recovered says that it accepted a delivery after it had refused one (refused). Earlier dead
-	// letters are then worth another try. deaths is until when there may be such.
+	// letters are then worth another try.
 	mended, refused, recovered bool
 	// replaying says that dead letters are being published anew, and listing that they are being read before that. Until they are known,
 	// nothing is sent: it might belong after one of them.
 	replaying, listing bool
-	deaths             time.Time
-	// oldest is when the delivery that had waited longest at the last sweep was routed, zero if none waited.
-	oldest time.Time
 	// touched marks the queue while a batch is taken in.
 	touched bool
 	// share counts the waiting deliveries of the queue's namespace.

@@ -15,7 +15,7 @@ const (
 	looksPerTick = 4096
 	// sweepEvery is the interval of sweep in ticks.
 	sweepEvery = 6
-	// idleFor is how long a queue without deliveries is kept, with its limiter and breaker.
+	// idleFor is how long the queue of a Provider is kept without deliveries, with its limiter and breaker.
 	idleFor = 10 * time.Minute
 )
 
@@ -38,16 +38,16 @@ func (s *shard) tick(work context.Context) {
 		s.enforceShare(work, q)
 		s.pump(work, q)
 		s.sample(q)
-		if q.unusable {
-			waits.provider = earlier(waits.provider, q.oldest)
+		if oldest := q.oldest(); q.unusable {
+			waits.provider = earlier(waits.provider, oldest)
 		} else {
-			waits.destination = earlier(waits.destination, q.oldest)
+			waits.destination = earlier(waits.destination, oldest)
 		}
 		away += q.away
 		if q.breaker.open() {
 			open++
 		}
-		if len(q.lines) == 0 && !q.replaying && now.Sub(q.idleSince) > idleFor && now.After(q.deaths) {
+		if s.idle(q, now) {
 			s.wakes.drop(q)
 			delete(s.queues, key)
 			s.shares.put(key.namespace)
@@ -56,9 +56,23 @@ func (s *shard) tick(work context.Context) {
 			}
 		}
 	}
+	for _, q := range s.makeRevivable(now) {
+		s.pump(work, q)
+	}
 	s.show(len(s.items), away, open) // after the loop: putBackBlocked puts some of them back
 	s.oldest.Store(s.number, waits)
 	s.readLetters(work, s.ticks%sweepEvery == 0)
+}
+
+// idle reports whether a queue may be forgotten.
+func (s *shard) idle(q *queue, now time.Time) bool {
+	switch {
+	case len(q.lines) > 0 || q.replaying:
+		return false
+	case s.Destinations.Get(q.key.namespace, q.key.name) == nil:
+		return true
+	}
+	return now.Sub(q.idleSince) > idleFor && !s.revivable(q.key, now)
 }
 
 // keep extends the deadlines of an item's messages on the bus.
@@ -95,18 +109,28 @@ func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
 	}
 }
 
-// sweep examines all waiting deliveries. It gives up those that have lost their Alert or their Provider while nothing can be sent, looks
-// for overdue ones, and finds the oldest.
-func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
-	oldest, at := instant(0), instantOf(now)
-	bad, busy := q.bad(now), q.recalls > 0
-	gone := owners{of: map[*waiter]bool{}, provider: q.providerGone(now)}
-	var looks []lookup
+// oldest returns when the delivery that has waited longest was routed, zero if none waits.
+func (q *queue) oldest() time.Time {
+	oldest := instant(0)
 	for _, l := range q.lines {
 		for _, e := range l.entries {
 			if e.routed != 0 && (oldest == 0 || e.routed < oldest) {
 				oldest = e.routed
 			}
+		}
+	}
+	return oldest.time()
+}
+
+// sweep examines all waiting deliveries. It gives up those that have lost their Alert or their Provider while nothing can be sent, and looks
+// for overdue ones.
+func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
+	at := instantOf(now)
+	bad, busy := q.bad(now), q.recalls > 0
+	gone := owners{of: map[*waiter]bool{}, provider: q.providerGone(now)}
+	var looks []lookup
+	for _, l := range q.lines {
+		for _, e := range l.entries {
 			if busy || e.recalling || len(looks) >= looksPerTick {
 				continue
 			}
@@ -120,7 +144,6 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 			}
 		}
 	}
-	q.oldest = oldest.time()
 	s.recall(work, q, looks)
 }
 
