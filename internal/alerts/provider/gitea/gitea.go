@@ -53,6 +53,12 @@ func New(cfg provider.Config) (*Sender, error) {
 // Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
 
+// Needless reports whether the host has the notification's status.
+func (s *Sender) Needless(n provider.Notification) bool {
+	sparing, ok := s.writer.(provider.Sparing)
+	return ok && sparing.Needless(n)
+}
+
 // Send writes the notification.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.writer.Send(ctx, n)

@@ -12,6 +12,9 @@
 // (Notification.Replayed) may be older than later ones of its object. It changes nothing if the host has a status of that name from
 // after the event, or if this process set one for a later event.
 //
+// A Kustomization asks for an update of its status at every interval. The deliverer drops such a notification if the host had its status
+// within the last hours (Statuses.Needless), unless an expression names the status. So hundreds of objects stay within a host's limits.
+//
 // Events under way (reason Progressing, and the reports of a controller while it works) are Pending, which most types do not take.
 //
 // # Comments

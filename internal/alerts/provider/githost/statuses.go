@@ -2,7 +2,6 @@ package githost
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"notifier/internal/alerts/provider"
@@ -34,11 +33,14 @@ type Statuses struct {
 	// pending means that the type has a state for work under way.
 	pending bool
 	latest  latest
+	now     func() time.Time
 }
 
 // NewStatuses returns the Statuses of a Provider. With pending, work under way gets a status too.
 func NewStatuses(cfg provider.Config, client *provider.Client, host StatusHost, limits Limits, pending bool) *Statuses {
-	return &Statuses{client: client, host: host, naming: naming{cfg.UID, cfg.StatusName}, limits: limits, pending: pending}
+	return &Statuses{
+		client: client, host: host, naming: naming{cfg.UID, cfg.StatusName}, limits: limits, pending: pending, now: time.Now,
+	}
 }
 
 // Send sets the status of a notification, unless the host has the same one. A replayed notification sets none over a newer status.
@@ -59,49 +61,22 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 			return nil
 		}
 		if !last.Same {
+			s.latest.doubt(status) // a status whose answer is lost may have been set
 			if err := s.host.SetStatus(ctx, status); err != nil {
 				return err
 			}
 		}
-		s.latest.note(n.Event.InvolvedObject.Namespace, status, n.Event.Timestamp, time.Now())
+		s.latest.note(n, status, s.now())
 		return nil
 	})
 }
 
-// maxLatest bounds the number of statuses whose latest event a Provider's Sender remembers.
-const maxLatest = 512
-
-type statusKey struct{ commit, name string }
-
-// latest remembers the times of the events of the statuses that this process set.
-type latest struct {
-	mu    sync.Mutex
-	times *provider.Memory[statusKey, time.Time]
-}
-
-// note records that the status is that of an event of a namespace at the time at. A time in the future is the sender's claim and counts as
-// now.
-func (l *latest) note(namespace string, s Status, at, now time.Time) {
-	if at.After(now) {
-		at = now
+// Needless reports whether the host had the notification's status lately. A Kustomization asks for an update of its status at every interval,
+// which costs a request and a token of the host's limit. The name of a status by an expression is known only when it is sent.
+func (s *Statuses) Needless(n provider.Notification) bool {
+	if s.naming.expr != nil || n.Replayed || s.latest.empty() {
+		return false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.times == nil {
-		l.times = provider.NewMemory[statusKey, time.Time](namespace, maxLatest)
-	}
-	l.times.Add(statusKey{s.Commit, s.Name}, at)
-}
-
-// overtaken reports whether the status was set for a later event than the one at the time at. For a status that this process set it
-// compares the event's time, for any other the time set at which the host took it.
-func (l *latest) overtaken(s Status, at, set time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.times != nil {
-		if known, ok := l.times.Get(statusKey{s.Commit, s.Name}); ok {
-			return known.After(at)
-		}
-	}
-	return set.After(at)
+	status, err := statusOf(context.Background(), &s.naming, s.limits, n)
+	return err == nil && s.latest.holds(n, status, s.now())
 }

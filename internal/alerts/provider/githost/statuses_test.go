@@ -3,6 +3,7 @@ package githost
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,11 @@ type fakeHost struct {
 	times []time.Time
 	now   time.Time
 	fail  error
+	asked int
 }
 
 func (f *fakeHost) LastStatus(_ context.Context, s Status) (Last, error) {
+	f.asked++
 	for i, known := range slices.Backward(f.set) {
 		if known.Commit == s.Commit && known.Name == s.Name {
 			return Last{Same: known == s, Set: f.times[i]}, nil
@@ -126,14 +129,14 @@ func TestReplayedStatusesKeepTheirOrder(t *testing.T) {
 func TestATimeInTheFutureHoldsNothingBack(t *testing.T) {
 	var l latest
 	s := Status{Commit: commit, Name: "n"}
-	l.note("team-a", s, noon.Add(1000*time.Hour), noon)
+	l.note(at(good, 1000*time.Hour), s, noon)
 	if l.overtaken(s, noon.Add(time.Second), time.Time{}) {
 		t.Error("overtaken by the future")
 	}
 	for i := range 2 * maxLatest {
-		l.note("team-a", Status{Name: strings.Repeat("x", i)}, noon, noon)
+		l.note(at(good, 0), Status{Name: strconv.Itoa(i)}, noon)
 	}
-	if n := l.times.Len(); n != maxLatest {
+	if n := l.statuses.Len(); n != maxLatest {
 		t.Errorf("%d statuses are known, want %d at most", n, maxLatest)
 	}
 }
@@ -145,7 +148,7 @@ func TestT6LongNamesOfStatusesAreNotKept(t *testing.T) {
 	if err := s.Send(t.Context(), bad); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range s.latest.times.Keys() {
+	for _, key := range s.latest.statuses.Keys() {
 		if len(key.name) > 4*maxStatusName {
 			t.Errorf("a name of %d bytes is kept", len(key.name))
 		}
@@ -160,5 +163,62 @@ func TestAFailureOfTheHostIsThatOfTheSend(t *testing.T) {
 	n := providertest.Notifications(t)["error"]
 	if err := newStatuses(t, host, false).Send(t.Context(), n); event.AsError(err).Class != event.Permanent {
 		t.Errorf("no commit: %v", err)
+	}
+}
+
+// Fails when the update of a status, which comes at every interval, costs a request although the host has that status; or when a status is
+// taken for the host's for ever, or over a break in which another process may have set one.
+func TestAStatusThatTheHostHasIsNeedlessForAWhile(t *testing.T) {
+	now := noon
+	host := &fakeHost{}
+	s := newStatuses(t, host, false)
+	s.now = func() time.Time { return now }
+	for i := range 12 {
+		if n := at(good, now.Sub(noon)); s.Needless(n) != (i%6 > 0) {
+			t.Errorf("after %v: needless is %t", now.Sub(noon), s.Needless(n))
+		} else if i%6 == 0 {
+			send(t, s, n)
+		}
+		now = now.Add(time.Hour)
+	}
+	send(t, s, good)
+	after := good
+	after.Since = noon
+	for name, n := range map[string]provider.Notification{
+		"a failure": bad, "a replayed one": replayed(good), "one after a break": after,
+	} {
+		if s.Needless(n) {
+			t.Errorf("%s is needless", name)
+		}
+	}
+	if host.states() != "S" || host.asked != 3 {
+		t.Errorf("got %s by %d requests, want S by 3", host.states(), host.asked)
+	}
+}
+
+// Fails when a success is needless after a failure that may have been set, though its answer was lost.
+func TestNoStatusIsNeedlessAfterADoubtfulOne(t *testing.T) {
+	host := &fakeHost{}
+	s := newStatuses(t, host, false)
+	send(t, s, good)
+	host.fail = event.NewError(event.Retry, provider.LabelTimeout, "no answer in time", nil)
+	if err := s.Send(t.Context(), bad); err == nil || s.Needless(good) {
+		t.Errorf("got %v, needless %t", err, s.Needless(good))
+	}
+}
+
+// Fails when a status whose name an expression gives is dropped by the default name.
+func TestNoStatusWithANameByAnExpressionIsNeedless(t *testing.T) {
+	s := newStatuses(t, &fakeHost{}, false)
+	s.naming.expr = func(context.Context, provider.Notification) (string, error) { return "prod", nil }
+	if send(t, s, good); s.Needless(good) {
+		t.Error("needless")
+	}
+}
+
+func send(t *testing.T, s *Statuses, n provider.Notification) {
+	t.Helper()
+	if err := s.Send(t.Context(), n); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -22,6 +22,7 @@ type Sender struct {
 	// owner and name are the repository's.
 	owner, name string
 	send        func(ctx context.Context, n provider.Notification) error
+	statuses    *githost.Statuses // nil for other types than statuses
 }
 
 // Keys are the Secret's keys that the package reads besides the common ones.
@@ -60,7 +61,8 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	switch cfg.Type {
 	case "github":
-		s.send = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: 255, Description: 140, Commit: provider.SHA1Digits}, false).Send
+		s.statuses = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: 255, Description: 140, Commit: provider.SHA1Digits}, false)
+		s.send = s.statuses.Send
 	case "githubpullrequestcomment":
 		s.send = githost.NewComments(cfg, s.client, s, githost.PullRequestKey).Send
 	default:
@@ -84,6 +86,11 @@ func apiOf(r githost.Repository) string {
 
 // Send makes one attempt to send a notification.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
+
+// Needless reports whether the host has the notification's status.
+func (s *Sender) Needless(n provider.Notification) bool {
+	return s.statuses != nil && s.statuses.Needless(n)
+}
 
 // Close closes idle connections.
 func (s *Sender) Close() error {

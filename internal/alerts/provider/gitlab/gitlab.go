@@ -24,6 +24,8 @@ type Sender struct {
 	project string
 	limit   provider.Limit
 	send    func(ctx context.Context, n provider.Notification) error
+	// statuses is nil for comments.
+	statuses *githost.Statuses
 }
 
 // New returns a Sender of a type of this package.
@@ -50,7 +52,8 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	if cfg.Type == "gitlab" {
 		s.limit = provider.Limit{Rate: 10, Burst: 20}
-		s.send = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: maxText, Description: maxText}, false).Send
+		s.statuses = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: maxText, Description: maxText}, false)
+		s.send = s.statuses.Send
 	} else {
 		s.limit = provider.Limit{Rate: 1, Burst: 10}
 		s.send = githost.NewComments(cfg, s.client, s, githost.MergeRequestKey).Send
@@ -60,6 +63,11 @@ func New(cfg provider.Config) (*Sender, error) {
 
 // Send makes one attempt to send a notification.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
+
+// Needless reports whether the host has the notification's status.
+func (s *Sender) Needless(n provider.Notification) bool {
+	return s.statuses != nil && s.statuses.Needless(n)
+}
 
 // Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }

@@ -68,6 +68,20 @@ func TestEveryListedTypeIsBuilt(t *testing.T) {
 	}
 }
 
+// Fails when a type of a status is sent the update that a Kustomization asks for at every interval although the host has the status. The
+// limits of GitHub and Bitbucket would be used up by these: what waits behind them came ever later.
+func TestTypesOfAStatusAreSpared(t *testing.T) {
+	for _, typ := range []string{"azuredevops", "bitbucket", "bitbucketserver", "gitea", "github", "gitlab"} {
+		s, err := registry.New(config(typ))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := s.(provider.Sparing); !ok {
+			t.Errorf("%s is not", typ)
+		}
+	}
+}
+
 // Fails when half a username and password is silent, so that a type that also sends without a login sends without, or when a name that the
 // spec gives to be shown is refused.
 func TestHalfALoginIsRefused(t *testing.T) {
