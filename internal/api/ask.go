@@ -18,7 +18,11 @@ func (s *Service) Replay(ctx context.Context, u *User, namespace string, r view.
 	if err := s.mayAsk(ctx, u, namespace, ReplayDeliveries); err != nil {
 		return view.ReplayResult{}, err
 	}
-	r.Since, r.Until = within(r.Since), within(r.Until)
+	made, err := s.options.Authority.Made(ctx, namespace)
+	if err != nil {
+		return view.ReplayResult{}, err
+	}
+	r.Since, r.Until = later(within(r.Since), made), within(r.Until)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	result, err := s.options.Worker.AskReplay(ctx, namespace, r)

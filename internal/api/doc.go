@@ -10,6 +10,7 @@
 //     review. Both are kept for some seconds (package access), so a revoked token or right ends within ten.
 //   - Without an answer of the Kubernetes API nothing is shown: 503.
 //   - A user without a right gets the same bytes whether the namespace exists or not, and nothing is read for the answer.
+//   - Nothing is shown from before the namespace was made: it is of another one of that name.
 //   - Reading is bounded: for each user in rate and in concurrent requests, for all together in concurrent requests. Requests
 //     beyond that get 429.
 //   - No token is in an error, a log or a metric.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"notifier/internal/event/view"
 )
@@ -11,7 +12,7 @@ const maxLookups = 200
 
 // Explain returns an event with the decisions of the namespace's Alerts, as they are now, and the deliveries that are kept of it.
 func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (view.Explanation, error) {
-	return guarded(ctx, s.visit(u, namespace, GetEvent, GetDelivery), func(ctx context.Context) (view.Explanation, error) {
+	return guarded(ctx, s.visit(u, namespace, GetEvent, GetDelivery), func(ctx context.Context, made time.Time) (view.Explanation, error) {
 		if !isID(id) {
 			return view.Explanation{}, view.ErrNotFound
 		}
@@ -19,7 +20,7 @@ func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (v
 		if err != nil {
 			return view.Explanation{}, err
 		}
-		if record.Event.InvolvedObject.Namespace != namespace {
+		if record.Event.InvolvedObject.Namespace != namespace || record.Accepted.Before(made) {
 			return view.Explanation{}, view.ErrNotFound
 		}
 		told := view.Explanation{Event: view.EventOf(record), Decisions: s.options.Explainer.Explain(ctx, record)}

@@ -27,6 +27,8 @@ type authority struct {
 	err    error
 	// asked counts the checks of rights.
 	asked int
+	// made is when the namespaces were made.
+	made map[string]time.Time
 	// takes is the duration of each answer.
 	takes time.Duration
 }
@@ -110,6 +112,12 @@ func (a *authority) Allowed(ctx context.Context, u *User, r Right, namespace str
 	}
 	name := strings.Replace(strings.TrimPrefix(u.Name, "system:serviceaccount:"), ":", "~", 1)
 	return a.rights[name+" "+r.Verb+" "+r.name()+" "+namespace], nil
+}
+
+func (a *authority) Made(_ context.Context, namespace string) (time.Time, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.made[namespace], a.err
 }
 
 // store is a Store in memory, and also the Worker, Explainer and Objects of a Service.

@@ -30,7 +30,9 @@ type follower struct {
 	user      *User
 	namespace string
 	list      view.List
-	release   func()
+	// made is when the namespace was made.
+	made    time.Time
+	release func()
 }
 
 // follow returns a follower if the user may follow the list and has fewer watches than the bound.
@@ -38,11 +40,15 @@ func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.
 	if err := s.admit(ctx, u, namespace, WatchRight(l)); err != nil {
 		return nil, err
 	}
+	made, err := s.options.Authority.Made(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
 	release, err := take(ctx, s.limits.watches, u, 1)
 	if err != nil {
 		return nil, err
 	}
-	return &follower{s, u, namespace, l, release}, nil
+	return &follower{s, u, namespace, l, made, release}, nil
 }
 
 // run calls handle with each new item of the list, one at a time. It ends with an error when ctx ends, the user loses the right or
@@ -51,7 +57,13 @@ func (f *follower) run(ctx context.Context, handle func(item any) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.service.recheck(ctx, f.user, f.namespace, WatchRight(f.list)) })
 	group.Go(func() error {
-		if err := f.service.options.Store.Follow(ctx, f.namespace, f.list, handle); err != nil {
+		own := func(item any) error {
+			if isOlder(item, f.made) {
+				return nil
+			}
+			return handle(item)
+		}
+		if err := f.service.options.Store.Follow(ctx, f.namespace, f.list, own); err != nil {
 			return fmt.Errorf("follow: %w", err)
 		}
 		return errWatchEnds // so that recheck ends as well

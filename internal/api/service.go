@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ type Authority interface {
 	Authenticate(ctx context.Context, token string, from netip.Addr) (*User, error)
 	// Allowed reports whether a user has a right in a namespace. An empty namespace means all of them.
 	Allowed(ctx context.Context, u *User, r Right, namespace string) (bool, error)
+	// Made returns when a namespace was made, zero if there is no such namespace.
+	Made(ctx context.Context, namespace string) (time.Time, error)
 }
 
 // Store has the kept events, deliveries and webhooks of each namespace.
@@ -172,13 +175,17 @@ func (s *Service) visit(u *User, namespace string, rights ...Right) visit {
 	return visit{s, u, namespace, rights}
 }
 
-// guarded runs read if the user has the rights.
-func guarded[T any](ctx context.Context, v visit, read func(context.Context) (T, error)) (T, error) {
+// guarded runs read if the user has the rights. made is when the namespace was made: nothing from before is shown.
+func guarded[T any](ctx context.Context, v visit, read func(ctx context.Context, made time.Time) (T, error)) (T, error) {
+	var none T
 	if err := v.service.admit(ctx, v.user, v.namespace, v.rights...); err != nil {
-		var none T
 		return none, err
 	}
-	return inTurn(ctx, v, read)
+	made, err := v.service.options.Authority.Made(ctx, v.namespace)
+	if err != nil {
+		return none, err
+	}
+	return inTurn(ctx, v, func(ctx context.Context) (T, error) { return read(ctx, made) })
 }
 
 // inTurn runs read in the user's turn.
@@ -205,11 +212,15 @@ func (s *Service) Deliveries(ctx context.Context, u *User, namespace string, q v
 
 // Delivery returns one delivery with everything that is kept of it.
 func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (view.DeliveryDetail, error) {
-	return guarded(ctx, s.visit(u, namespace, GetDelivery), func(ctx context.Context) (view.DeliveryDetail, error) {
+	return guarded(ctx, s.visit(u, namespace, GetDelivery), func(ctx context.Context, made time.Time) (view.DeliveryDetail, error) {
 		if !isID(id) {
 			return view.DeliveryDetail{}, view.ErrNotFound
 		}
-		return s.options.Store.FindDelivery(ctx, namespace, id)
+		found, err := s.options.Store.FindDelivery(ctx, namespace, id)
+		if err != nil || isOlder(found.Delivery, made) {
+			return view.DeliveryDetail{}, cmp.Or(err, view.ErrNotFound)
+		}
+		return found, nil
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"notifier/internal/event/view"
 )
@@ -17,12 +18,19 @@ func listed[T any](
 	if err := v.service.admit(ctx, v.user, v.namespace, ListRight(list)); err != nil {
 		return view.Page[T]{}, err
 	}
+	made, err := v.service.options.Authority.Made(ctx, v.namespace)
+	if err != nil {
+		return view.Page[T]{}, err
+	}
+	q.Since = later(q.Since, made)
 	flights, key := &v.service.flights, fmt.Sprintf("%q %q %q %#v", v.user.Tenant(), v.namespace, list, q)
 	for {
 		page, err, _ := flights.Do(key, func() (any, error) {
 			return inTurn(ctx, v, func(ctx context.Context) (view.Page[T], error) {
 				flights.Forget(key)
-				return read(ctx, v.namespace, q)
+				page, err := read(ctx, v.namespace, q)
+				page.Items = slices.DeleteFunc(page.Items, func(item T) bool { return isOlder(item, made) })
+				return page, err
 			})
 		})
 		if errors.Is(err, context.Canceled) && ctx.Err() == nil {

@@ -34,7 +34,7 @@ func (a *App) addAPI(all []listener, proxies limit.Proxies) ([]listener, error) 
 	}
 	log := a.log.With("component", "api")
 	authority, err := access.New(access.Options{
-		Tokens: a.clients.tokens, Rights: a.clients.rights, Audiences: a.options.APIAudiences, Log: log, Registerer: a.registry,
+		Tokens: a.clients.tokens, Rights: a.clients.rights, Namespaces: a.clients.namespaces, Audiences: a.options.APIAudiences, Log: log, Registerer: a.registry,
 	})
 	if err != nil {
 		return nil, err

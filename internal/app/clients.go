@@ -28,6 +28,8 @@ type clients struct {
 	// tokens and rights review the users of the API, within the budgets of internal/api/access. They are nil if the API is off.
 	tokens   access.Reviewer[*authenticationv1.TokenReview]
 	rights   access.Reviewer[*authorizationv1.SubjectAccessReview]
+	// namespaces is for the API too.
+	namespaces access.Namespaces
 	metadata metadata.Interface
 	server   *watch.Server
 	apply    *apply.Client // --trigger-qps
@@ -68,7 +70,7 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	return c, nil
 }
 
-// newReviews makes the clients of reviews.
+// newReviews makes the clients of the API's authority.
 func (c *clients) newReviews(config *rest.Config) error {
 	authentication, err := builtin.NewClient(config, authenticationv1.SchemeGroupVersion)
 	if err != nil {
@@ -78,6 +80,11 @@ func (c *clients) newReviews(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	core, err := builtin.NewClient(config, corev1.SchemeGroupVersion)
+	if err != nil {
+		return err
+	}
+	c.namespaces = builtin.In[corev1.Namespace](core, "namespaces", "")
 	c.tokens = builtin.In[authenticationv1.TokenReview](authentication, "tokenreviews", "")
 	c.rights = builtin.In[authorizationv1.SubjectAccessReview](authorization, "subjectaccessreviews", "")
 	return nil

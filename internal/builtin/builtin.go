@@ -22,7 +22,7 @@ import (
 var kinds = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	core, authentication, authorization := corev1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion
-	s.AddKnownTypes(core, &corev1.Event{}, &corev1.PodList{}, &corev1.ServiceAccount{})
+	s.AddKnownTypes(core, &corev1.Event{}, &corev1.Namespace{}, &corev1.PodList{}, &corev1.ServiceAccount{})
 	s.AddKnownTypes(authentication, &authenticationv1.TokenRequest{}, &authenticationv1.TokenReview{})
 	s.AddKnownTypes(authorization, &authorizationv1.SubjectAccessReview{})
 	for _, gv := range []schema.GroupVersion{core, authentication, authorization} {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/internal/api"
@@ -54,10 +55,16 @@ type Reviewer[R any] interface {
 	Create(ctx context.Context, review R, options metav1.CreateOptions) (R, error)
 }
 
+// Namespaces reads namespaces from the Kubernetes API.
+type Namespaces interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error)
+}
+
 // Options are the parts of an Authority. All but Audiences are required.
 type Options struct {
-	Tokens Reviewer[*authenticationv1.TokenReview]
-	Rights Reviewer[*authorizationv1.SubjectAccessReview]
+	Tokens     Reviewer[*authenticationv1.TokenReview]
+	Rights     Reviewer[*authorizationv1.SubjectAccessReview]
+	Namespaces Namespaces
 	// Audiences are the accepted audiences of tokens; a token must be for one of them. Empty means those of the API server.
 	Audiences  []string
 	Log        *slog.Logger
@@ -73,6 +80,7 @@ type Authority struct {
 	unknown *brief.Answers[tokenKey, struct{}]
 	allowed *brief.Answers[question, struct{}]
 	denied  *brief.Answers[question, struct{}]
+	made    *brief.Answers[string, time.Time]
 	flights singleflight.Group
 
 	addresses                  *fair.Limiters[netip.Addr]
@@ -94,7 +102,7 @@ type question struct {
 
 // New returns an Authority.
 func New(o Options) (*Authority, error) {
-	if o.Tokens == nil || o.Rights == nil || o.Log == nil {
+	if o.Tokens == nil || o.Rights == nil || o.Namespaces == nil || o.Log == nil {
 		return nil, errors.New("access: an option is missing")
 	}
 	return &Authority{
@@ -103,6 +111,7 @@ func New(o Options) (*Authority, error) {
 		unknown:     brief.New[tokenKey, struct{}](maxRefused),
 		allowed:     brief.New[question, struct{}](maxAllowed),
 		denied:      brief.New[question, struct{}](maxRefused),
+		made:        brief.New[string, time.Time](maxAllowed),
 		addresses:   fair.NewLimiters[netip.Addr](addressRate, addressBurst, maxAddresses),
 		knownBudget: rate.NewLimiter(knownRate, knownBurst), unknownBudget: rate.NewLimiter(unknownRate, unknownBurst),
 		rightBudget: rate.NewLimiter(rightRate, rightBurst), asking: fair.NewCapacities[string](nil, tenantQuestions, 0),

@@ -97,7 +97,10 @@ func newAuthority(t *testing.T, change func(*Options)) (*Authority, *kubernetes,
 		},
 	}
 	var lines bytes.Buffer
-	o := Options{Tokens: tokens{k}, Rights: rights{k}, Log: slog.New(slog.NewTextHandler(&lines, nil)), Registerer: prometheus.NewRegistry()}
+	o := Options{
+		Tokens: tokens{k}, Rights: rights{k}, Namespaces: &namespaces{}, Log: slog.New(slog.NewTextHandler(&lines, nil)),
+		Registerer: prometheus.NewRegistry(),
+	}
 	if change != nil {
 		change(&o)
 	}

@@ -5,4 +5,6 @@
 // Equal concurrent reviews are one request. Senders of invalid tokens are refused by address before the Kubernetes API is called.
 // All such senders together have one budget; tokens that were good before have another. The concurrent reviews of each tenant's
 // rights are bounded.
+//
+// When a namespace was made is kept for four seconds too, and read within the budget of access reviews.
 package access

@@ -110,6 +110,8 @@ func (f *fixture) Allowed(_ context.Context, u *api.User, r api.Right, namespace
 	}), nil
 }
 
+func (f *fixture) Made(context.Context, string) (time.Time, error) { return time.Time{}, nil }
+
 func (f *fixture) in(namespace string) (*kept, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

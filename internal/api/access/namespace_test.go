@@ -1,0 +1,59 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"notifier/internal/api"
+)
+
+// namespaces has one namespace, unless made is zero, or answers with an error.
+type namespaces struct {
+	made time.Time
+	err  error
+	got  int
+}
+
+func (n *namespaces) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Namespace, error) {
+	n.got++
+	if n.err == nil && n.made.IsZero() {
+		return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: n.made}}}, n.err
+}
+
+// W2. Fails when a namespace that was deleted and made again counts as the one before for longer than ten seconds, or at all where it was
+// looked for in between. Also fails when each question is a request, or when without an answer a namespace counts as old.
+func TestW2ANamespaceThatIsMadeAgainIsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := &namespaces{made: time.Now()}
+		a, _, _ := newAuthority(t, func(o *Options) { o.Namespaces = known })
+		want := func(made time.Time, err error) {
+			t.Helper()
+			if got, e := a.Made(t.Context(), "team-a"); !got.Equal(made) || !errors.Is(e, err) {
+				t.Errorf("made %s, %v, want %s, %v", got, e, made, err)
+			}
+		}
+		for range 100 {
+			want(known.made, nil)
+		}
+		if known.got != 1 {
+			t.Errorf("%d requests", known.got)
+		}
+		<-time.After(allowedFor)
+		known.made = time.Time{}
+		want(time.Time{}, nil)
+		known.made = time.Now()
+		want(known.made, nil)
+		<-time.After(allowedFor)
+		known.err = errors.New("no answer")
+		want(time.Time{}, api.ErrUnavailable)
+	})
+}
