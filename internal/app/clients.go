@@ -26,14 +26,14 @@ type clients struct {
 	events   rest.Interface    // Kubernetes Events, within --kube-api-qps
 	accounts rest.Interface    // service accounts of Providers and their tokens, a budget as large as --kube-api-qps
 	// tokens and rights review the users of the API, within the budgets of internal/api/access. They are nil if the API is off.
-	tokens   access.Reviewer[*authenticationv1.TokenReview]
-	rights   access.Reviewer[*authorizationv1.SubjectAccessReview]
+	tokens access.Reviewer[*authenticationv1.TokenReview]
+	rights access.Reviewer[*authorizationv1.SubjectAccessReview]
 	// namespaces is for the API too.
 	namespaces access.Namespaces
-	metadata metadata.Interface
-	server   *watch.Server
-	apply    *apply.Client // --trigger-qps
-	access   *apply.Access
+	metadata   metadata.Interface
+	server     *watch.Server
+	apply      *apply.Client // --trigger-qps
+	access     *apply.Access
 	// catalogue has the kinds that the cluster serves, by requests of server.
 	catalogue *kube.Catalogue
 }

@@ -107,7 +107,7 @@ func (h *Handler) page(show show) http.Handler {
 			end, err = v.Turn(r.Context(), v.user)
 		}
 		if err != nil {
-			s, end = h.problem(w, r, err), func() {}
+			s, end = h.problem(w, r, err, s), func() {}
 		}
 		h.render(r.Context(), w, v, s, end)
 	})
@@ -145,8 +145,8 @@ func rendered(v *visit, s *screen, end func()) ([]byte, error) {
 	return visible(page.Bytes()), err
 }
 
-// problem returns the screen for an error.
-func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error) *screen {
+// problem returns the screen for an error. It has the notice of the screen that cannot be shown, nil for none.
+func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error, instead *screen) *screen {
 	e := api.AsError(err)
 	if e.Status >= http.StatusInternalServerError && r.Context().Err() == nil && h.trouble.Allow() {
 		h.log.WarnContext(r.Context(), "a page was not served", "error", err)
@@ -162,5 +162,9 @@ func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error) *sc
 	if !known {
 		headline = "Not available"
 	}
-	return problem(e.Status, headline, e.Text)
+	s := problem(e.Status, headline, e.Text)
+	if instead != nil {
+		s.notice = instead.notice
+	}
+	return s
 }

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -25,8 +24,11 @@ func replayOne(v *visit) (*screen, error) {
 // after shows the page of an action again, with its result: a notice, or the error.
 func after(err error, n *notice, show func() (*screen, error)) (*screen, error) {
 	s, broken := show()
-	if broken != nil {
-		return nil, cmp.Or(err, broken)
+	switch {
+	case broken != nil && err != nil:
+		return nil, err
+	case broken != nil: // a refusal would have the user do it again
+		s = problem(http.StatusOK, "Done", "The page with the result cannot be shown at the moment")
 	}
 	s.notice = n
 	if err != nil {

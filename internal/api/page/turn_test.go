@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -73,5 +74,29 @@ func TestT6RowsAreMadeWhenThePageIsWritten(t *testing.T) {
 	}
 	if err := table.Render(&strings.Builder{}); err != nil || made != 3 {
 		t.Errorf("%d rows, %v", made, err)
+	}
+}
+
+// Fails when a replay that was done is answered with a refusal alone, because the page with its result cannot be read or made then.
+func TestWhatWasDoneIsSaidThoughItsPageCannotBeShown(t *testing.T) {
+	f := newFixture()
+	service, err := api.New(api.Options{Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &turns{Service: service}
+	f.result = view.ReplayResult{Replayed: 1}
+	for status, broken := range map[int]error{http.StatusTooManyRequests: nil, http.StatusOK: errors.New("the store does not answer")} {
+		f.err = broken
+		if s.err = nil; broken == nil {
+			s.err = api.ErrBusy
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ns/team-a/deliveries/d1/replay", http.NoBody)
+		r.Header.Set("Authorization", "Bearer editor")
+		w := httptest.NewRecorder()
+		New(s, slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
+		if w.Code != status || !strings.Contains(w.Body.String(), "Put on its way again") {
+			t.Errorf("%v: %d %s", broken, w.Code, w.Body)
+		}
 	}
 }
