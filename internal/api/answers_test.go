@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/event/view"
 )
 
 // slow is a value that takes two seconds to encode. It counts the values that are being encoded.
@@ -83,6 +85,31 @@ func TestWhatWasDoneIsNotAnsweredWithARefusal(t *testing.T) {
 		}
 		if len(w.store.replays) != 2 || len(w.store.tests) != 1 {
 			t.Errorf("%d replays and %d tests", len(w.store.replays), len(w.store.tests))
+		}
+	})
+}
+
+// T6. Fails when a few users who leave their answers unread, or keep as many watches as they may, leave others without any.
+func TestT6UsersWhoHoldAllTheyMayLeaveOthersSome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		w.store.deliveries = []view.Delivery{{ID: "aa", Failure: strings.Repeat("x", 32<<10)}}
+		for i := range max(maxAnswerBytes/userAnswerBytes, maxWatches/userWatches) + 1 {
+			user := &User{Name: fmt.Sprint("user-", i)}
+			if release, err := w.handler.service.Sending(t.Context(), user, userAnswerBytes); err == nil {
+				defer release()
+			}
+			for range userWatches {
+				if release, err := take(t.Context(), w.handler.service.limits.watches, user, 1); err == nil {
+					defer release()
+				}
+			}
+		}
+		w.want(http.StatusOK, "jane", "GET", "/v1/namespaces/team-a/deliveries", nil)
+		s := w.watch(w.serve(), "jane", "", nil)
+		if s.resp.StatusCode != http.StatusOK {
+			t.Errorf("a watch of another user is answered %d", s.resp.StatusCode)
 		}
 	})
 }

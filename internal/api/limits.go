@@ -35,13 +35,15 @@ const (
 	userSaved  = 10 * readWindow
 	// longRead is the most that one read costs the share of all, so another's long search does not delay a waiting user for long.
 	longRead = 50 * time.Millisecond
-	// maxWatches bounds the watches at a time beyond the first watchReserve of each user, userWatches those of one user.
-	maxWatches   = 256
-	userWatches  = 16
-	watchReserve = 2
-	// maxAnswerBytes bounds the answers that are being sent, userAnswerBytes those of one user. The largest has some two MiB.
+	// maxWatches bounds the watches at a time, userWatches those of one user. ownWatches of a user do not count among those of all.
+	maxWatches  = 256
+	userWatches = 16
+	ownWatches  = 2
+	// maxAnswerBytes bounds the answers that are being sent, userAnswerBytes those of one user. The largest list has some two MiB.
+	// ownAnswerBytes of a user, a page of fifty items or two, do not count among those of all.
 	maxAnswerBytes  = 64 << 20
 	userAnswerBytes = 8 << 20
+	ownAnswerBytes  = 128 << 10
 )
 
 // limits bound the use of the API by users. The service accounts of a namespace count as one user, since a tenant can create any
@@ -63,8 +65,8 @@ func newLimits() *limits {
 		rate:    fair.NewLimiters[string](userRate, userBurst, maxUsers),
 		asked:   fair.NewLimiters[string](rate.Limit(askRate), askBurst, maxUsers),
 		reads:   fair.NewCapacities[string](fair.NewCapacity(maxReads), userReads, 0),
-		watches: fair.NewCapacities[string](fair.NewCapacity(maxWatches), userWatches, watchReserve),
-		answers: fair.NewCapacities[string](fair.NewCapacity(maxAnswerBytes), userAnswerBytes, 0),
+		watches: fair.NewCapacities[string](fair.NewCapacity(maxWatches), userWatches, ownWatches),
+		answers: fair.NewCapacities[string](fair.NewCapacity(maxAnswerBytes), userAnswerBytes, ownAnswerBytes),
 		own:     fair.NewShare(fair.ShareOptions{Window: userSaved, Namespace: userSaved * readShare / readWindow / 2}),
 		all:     fair.NewShare(fair.ShareOptions{Window: readWindow, Namespace: readShare}),
 	}

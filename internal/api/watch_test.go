@@ -362,31 +362,3 @@ func TestT6WatchesOfAUserAreBounded(t *testing.T) {
 		}
 	})
 }
-
-// T6. Fails when a user has no watch while others have as many as they may have.
-func TestT6WatchesOfManyUsersLeaveAFewToEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.store.follower = make(chan func(any) error, 2*maxWatches)
-		client := w.serve()
-		var refused int
-		for n := range maxWatches/userWatches + 4 {
-			user := fmt.Sprint("user-", n)
-			w.authority.grant(user, "team-a", reads...)
-			for range userWatches {
-				if s := w.watch(client, user, "", nil); s.resp.StatusCode != http.StatusOK {
-					refused++
-				}
-			}
-		}
-		if refused == 0 {
-			t.Error("the watches of all users have no bound")
-		}
-		w.authority.grant("joe", "team-a", reads...)
-		for range watchReserve {
-			if s := w.watch(client, "joe", "", nil); s.resp.StatusCode != http.StatusOK {
-				t.Errorf("another user: %d", s.resp.StatusCode)
-			}
-		}
-	})
-}

@@ -54,7 +54,7 @@ var figures = []struct {
 	{"operations.md", "replay or test a second, %v at once", "askBurst", 1},
 	{"operations.md", "all together have %v reads", "api.maxReads", 1},
 	{"operations.md", "and %v watches at a time, and 2", "maxWatches", 1},
-	{"operations.md", "and %v watches for each user. Reading has a fifth", "watchReserve", 1},
+	{"operations.md", "and %v watches for each user. Reading has a fifth", "ownWatches", 1},
 	{"operations.md", "From one address %v tokens a second", "addressRate", 1},
 	{"operations.md", "from all addresses %v.", "unknownRate", 1},
 	{"operations.md", "looks at %v of them for one request", "maxChecked", 1},
