@@ -77,6 +77,7 @@ type Authority struct {
 	metrics *metrics
 
 	users   *brief.Answers[tokenKey, *api.User]
+	owned   *owned
 	unknown *brief.Answers[tokenKey, struct{}]
 	allowed *brief.Answers[question, struct{}]
 	denied  *brief.Answers[question, struct{}]
@@ -107,7 +108,7 @@ func New(o Options) (*Authority, error) {
 	}
 	return &Authority{
 		options: o, metrics: newMetrics(o.Registerer),
-		users:       brief.New[tokenKey, *api.User](maxUsers),
+		users: brief.New[tokenKey, *api.User](maxUsers), owned: newOwned(),
 		unknown:     brief.New[tokenKey, struct{}](maxRefused),
 		allowed:     brief.New[question, struct{}](maxAllowed),
 		denied:      brief.New[question, struct{}](maxRefused),

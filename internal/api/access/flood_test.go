@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"notifier/internal/api"
 )
@@ -70,6 +72,37 @@ func TestT6ManyGoodTokensAreInNobodysWay(t *testing.T) {
 		}
 		if _, err := a.Authenticate(t.Context(), "good-other", netip.MustParseAddr("192.0.2.2")); err != nil {
 			t.Errorf("another's first token: %v", err)
+		}
+	})
+}
+
+// T6. Fails when a tenant who makes tokens by the thousand has others' tokens forgotten, so that they share the budget of invented ones.
+func TestT6ATenantsTokensPushOutNobodyElses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		k.token = func(s authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
+			made := owner
+			account, ok := strings.CutPrefix(s.Token, "made")
+			if made.User.Username = "system:serviceaccount:team-m:" + account; s.Token == "good" {
+				made, ok = owner, true
+			}
+			made.Authenticated = ok
+			return made, nil
+		}
+		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+			t.Fatal(err)
+		}
+		for i := range maxUsers + 1 {
+			if _, err := a.Authenticate(t.Context(), fmt.Sprint("made", i), here); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(userFor)
+		for i := range 1000 {
+			_, _ = a.Authenticate(t.Context(), fmt.Sprint("bad", i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i % 50)}))
+		}
+		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+			t.Errorf("a token that was good before: %v", err)
 		}
 	})
 }

@@ -57,6 +57,9 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 	refund(charged, now)
 	a.metrics.tokens.granted.Inc()
 	u := userOf(answer.Status.User, key)
+	if oldest, forget := a.owned.add(u.Tenant(), key); forget {
+		a.users.Forget(oldest)
+	}
 	a.users.Put(key, u, now.Add(userFor))
 	return u, nil
 }
