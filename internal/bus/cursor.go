@@ -46,11 +46,11 @@ type cursor struct {
 	changed chan struct{}
 
 	mu       sync.Mutex
-	floor    uint64
-	next     uint64              // the sequence after the last that was handed out
-	done     map[uint64]struct{} // handed out, beyond the floor
-	earlier  map[uint64]struct{} // done in an earlier term, and not yet passed
-	returned int                 // handed out and given back by Nak
+	floor    uint64              // all events up to it are done, and the next is not
+	done     map[uint64]struct{} // the others that are, in this term or in an earlier one
+	next     uint64              // the sequence after the last that was handed out or passed
+	open     int                 // handed out, neither done nor returned
+	returned bool                // an event was given back by Nak
 	// concluded counts the sequences that were ever added to done.
 	concluded uint64
 
@@ -64,7 +64,7 @@ type cursor struct {
 func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 	c := &cursor{
 		kv: b.buckets[bucketWorker], durable: b.durableEvents, changed: make(chan struct{}, 1),
-		done: map[uint64]struct{}{}, earlier: map[uint64]struct{}{},
+		done: map[uint64]struct{}{},
 	}
 	e, err := c.kv.Get(ctx, cursorKey)
 	switch {
@@ -108,45 +108,63 @@ func (b *Bus) rewindCursor(ctx context.Context) error {
 
 // skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.
 func (c *cursor) skipTo(seq uint64) {
-	if c.floor == c.next-1 && c.next < seq {
+	if c.floor >= c.next-1 && c.floor < seq-1 {
 		c.floor, c.next = seq-1, seq
-		maps.DeleteFunc(c.earlier, func(done uint64, _ struct{}) bool { return done < seq }) // rare: an event seldom follows a gap
-		return
+		maps.DeleteFunc(c.done, func(done uint64, _ struct{}) bool { return done < seq }) // rare: an event seldom follows a gap
 	}
 	for ; c.next < seq; c.next++ {
-		delete(c.earlier, c.next)
 		c.conclude(c.next)
 	}
+	c.raise()
 }
 
-// open returns the Acker of the event of a sequence, which is being handed out. Sequences are opened in order.
-func (c *cursor) open(seq uint64) *openEvent {
+// hand returns the Acker of the event of a sequence, which is being handed out. Sequences are handed out in order.
+func (c *cursor) hand(seq uint64) *openEvent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.skipTo(seq) // the stream has no events in between
 	c.next = seq + 1
+	c.open++
 	return &openEvent{cursor: c, seq: seq}
+}
+
+// pass reports whether an earlier term has done the event of a sequence, which is the next to be handed out.
+func (c *cursor) pass(seq uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, done := c.done[seq]; !done && seq > c.floor {
+		return false
+	}
+	c.skipTo(seq)
+	c.next = seq + 1
+	return true
 }
 
 // conclude marks an event as done. The caller holds the lock.
 func (c *cursor) conclude(seq uint64) {
-	if seq != c.floor+1 {
+	if seq > c.floor {
 		c.done[seq] = struct{}{}
 		c.concluded++
-		return
 	}
-	for done := true; done; _, done = c.done[c.floor+1] {
+	c.raise()
+}
+
+// raise moves the floor over the events that are done. The caller holds the lock.
+func (c *cursor) raise() {
+	for {
+		if _, done := c.done[c.floor+1]; !done {
+			return
+		}
 		c.floor++
 		delete(c.done, c.floor)
 	}
 }
 
-// counts returns the floor, how many sequences beyond it were handed out, and how many of those are neither done nor returned.
+// counts returns the floor, how many sequences beyond it were handed out or passed, and how many events are open.
 func (c *cursor) counts() (floor uint64, window, open int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	window = int(c.next - 1 - c.floor)
-	return c.floor, window, window - len(c.done) - c.returned
+	return c.floor, max(0, int(c.next-1-c.floor)), c.open
 }
 
 // save writes the cursor if the floor has moved, or if leastDone events or more are done beyond it and others than at the last time.
@@ -158,12 +176,11 @@ func (c *cursor) save(ctx context.Context) error {
 	defer cancel()
 	c.mu.Lock()
 	floor, concluded := c.floor, c.concluded
-	if floor == c.saved && (concluded == c.savedConcluded || len(c.done)+len(c.earlier) < leastDone) {
+	if floor == c.saved && (concluded == c.savedConcluded || len(c.done) < leastDone) {
 		c.mu.Unlock()
 		return nil
 	}
 	done := maps.Clone(c.done)
-	maps.Copy(done, c.earlier)
 	c.mu.Unlock()
 	record, newest := newCursorRecord(c.created, floor, done)
 	if err := c.durable(ctx, newest); err != nil { // else a loss of power could leave a cursor beyond the end of the stream
@@ -230,14 +247,7 @@ func (c *cursor) keep(ctx context.Context, g *gauge) error {
 func (c *cursor) anyReturned() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.returned > 0
-}
-
-func (c *cursor) ended() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
+	return c.returned
 }
 
 // openEvent acknowledges an event that was handed out. Ack may be called again and from several goroutines.
@@ -251,13 +261,7 @@ var _ event.Acker = (*openEvent)(nil)
 
 // Ack marks the event as done.
 func (e *openEvent) Ack(context.Context) error {
-	if e.ended.Swap(true) {
-		return nil
-	}
-	e.cursor.mu.Lock()
-	e.cursor.conclude(e.seq)
-	e.cursor.mu.Unlock()
-	e.cursor.ended()
+	e.end(func(c *cursor) { c.conclude(e.seq) })
 	return nil
 }
 
@@ -266,12 +270,22 @@ func (e *openEvent) InProgress() error { return nil }
 
 // Nak returns the event: it is handed out again, with all others that are not done.
 func (e *openEvent) Nak() error {
-	if e.ended.Swap(true) {
-		return nil
-	}
-	e.cursor.mu.Lock()
-	e.cursor.returned++
-	e.cursor.mu.Unlock()
-	e.cursor.ended()
+	e.end(func(c *cursor) { c.returned = true })
 	return nil
+}
+
+// end closes the event once, and records how it ended.
+func (e *openEvent) end(record func(c *cursor)) {
+	if e.ended.Swap(true) {
+		return
+	}
+	c := e.cursor
+	c.mu.Lock()
+	c.open--
+	record(c)
+	c.mu.Unlock()
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
 }

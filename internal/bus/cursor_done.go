@@ -63,22 +63,10 @@ func (c *cursor) adopt(info *jetstream.StreamInfo) (trusted bool) {
 		if seq > info.State.LastSeq {
 			trusted = false
 		} else {
-			c.earlier[seq] = struct{}{}
+			c.done[seq] = struct{}{}
 		}
 	}
+	c.raise()
+	c.next = c.floor + 1
 	return trusted
-}
-
-// pass reports whether an earlier term has done the event of a sequence, which is the next to be handed out, and marks it as done.
-func (c *cursor) pass(seq uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, done := c.earlier[seq]; !done {
-		return false
-	}
-	c.skipTo(seq)
-	delete(c.earlier, seq)
-	c.next = seq + 1
-	c.conclude(seq)
-	return true
 }

@@ -32,7 +32,7 @@ func beyond(t *testing.T, b *Bus, events *heldEvents, count int) {
 			must(t, h.Ack(testContext(t)))
 		}
 	}
-	for deadline := time.Now().Add(testTimeout); len(adopted(t, b).earlier) != count-2; {
+	for deadline := time.Now().Add(testTimeout); len(adopted(t, b).done) != count-2; {
 		if time.Now().After(deadline) {
 			t.Fatal("not recorded")
 		}
@@ -149,13 +149,13 @@ func TestEventsDoneInAnEarlierTermAreRecordedUntilTheyArePassed(t *testing.T) {
 	publishEvents(t, b, ids(200)...)
 	load := func() *cursor { return adopted(t, b) }
 	c := load()
-	c.open(1)
+	c.hand(1)
 	for seq := uint64(2); seq <= 200; seq++ {
-		must(t, c.open(seq).Ack(ctx))
+		must(t, c.hand(seq).Ack(ctx))
 	}
 	must(t, c.save(ctx))
 	c = load()
-	c.open(1)
+	c.hand(1)
 	if !c.pass(2) || c.pass(300) {
 		t.Error("passed others than those that are done")
 	}
@@ -163,8 +163,8 @@ func TestEventsDoneInAnEarlierTermAreRecordedUntilTheyArePassed(t *testing.T) {
 	c.concluded++ // one more is done
 	c.mu.Unlock()
 	must(t, c.save(ctx))
-	if c = load(); len(c.earlier) != 199 {
-		t.Errorf("%d are known as done, want 199", len(c.earlier))
+	if c = load(); len(c.done) != 199 {
+		t.Errorf("%d are known as done, want 199", len(c.done))
 	}
 }
 
@@ -175,9 +175,9 @@ func TestE3AReaderThatWasReplacedDoesNotRecordWhatIsDone(t *testing.T) {
 	ctx := testContext(t)
 	publishEvents(t, b, ids(200)...)
 	finish := func(c *cursor, last uint64) {
-		c.open(1)
+		c.hand(1)
 		for seq := uint64(2); seq <= last; seq++ {
-			must(t, c.open(seq).Ack(ctx))
+			must(t, c.hand(seq).Ack(ctx))
 		}
 	}
 	old, next := adopted(t, b), adopted(t, b)
@@ -187,8 +187,8 @@ func TestE3AReaderThatWasReplacedDoesNotRecordWhatIsDone(t *testing.T) {
 	if err := old.save(ctx); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		t.Errorf("got %v", err)
 	}
-	if c := adopted(t, b); len(c.earlier) != 199 {
-		t.Errorf("%d are known as done", len(c.earlier))
+	if c := adopted(t, b); len(c.done) != 199 {
+		t.Errorf("%d are known as done", len(c.done))
 	}
 }
 
@@ -199,9 +199,9 @@ func TestARecordThatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	ctx := testContext(t)
 	publishEvents(t, b, ids(2*leastDone)...)
 	c := adopted(t, b)
-	c.open(1)
+	c.hand(1)
 	for seq := uint64(2); seq <= 2*leastDone; seq++ {
-		must(t, c.open(seq).Ack(ctx))
+		must(t, c.hand(seq).Ack(ctx))
 		if seq == leastDone+1 {
 			must(t, c.save(ctx))
 		}
@@ -214,16 +214,40 @@ func TestARecordThatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	must(t, c.save(ctx))
 }
 
-// Fails when the floor stays behind an event that is passed, or counts it twice.
-func TestTheFloorMovesWithEachPassedEvent(t *testing.T) {
-	c := &cursor{next: 1, done: map[uint64]struct{}{}, earlier: map[uint64]struct{}{}}
-	for seq := uint64(1); seq <= maxOpen; seq++ {
-		c.earlier[seq] = struct{}{}
+// Fails when the floor stays behind events that are passed, or when these count as open.
+func TestTheFloorMovesOverPassedEvents(t *testing.T) {
+	c := &cursor{next: 1, done: map[uint64]struct{}{}, changed: make(chan struct{}, 1)}
+	for seq := uint64(2); seq <= maxOpen; seq++ {
+		c.done[seq] = struct{}{}
 	}
-	for seq := uint64(1); seq <= maxOpen; seq++ {
-		if c.pass(seq); c.floor != seq || len(c.earlier) != int(maxOpen-seq) || len(c.done) != 0 {
-			t.Fatalf("after %d: floor %d, %d to pass, %d done", seq, c.floor, len(c.earlier), len(c.done))
+	first := c.hand(1)
+	for seq := uint64(2); seq <= maxOpen; seq++ {
+		if !c.pass(seq) {
+			t.Fatalf("%d is handed out again", seq)
 		}
+	}
+	if floor, window, open := c.counts(); floor != 0 || window != maxOpen || open != 1 {
+		t.Errorf("floor %d, window %d, %d open", floor, window, open)
+	}
+	must(t, first.Ack(t.Context()))
+	if floor, window, open := c.counts(); floor != maxOpen || window != 0 || open != 0 || len(c.done) != 0 {
+		t.Errorf("afterwards floor %d, window %d, %d open, %d done beyond it", floor, window, open, len(c.done))
+	}
+}
+
+// Fails when an event is handed out again because the floor has moved over it before it was reached.
+func TestTheFloorMovesOverEventsThatWereNotReached(t *testing.T) {
+	c := &cursor{next: 1, done: map[uint64]struct{}{2: {}, 3: {}, 5: {}}, changed: make(chan struct{}, 1)}
+	must(t, c.hand(1).Ack(t.Context()))
+	if floor, window, open := c.counts(); floor != 3 || window != 0 || open != 0 {
+		t.Errorf("floor %d, window %d, %d open", floor, window, open)
+	}
+	if !c.pass(2) || !c.pass(3) || c.pass(4) {
+		t.Error("passed others than those that are done")
+	}
+	c.skipTo(7) // 4 and 6 are no longer in the stream
+	if floor, window, _ := c.counts(); floor != 6 || window != 0 || len(c.done) != 0 {
+		t.Errorf("floor %d, window %d, done beyond it %v", floor, window, c.done)
 	}
 }
 

@@ -232,10 +232,10 @@ func TestE3AReaderThatWasReplacedDoesNotMoveTheCursor(t *testing.T) {
 	must(t, err)
 	next, err := b.loadCursor(ctx)
 	must(t, err)
-	must(t, next.open(1).Ack(ctx))
-	must(t, next.open(2).Ack(ctx))
+	must(t, next.hand(1).Ack(ctx))
+	must(t, next.hand(2).Ack(ctx))
 	must(t, next.save(ctx))
-	must(t, old.open(1).Ack(ctx))
+	must(t, old.hand(1).Ack(ctx))
 	if err := old.save(ctx); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		t.Errorf("got %v", err)
 	}

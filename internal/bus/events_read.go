@@ -102,7 +102,7 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 		r.behind.Add(1)
 	}
 	select {
-	case r.out <- event.Message[*event.Record]{Value: record, Seq: l.seq, Acker: c.cursor.open(l.seq)}:
+	case r.out <- event.Message[*event.Record]{Value: record, Seq: l.seq, Acker: c.cursor.hand(l.seq)}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -163,7 +163,7 @@ func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason stri
 	if err := b.deadLetterRaw(ctx, l.msg, label, reason); err != nil {
 		return err
 	}
-	return r.consumer.cursor.open(l.seq).Ack(ctx)
+	return r.consumer.cursor.hand(l.seq).Ack(ctx)
 }
 
 // handle calls the handler for one batch until it succeeds. It keeps the batch meanwhile, so that no younger record of the same objects is

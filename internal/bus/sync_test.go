@@ -132,7 +132,7 @@ func TestAnEventIsOnDiskBeforeReferencesToIt(t *testing.T) {
 		"the events that are done": func(ctx context.Context, b *Bus) error {
 			c, err := b.loadCursor(ctx)
 			for seq := range uint64(leastDone) {
-				c.earlier[d.Order+seq] = struct{}{}
+				c.done[d.Order+seq] = struct{}{}
 			}
 			c.concluded++
 			return errors.Join(err, c.save(ctx))
