@@ -59,6 +59,7 @@ type Bus struct {
 	stats            *stats
 	progress         *progress
 	poisoning        poisoning
+	crashes          *crashes // of this replica's term as the worker; a term begins after every call of the one before has returned
 
 	work   sync.WaitGroup // rounds of the committers
 	closed atomic.Bool
@@ -75,7 +76,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	b := &Bus{
 		opts: o, log: o.Log,
 		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{}, created: map[string]time.Time{},
-		quotas: map[string]*quotas{}, progress: newProgress(), poisoning: defaultPoisoning, ending: make(chan struct{}),
+		quotas: map[string]*quotas{}, progress: newProgress(), poisoning: defaultPoisoning, crashes: &crashes{}, ending: make(chan struct{}),
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })
 	b.reads = newReads(b)

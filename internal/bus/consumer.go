@@ -127,7 +127,7 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	c := &consumer{bus: b, role: r, crashes: termOf(ctx).crashes}
+	c := &consumer{bus: b, role: r, crashes: b.crashes}
 	s := b.streams[r.stream]
 	if err := c.startOver(ctx, s); err != nil {
 		return nil, err

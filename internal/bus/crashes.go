@@ -44,9 +44,9 @@ type crashCount struct {
 }
 
 // countCrashes begins a term: it records whether the last worker died, and the floor of each consumer. It writes at most once.
-func (b *Bus) countCrashes(ctx context.Context, t *term, died bool) error {
+func (b *Bus) countCrashes(ctx context.Context, died bool) error {
 	d := &crashes{kv: b.buckets[bucketWorker], limits: b.poisoning, consumers: map[string]*crashCount{}}
-	t.crashes = d
+	b.crashes = d
 	if err := d.load(ctx); err != nil {
 		return err
 	}
@@ -100,9 +100,6 @@ func (b *Bus) floors(ctx context.Context) (map[string]uint64, error) {
 
 // cautious reports whether earlier workers died near the consumer's floor, so that its messages must be handed out one at a time.
 func (d *crashes) cautious(consumer string) bool {
-	if d == nil {
-		return false
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.consumers[consumer]

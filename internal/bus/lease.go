@@ -48,7 +48,7 @@ type lease struct {
 	alone bool
 	log   *slog.Logger
 	// begin prepares a term before any call works in it. died is true when the last worker did not release the lease.
-	begin func(ctx context.Context, t *term, died bool) error
+	begin func(ctx context.Context, died bool) error
 
 	mu      sync.Mutex
 	calls   int
@@ -77,7 +77,7 @@ type leaseRecord struct {
 func newLease(kv jetstream.KeyValue, self string, alone bool, log *slog.Logger) *lease {
 	l := &lease{
 		kv: kv, self: self, alone: alone, log: log, changed: make(chan struct{}),
-		begin: func(context.Context, *term, bool) error { return nil },
+		begin: func(context.Context, bool) error { return nil },
 	}
 	l.answered.Store(time.Now().UnixNano())
 	return l
@@ -217,7 +217,7 @@ func (l *lease) take(ctx context.Context, r leaseRecord) (*term, error) {
 	if t.revision, err = l.write(ctx, leaseRecord{Holder: l.self, Term: t.number, revision: r.revision}); err != nil {
 		return nil, err
 	}
-	if err := l.begin(ctx, t, l.died); err != nil {
+	if err := l.begin(ctx, l.died); err != nil {
 		return nil, err
 	}
 	l.died = false

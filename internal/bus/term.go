@@ -11,9 +11,8 @@ import (
 
 // term is a time without a gap in which this replica is the worker.
 type term struct {
-	number  uint64
-	until   atomic.Pointer[time.Time] // nil in a term that does not lapse
-	crashes *crashes
+	number uint64
+	until  atomic.Pointer[time.Time] // nil in a term that does not lapse
 
 	revision uint64         // of the lease
 	ended    chan struct{}  // closed when it is over
@@ -34,13 +33,6 @@ func (t *term) lasts() bool {
 func (t *term) extend(sent time.Time) {
 	until := sent.Add(leaseHold)
 	t.until.Store(&until)
-}
-
-type termKey struct{}
-
-func termOf(ctx context.Context) *term {
-	t, _ := ctx.Value(termKey{}).(*term)
-	return t
 }
 
 // Work calls serve whenever this replica becomes the worker, until ctx ends. The context of serve ends with the term or with ctx, and
@@ -75,7 +67,6 @@ func (b *Bus) Work(ctx context.Context, serve func(ctx context.Context) error) e
 // serve makes one call in the term. await has counted it.
 func (t *term) serve(ctx context.Context, serve func(ctx context.Context) error) error {
 	defer t.working.Done()
-	ctx = context.WithValue(ctx, termKey{}, t)
 	if t.until.Load() != nil { // a term that does not lapse needs no fence, which costs each send a write of its own for the body
 		ctx = event.WithFence(ctx, t.lasts)
 	}
