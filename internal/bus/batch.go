@@ -19,7 +19,7 @@ const (
 // Read implements event.Reader: it passes the records to handle, batch by batch, until the consumer ends. After an error handle is called
 // with the same ones again.
 func (r *reader) Read(ctx context.Context, handle func(ctx context.Context, batch []*event.Record) error) error {
-	return consume(ctx, r.consumer, decodeHeaders, func(ctx context.Context, _ int, in <-chan event.Message[*event.Record]) error {
+	serve := func(ctx context.Context, _ int, in <-chan event.Message[*event.Record]) error {
 		for {
 			batch := gather(ctx, in)
 			if len(batch) == 0 {
@@ -32,7 +32,8 @@ func (r *reader) Read(ctx context.Context, handle func(ctx context.Context, batc
 				return err
 			}
 		}
-	})
+	}
+	return consume(ctx, r.consumer, stage[*event.Record]{decode: decodeHeaders, serve: serve})
 }
 
 // gather waits for a record and returns it with the records that follow within gatherTime, at most recordBatch in all. It returns none when

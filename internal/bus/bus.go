@@ -99,7 +99,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if err := b.setUp(opening); err != nil {
 		return nil, err
 	}
-	b.pendingTriggers = newPendingTriggers(b.embedded != nil)
+	b.pendingTriggers = newPendingTriggers(b.TriggerShard)
 	b.lease = newLease(b.buckets[bucketWorker], b.opts.ReplicaID, b.embedded != nil, b.log)
 	b.lease.begin = b.countCrashes
 	if err := b.followReplicas(); err != nil {

@@ -166,17 +166,28 @@ func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error
 // cautious reports whether earlier workers died near this message, so that it must be handed out alone.
 func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.crashes.cautious(c.role.name) }
 
+// stage is what serves the messages of one kind of consumer.
+type stage[T any] struct {
+	decode decoder[T]
+	serve  func(ctx context.Context, shard int, in <-chan event.Message[T]) error
+	// offer, if any, is called with each message before it is offered to serve, and may replace its Acker. end, if any, is called when serve
+	// has returned and no further message is offered to it.
+	offer func(m *event.Message[T])
+	end   func(shard int)
+}
+
 // consume serves a consumer that was taken over: it runs a puller and the stage. When the term ends, the channel given to serve is closed
 // and its context is cancelled. The replica stays the worker until serve returns, so that messages it finishes in the meantime are not
 // handed out elsewhere. Messages that it leaves unacknowledged are handed to the next worker.
-func consume[T any](
-	ctx context.Context, c *consumer, decode decoder[T], serve func(ctx context.Context, shard int, in <-chan event.Message[T]) error,
-) error {
-	p := newPuller(c, decode)
+func consume[T any](ctx context.Context, c *consumer, s stage[T]) error {
+	if s.end != nil {
+		defer s.end(c.role.shard)
+	}
+	p := newPuller(c, s)
 	g, inner := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.run(inner) })
 	g.Go(func() error {
-		err := serve(inner, c.role.shard, p.out)
+		err := s.serve(inner, c.role.shard, p.out)
 		if err == nil && inner.Err() == nil {
 			err = errStopped
 		}
@@ -186,14 +197,11 @@ func consume[T any](
 }
 
 // consumeShards serves every shard of one kind until ctx ends.
-func consumeShards[T any](
-	ctx context.Context, b *Bus, shard func(n int) role, decode decoder[T],
-	serve func(ctx context.Context, shard int, in <-chan event.Message[T]) error,
-) {
+func consumeShards[T any](ctx context.Context, b *Bus, shard func(n int) role, s stage[T]) {
 	var wg sync.WaitGroup
 	for n := range b.opts.Shards {
 		wg.Go(func() {
-			b.serveOne(ctx, shard(n), func(ctx context.Context, c *consumer) error { return consume(ctx, c, decode, serve) })
+			b.serveOne(ctx, shard(n), func(ctx context.Context, c *consumer) error { return consume(ctx, c, s) })
 		})
 	}
 	wg.Wait()

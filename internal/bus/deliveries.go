@@ -33,12 +33,13 @@ func (b *Bus) Deliveries(
 		d.Recheck = true
 		return d, err
 	}
-	consumeShards(ctx, b, deliverRole, decode, func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error {
+	load := func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error {
 		if err := b.history.load(ctx); err != nil {
 			return err
 		}
 		return serve(ctx, shard, in)
-	})
+	}
+	consumeShards(ctx, b, deliverRole, stage[event.Delivery]{decode: decode, serve: load})
 	return nil
 }
 

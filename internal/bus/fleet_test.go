@@ -268,10 +268,12 @@ func TestAWorkerThatMissedItsEndIsFencedOut(t *testing.T) {
 		joined := make(chan struct{})
 		go func() {
 			defer close(joined)
-			ended <- consume(inner, c, func(m *nats.Msg, _ uint64, _ bool) (event.Delivery, error) { return decodeDelivery(m) },
-				func(ctx context.Context, _ int, in <-chan event.Message[event.Delivery]) error {
+			ended <- consume(inner, c, stage[event.Delivery]{
+				decode: func(m *nats.Msg, _ uint64, _ bool) (event.Delivery, error) { return decodeDelivery(m) },
+				serve: func(ctx context.Context, _ int, in <-chan event.Message[event.Delivery]) error {
 					return forward(ctx, in, held)
-				})
+				},
+			})
 		}()
 		t.Cleanup(func() { cancel(); <-joined })
 		return held, ended

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"notifier/internal/event"
@@ -14,7 +15,7 @@ import (
 // It works only for the embedded server, whose one client this process is. With several replicas another one might be the worker by now,
 // and have made the request already. It has one entry for each trigger that the stage has in hand.
 type pendingTriggers struct {
-	off bool
+	shardOf func(namespace string) int
 
 	mu      sync.Mutex
 	waiting map[string]*pendingTrigger // by subject
@@ -23,8 +24,8 @@ type pendingTriggers struct {
 	synced uint64
 }
 
-func newPendingTriggers(embedded bool) *pendingTriggers {
-	return &pendingTriggers{off: !embedded, waiting: map[string]*pendingTrigger{}}
+func newPendingTriggers(shardOf func(namespace string) int) *pendingTriggers {
+	return &pendingTriggers{shardOf: shardOf, waiting: map[string]*pendingTrigger{}}
 }
 
 // covers reports whether a trigger of the subject, of the same Receiver, is on disk and not yet begun. Another Receiver's does not count:
@@ -43,62 +44,24 @@ func (s *pendingTriggers) stored(seq uint64) {
 	s.synced = max(s.synced, seq)
 }
 
-// serve passes a shard's triggers on to the stage, each recorded as waiting until the stage takes, acknowledges or returns it.
-func (s *pendingTriggers) serve(
-	shard int, in <-chan event.Message[event.Trigger], stage func(<-chan event.Message[event.Trigger]) error,
-) error {
-	if s.off {
-		return stage(in)
-	}
-	out := make(chan event.Message[event.Trigger])
-	left := make(chan struct{})
-	var passing sync.WaitGroup
-	passing.Go(func() {
-		defer close(out)
-		for {
-			select {
-			case held, open := <-in:
-				if !open {
-					return
-				}
-				held.Acker = s.add(shard, held)
-				select {
-				case out <- held:
-				case <-left: // a trigger that was not passed on is left to the next worker
-					return
-				}
-			case <-left:
-				return
-			}
-		}
-	})
-	err := stage(out)
-	close(left)
-	passing.Wait()
-	s.drop(shard)
-	return err
-}
-
-func (s *pendingTriggers) add(shard int, held event.Message[event.Trigger]) *pendingTrigger {
+// add records a trigger that is offered to the stage as waiting, until the stage takes, acknowledges or returns it.
+func (s *pendingTriggers) add(m *event.Message[event.Trigger]) {
+	shard := s.shardOf(m.Value.Namespace)
 	in := &pendingTrigger{
-		Acker: held.Acker, table: s, shard: shard, seq: held.Seq,
-		subject: triggerSubject(shard, &held.Value), receiverUID: held.Value.ReceiverUID,
+		Acker: m.Acker, table: s, shard: shard, seq: m.Seq,
+		subject: triggerSubject(shard, &m.Value), receiverUID: m.Value.ReceiverUID,
 	}
+	m.Acker = in
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting[in.subject] = in
-	return in
 }
 
 // drop removes the triggers that the stage of a shard left behind.
 func (s *pendingTriggers) drop(shard int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for subject, in := range s.waiting {
-		if in.shard == shard {
-			delete(s.waiting, subject)
-		}
-	}
+	maps.DeleteFunc(s.waiting, func(_ string, in *pendingTrigger) bool { return in.shard == shard })
 }
 
 // pendingTrigger is a trigger in hand that covers later ones until it is taken or acknowledged.

@@ -42,9 +42,9 @@ type incoming[T any] struct {
 // puller moves the messages of one consumer from the server to the stage that serves it. It asks for no more than its queue takes, so no
 // message waits in a client's buffer, where it would not be marked as in progress.
 type puller[T any] struct {
-	c      *consumer
-	decode decoder[T]
-	out    chan event.Message[T]
+	c     *consumer
+	stage stage[T]
+	out   chan event.Message[T]
 
 	inbox      string
 	msgs       chan *nats.Msg
@@ -60,9 +60,9 @@ type puller[T any] struct {
 	done chan struct{} // has capacity for one: a message that was handed out is done
 }
 
-func newPuller[T any](c *consumer, decode decoder[T]) *puller[T] {
+func newPuller[T any](c *consumer, s stage[T]) *puller[T] {
 	return &puller[T]{
-		c: c, decode: decode, out: make(chan event.Message[T]), inbox: c.bus.nc.NewInbox(),
+		c: c, stage: s, out: make(chan event.Message[T]), inbox: c.bus.nc.NewInbox(),
 		// Capacity for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
 		msgs: make(chan *nats.Msg, 2*pullBatch+64), done: make(chan struct{}, 1),
 	}
@@ -168,7 +168,7 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if meta.times > uint64(p.c.bus.poisoning.maxDeliveries) {
 		return p.deadLetter(ctx, h, m, "poison", "handed out too often without an outcome")
 	}
-	value, err := p.decode(m, meta.seq, meta.times > 1 || meta.seq <= p.c.last)
+	value, err := p.stage.decode(m, meta.seq, meta.times > 1 || meta.seq <= p.c.last)
 	if err != nil {
 		return p.deadLetter(ctx, h, m, "undecodable", err.Error())
 	}
@@ -231,6 +231,9 @@ func (p *puller[T]) next(ctx context.Context) (chan event.Message[T], event.Mess
 			// Counted before the stage can acknowledge it, and only once: the queue's head may be offered many times.
 			p.live.Add(1)
 			head.acker.onDone = p.onDone
+			if p.stage.offer != nil {
+				p.stage.offer(&head.message)
+			}
 		}
 		return p.out, head.message, nil
 	}

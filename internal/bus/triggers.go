@@ -61,9 +61,11 @@ func (b *Bus) Triggers(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error,
 ) error {
 	decode := func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) }
-	consumeShards(ctx, b, triggerRole, decode, func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error {
-		return b.pendingTriggers.serve(shard, in, func(in <-chan event.Message[event.Trigger]) error { return serve(ctx, shard, in) })
-	})
+	s := stage[event.Trigger]{decode: decode, serve: serve}
+	if b.embedded != nil {
+		s.offer, s.end = b.pendingTriggers.add, b.pendingTriggers.drop
+	}
+	consumeShards(ctx, b, triggerRole, s)
 	return nil
 }
 
