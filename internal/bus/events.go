@@ -224,7 +224,7 @@ func (b *Bus) LastEvent(ctx context.Context, namespace, kind, name string) (*eve
 	if err := b.durableEvents(ctx, raw.Sequence); err != nil {
 		return nil, false, fmt.Errorf("last event of object: %w", err)
 	}
-	r, err := decodeRecord(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
+	r, err := decodeRecord(asMsg(raw))
 	if err != nil {
 		return nil, false, nil // not an event of ours: counts as none
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"notifier/internal/bus/browse"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
@@ -105,22 +107,22 @@ func (f *finder) take(d view.DeliveryDetail) {
 
 // pending looks among the waiting deliveries, whose subjects have the IDs.
 func (f *finder) pending(ctx context.Context) error {
-	stream, err := f.reads.stream(streamDeliveries)
+	stream, err := f.reads.stream(ctx, streamDeliveries)
 	if err != nil {
 		return err
 	}
-	subjects, err := f.reads.subjects(ctx, streamDeliveries, waitingFilter(f.namespace, anyToken))
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(waitingFilter(f.namespace, anyToken)))
 	if err != nil {
-		return err
+		return fmt.Errorf("list the waiting deliveries: %w", err)
 	}
 	shared := interned{}
-	for _, subject := range subjects {
+	for subject := range info.State.Subjects {
 		p, err := parseScheduledSubject(subject, shared)
 		if err != nil || p.Namespace != f.namespace || !f.wanted[p.ID] {
 			continue
 		}
-		m, err := stream.Last(ctx, subject)
-		if errors.Is(err, browse.ErrNone) {
+		m, err := stream.GetLastMsgForSubject(ctx, subject)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue // it has just been removed
 		}
 		if err != nil {
@@ -135,7 +137,7 @@ func (f *finder) pending(ctx context.Context) error {
 
 // dead looks among the dead letters.
 func (f *finder) dead(ctx context.Context, since time.Time) error {
-	return f.search(ctx, streamDeadLetters, deadFilter(f.namespace, anyToken), period{since: since}, func(m browse.Message) {
+	return f.search(ctx, streamDeadLetters, deadFilter(f.namespace, anyToken), period{since: since}, func(m *jetstream.RawStreamMsg) {
 		if !f.wanted[header(m.Header, headerID)] {
 			return
 		}
@@ -157,7 +159,7 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 	for id := range f.wanted {
 		marks[id], _ = json.Marshal(id) // a string always has a form in JSON
 	}
-	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), period{since, until}, func(m browse.Message) {
+	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), period{since, until}, func(m *jetstream.RawStreamMsg) {
 		if len(f.wanted) <= fewWanted && !f.mentioned(m.Data, marks) {
 			return
 		}
@@ -185,25 +187,25 @@ func (f *finder) mentioned(data []byte, marks map[string][]byte) bool {
 type period struct{ since, until time.Time }
 
 // search calls look with each message of a filter, newest first, until all wanted deliveries are found.
-func (f *finder) search(ctx context.Context, stream, filter string, p period, look func(browse.Message)) error {
-	w, err := f.reads.walker(stream, f.namespace, filter)
+func (f *finder) search(ctx context.Context, stream, filter string, p period, look func(*jetstream.RawStreamMsg)) error {
+	w, err := f.reads.walker(ctx, stream, f.namespace, filter)
 	if err != nil {
 		return err
 	}
 	w.Since, w.Until = p.since, p.until
-	return search(ctx, &w, f.budget, func(m browse.Message) bool {
+	return search(ctx, &w, f.budget, func(m *jetstream.RawStreamMsg) bool {
 		look(m)
 		return len(f.wanted) == 0
 	})
 }
 
 // search walks until found returns true, or returns view.ErrNotFound.
-func search(ctx context.Context, w *browse.Walker, budget *browse.Budget, found func(browse.Message) bool) error {
+func search(ctx context.Context, w *browse.Walker, budget *browse.Budget, found func(*jetstream.RawStreamMsg) bool) error {
 	w.Budget = budget
 	for {
 		m, err := w.Prev(ctx)
 		switch {
-		case errors.Is(err, browse.ErrNone):
+		case errors.Is(err, jetstream.ErrMsgNotFound):
 			return view.ErrNotFound
 		case errors.Is(err, browse.ErrSpent):
 			return fmt.Errorf("%w among the newest", view.ErrNotFound)
@@ -270,30 +272,4 @@ func (r *reads) addMessage(ctx context.Context, d *view.DeliveryDetail) error {
 	}
 	maps.Copy(message.Metadata, had.Metadata)
 	return nil
-}
-
-// subjects lists the subjects of a filter that a stream has messages of; of very many, the first 100,000 that the server lists.
-func (r *reads) subjects(ctx context.Context, stream, filter string) ([]string, error) {
-	nc, err := r.conn()
-	if err != nil {
-		return nil, err
-	}
-	request, err := json.Marshal(map[string]string{"subjects_filter": filter})
-	if err != nil {
-		return nil, err
-	}
-	reply, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, request)
-	if err != nil {
-		return nil, fmt.Errorf("list subjects of %s: %w", stream, err)
-	}
-	var answer struct {
-		State struct {
-			Subjects map[string]uint64 `json:"subjects"`
-		} `json:"state"`
-		Error *struct{} `json:"error"`
-	}
-	if err := json.Unmarshal(reply.Data, &answer); err != nil || answer.Error != nil {
-		return nil, fmt.Errorf("list subjects of %s: the server refused", stream)
-	}
-	return slices.Collect(maps.Keys(answer.State.Subjects)), nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"notifier/internal/bus/browse"
 	"notifier/internal/event/view"
 	"notifier/internal/fair"
 )
@@ -90,7 +89,7 @@ type followed struct {
 	// acknowledgements.
 	polled bool
 	// decode returns the items of a message, oldest first.
-	decode func(browse.Message) []any
+	decode func(*jetstream.RawStreamMsg) []any
 
 	// changing is locked while a follower joins or leaves.
 	changing sync.Mutex
@@ -105,7 +104,7 @@ type followed struct {
 
 // newFeeds returns the streams that each list is made of.
 func newFeeds(r *reads) map[view.List][]*followed {
-	feed := func(stream string, decode func(browse.Message) []any) *followed {
+	feed := func(stream string, decode func(*jetstream.RawStreamMsg) []any) *followed {
 		return &followed{reads: r, stream: stream, decode: decode, followers: map[string]map[*follower]struct{}{}}
 	}
 	waiting := feed(streamDeliveries, anyOf(pendingViews))
@@ -117,8 +116,8 @@ func newFeeds(r *reads) map[view.List][]*followed {
 	}
 }
 
-func anyOf[T any](decode func(browse.Message) []T) func(browse.Message) []any {
-	return func(m browse.Message) (items []any) {
+func anyOf[T any](decode func(*jetstream.RawStreamMsg) []T) func(*jetstream.RawStreamMsg) []any {
+	return func(m *jetstream.RawStreamMsg) (items []any) {
 		for _, item := range decode(m) {
 			items = append(items, item)
 		}
@@ -189,28 +188,31 @@ func (f *followed) begin(ctx context.Context, next *uint64, begun chan<- struct{
 	if *next > 0 {
 		return nil
 	}
-	stream, err := f.reads.stream(f.stream)
+	stream, err := f.reads.stream(ctx, f.stream)
 	if err != nil {
 		return err
 	}
-	last, err := stream.Last(ctx, everythingElse)
-	if err != nil && !errors.Is(err, browse.ErrNone) {
+	last, err := stream.GetLastMsgForSubject(ctx, everythingElse)
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return err
 	}
-	*next = last.Seq + 1
+	*next = 1
+	if err == nil {
+		*next = last.Sequence + 1
+	}
 	close(begun)
 	return nil
 }
 
 func (f *followed) read(ctx context.Context, next *uint64) error {
-	js, err := f.reads.jetStream()
+	stream, err := f.reads.stream(ctx, f.stream)
 	if err != nil {
 		return err
 	}
 	cfg := jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *next, InactiveThreshold: feedInactive,
 	}
-	c, err := js.OrderedConsumer(ctx, f.stream, cfg)
+	c, err := stream.OrderedConsumer(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("make ordered consumer: %w", err)
 	}
@@ -229,22 +231,22 @@ func (f *followed) read(ctx context.Context, next *uint64) error {
 			return err
 		}
 		*next = meta.Sequence.Stream + 1
-		f.tell(browse.Message{Subject: m.Subject(), Seq: meta.Sequence.Stream, Time: meta.Timestamp, Header: m.Headers(), Data: m.Data()})
+		f.tell(&jetstream.RawStreamMsg{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: m.Headers(), Data: m.Data()})
 	}
 }
 
 // poll reads the stream by requests for the next message.
 func (f *followed) poll(ctx context.Context, next *uint64) error {
-	stream, err := f.reads.stream(f.stream)
+	stream, err := f.reads.stream(ctx, f.stream)
 	if err != nil {
 		return err
 	}
 	for {
-		m, err := stream.Next(ctx, *next, everythingElse)
-		if errors.Is(err, browse.ErrNone) {
+		m, err := stream.GetMsg(ctx, *next, jetstream.WithGetMsgSubject(everythingElse))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = fair.Sleep(ctx, followPoll)
 		} else if err == nil {
-			*next = m.Seq + 1
+			*next = m.Sequence + 1
 			f.tell(m)
 		}
 		if err != nil {
@@ -254,7 +256,7 @@ func (f *followed) poll(ctx context.Context, next *uint64) error {
 }
 
 // tell offers a message's items to the followers of its namespace. It waits for none of them.
-func (f *followed) tell(m browse.Message) {
+func (f *followed) tell(m *jetstream.RawStreamMsg) {
 	f.mu.Lock()
 	followers := maps.Clone(f.followers[namespaceOf(m.Subject)])
 	f.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"notifier/internal/bus/browse"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
@@ -30,7 +32,7 @@ func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query
 				q.Since = r.Accepted
 			}
 		}
-		list, err := b.deliveries(namespace, q, order)
+		list, err := b.deliveries(ctx, namespace, q, order)
 		if err != nil {
 			return page, err
 		}
@@ -39,7 +41,9 @@ func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query
 }
 
 // deliveries returns the list of a namespace's deliveries as a query selects them. If order is not 0, it has those of one event alone.
-func (b *Bus) deliveries(namespace string, q view.Query, order uint64) (*browse.List[view.Delivery], error) {
+func (b *Bus) deliveries(
+	ctx context.Context, namespace string, q view.Query, order uint64,
+) (*browse.List[view.Delivery], error) {
 	provider := anyToken
 	if q.Provider != "" {
 		provider = token(q.Provider)
@@ -51,7 +55,7 @@ func (b *Bus) deliveries(namespace string, q view.Query, order uint64) (*browse.
 	for _, s := range []struct {
 		state          view.State
 		stream, filter string
-		decode         func(browse.Message) []view.Delivery
+		decode         func(*jetstream.RawStreamMsg) []view.Delivery
 	}{
 		{view.StateSent, streamHistory, historyFilter(namespace, provider), sentViews},
 		{view.StateDead, streamDeadLetters, deadFilter(namespace, provider), deadViews},
@@ -62,7 +66,7 @@ func (b *Bus) deliveries(namespace string, q view.Query, order uint64) (*browse.
 		}
 		source := &browse.Source[view.Delivery]{Decode: s.decode}
 		var err error
-		if source.Walker, err = b.reads.walker(s.stream, namespace, s.filter); err != nil {
+		if source.Walker, err = b.reads.walker(ctx, s.stream, namespace, s.filter); err != nil {
 			return nil, err
 		}
 		list.Sources = append(list.Sources, source)
@@ -83,7 +87,7 @@ func waitingFilter(namespace, provider string) string {
 	return anyDelivery + anyToken + "." + token(namespace) + "." + provider + "." + everythingElse
 }
 
-func sentViews(m browse.Message) []view.Delivery {
+func sentViews(m *jetstream.RawStreamMsg) []view.Delivery {
 	namespace, provider := namespaceOf(m.Subject), providerOf(m.Subject)
 	var views []view.Delivery
 	for _, r := range sentRecords(m.Data) {
@@ -92,15 +96,15 @@ func sentViews(m browse.Message) []view.Delivery {
 	return views
 }
 
-func deadViews(m browse.Message) []view.Delivery { return []view.Delivery{deadView(m)} }
+func deadViews(m *jetstream.RawStreamMsg) []view.Delivery { return []view.Delivery{deadView(m)} }
 
 // deadView returns the view of a dead letter. Of a message that could not be read it has only the ID, the namespace and the Provider.
-func deadView(m browse.Message) view.Delivery {
+func deadView(m *jetstream.RawStreamMsg) view.Delivery {
 	d, err := decodeDelivery(asMsg(m))
 	if err != nil {
 		d = event.Delivery{ID: header(m.Header, headerID), Namespace: namespaceOf(m.Subject), Provider: providerOf(m.Subject)}
 		if d.ID == "" {
-			d.ID = fmt.Sprintf("unread-%d", m.Seq)
+			d.ID = fmt.Sprintf("unread-%d", m.Sequence)
 		}
 	}
 	v := deliveryView(&d)
@@ -109,7 +113,7 @@ func deadView(m browse.Message) view.Delivery {
 	return v
 }
 
-func pendingViews(m browse.Message) []view.Delivery {
+func pendingViews(m *jetstream.RawStreamMsg) []view.Delivery {
 	d, err := decodeDelivery(asMsg(m))
 	if err != nil {
 		return nil // it becomes a dead letter
@@ -117,7 +121,7 @@ func pendingViews(m browse.Message) []view.Delivery {
 	return []view.Delivery{pendingView(&d, m)}
 }
 
-func pendingView(d *event.Delivery, m browse.Message) view.Delivery {
+func pendingView(d *event.Delivery, m *jetstream.RawStreamMsg) view.Delivery {
 	v := deliveryView(d)
 	v.State, v.Time = view.StatePending, m.Time
 	if at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(m.Header.Get(headerSchedule), scheduleAt)); err == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/bus/browse"
 	"notifier/internal/event"
@@ -17,7 +18,7 @@ import (
 func (b *Bus) ListEvents(ctx context.Context, namespace string, q view.Query) (view.Page[view.Event], error) {
 	return reading(ctx, b.reads, "list events", func(ctx context.Context) (page view.Page[view.Event], err error) {
 		source := &browse.Source[view.Event]{Decode: eventViews, Late: publishTimeout}
-		if source.Walker, err = b.reads.walker(streamEvents, namespace, eventFilter(namespace, q.Object)); err != nil {
+		if source.Walker, err = b.reads.walker(ctx, streamEvents, namespace, eventFilter(namespace, q.Object)); err != nil {
 			return page, err
 		}
 		list := browse.List[view.Event]{
@@ -37,7 +38,7 @@ func eventFilter(namespace, object string) string {
 	return prefixEvents + token(namespace) + "." + everythingElse
 }
 
-func eventViews(m browse.Message) []view.Event {
+func eventViews(m *jetstream.RawStreamMsg) []view.Event {
 	r, err := recordOf(m)
 	if err != nil {
 		return nil // it becomes a dead letter
@@ -45,12 +46,12 @@ func eventViews(m browse.Message) []view.Event {
 	return []view.Event{view.EventOf(r)}
 }
 
-func recordOf(m browse.Message) (*event.Record, error) {
+func recordOf(m *jetstream.RawStreamMsg) (*event.Record, error) {
 	r, err := decodeRecord(asMsg(m))
 	if err != nil {
 		return nil, err
 	}
-	r.Seq = m.Seq
+	r.Seq = m.Sequence
 	if r.Accepted.IsZero() {
 		r.Accepted = m.Time
 	}
@@ -68,11 +69,11 @@ func (r *reads) findEvent(ctx context.Context, namespace, id string) (found *eve
 	if id == "" || len(id) > maxID {
 		return nil, view.ErrNotFound
 	}
-	w, err := r.walker(streamEvents, namespace, eventFilter(namespace, ""))
+	w, err := r.walker(ctx, streamEvents, namespace, eventFilter(namespace, ""))
 	if err != nil {
 		return nil, err
 	}
-	err = search(ctx, &w, searchBudget(), func(m browse.Message) bool {
+	err = search(ctx, &w, searchBudget(), func(m *jetstream.RawStreamMsg) bool {
 		if header(m.Header, nats.MsgIdHdr) != id {
 			return false
 		}
@@ -91,15 +92,15 @@ func (b *Bus) EventAt(ctx context.Context, namespace string, order uint64) (*eve
 }
 
 func (r *reads) eventAt(ctx context.Context, namespace string, order uint64) (*event.Record, error) {
-	stream, err := r.stream(streamEvents)
+	stream, err := r.stream(ctx, streamEvents)
 	if err != nil {
 		return nil, err
 	}
 	if order == 0 {
 		return nil, view.ErrNotFound
 	}
-	m, err := stream.At(ctx, order)
-	if errors.Is(err, browse.ErrNone) || err == nil && namespaceOf(m.Subject) != namespace {
+	m, err := stream.GetMsg(ctx, order)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && namespaceOf(m.Subject) != namespace {
 		return nil, view.ErrNotFound
 	}
 	if err != nil {

@@ -257,7 +257,7 @@ func TestAHostileCursorShowsNothingOfOthers(t *testing.T) {
 	}
 	for _, below := range []uint64{0, 1, 5, 1 << 20, 1 << 62, 1<<64 - 1} {
 		for _, rest := range []uint64{0, 1, 1<<64 - 1} {
-			list, err := b.deliveries("team", view.Query{}, 0)
+			list, err := b.deliveries(ctx, "team", view.Query{}, 0)
 			must(t, err)
 			p := browse.Place{Below: below, Rest: rest}
 			got, err := list.Page(ctx, view.Query{Cursor: list.Cursor(p, p, p)})

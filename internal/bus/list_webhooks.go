@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"notifier/internal/bus/browse"
 	"notifier/internal/event/view"
 )
@@ -22,7 +24,7 @@ func (b *Bus) ListWebhooks(ctx context.Context, namespace string, q view.Query) 
 			receiver = token(q.Receiver)
 		}
 		source := &browse.Source[webhookItem]{Decode: webhookItems, Late: resultsLate}
-		if source.Walker, err = b.reads.walker(streamWebhooks, namespace, prefixWebhook+token(namespace)+"."+receiver); err != nil {
+		if source.Walker, err = b.reads.walker(ctx, streamWebhooks, namespace, prefixWebhook+token(namespace)+"."+receiver); err != nil {
 			return page, err
 		}
 		list := browse.List[webhookItem]{
@@ -45,12 +47,12 @@ type webhookItem struct {
 	place string
 }
 
-func webhookItems(m browse.Message) (items []webhookItem) {
+func webhookItems(m *jetstream.RawStreamMsg) (items []webhookItem) {
 	line := 0
 	for text := range strings.Lines(string(m.Data)) {
 		var w view.Webhook
 		if err := json.Unmarshal([]byte(text), &w); err == nil {
-			items = append(items, webhookItem{Webhook: w, place: strconv.FormatUint(m.Seq, 10) + "." + strconv.Itoa(line)})
+			items = append(items, webhookItem{Webhook: w, place: strconv.FormatUint(m.Sequence, 10) + "." + strconv.Itoa(line)})
 		}
 		line++
 	}
@@ -58,7 +60,7 @@ func webhookItems(m browse.Message) (items []webhookItem) {
 }
 
 // webhookViews returns the results of a message that are of the namespace of its subject.
-func webhookViews(m browse.Message) (webhooks []view.Webhook) {
+func webhookViews(m *jetstream.RawStreamMsg) (webhooks []view.Webhook) {
 	for _, w := range webhookItems(m) {
 		if w.Namespace == namespaceOf(m.Subject) {
 			webhooks = append(webhooks, w.Webhook)

@@ -34,12 +34,13 @@ type reads struct {
 	turns *fair.Capacity
 	feeds map[view.List][]*followed
 
-	mu sync.Mutex
-	nc *nats.Conn
+	mu      sync.Mutex
+	js      jetstream.JetStream
+	streams map[string]jetstream.Stream
 }
 
 func newReads(b *Bus) *reads {
-	r := &reads{bus: b, turns: fair.NewCapacity(maxReads)}
+	r := &reads{bus: b, turns: fair.NewCapacity(maxReads), streams: map[string]jetstream.Stream{}}
 	r.feeds = newFeeds(r)
 	return r
 }
@@ -62,57 +63,56 @@ func reading[T any](ctx context.Context, r *reads, task string, read func(contex
 	return got, nil
 }
 
-// conn returns the connection, which is made at its first use.
-func (r *reads) conn() (_ *nats.Conn, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.nc != nil {
-		return r.nc, nil
-	}
-	if r.bus.closed.Load() {
-		return nil, nats.ErrConnectionClosed
-	}
-	if r.nc, err = r.bus.dial("reads"); err != nil {
-		r.nc = nil
-		return nil, err
-	}
-	return r.nc, nil
-}
-
 func (r *reads) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.nc != nil {
-		r.nc.Close()
+	if r.js != nil {
+		r.js.Conn().Close()
 	}
 }
 
-// stream returns the reader of a stream.
-func (r *reads) stream(name string) (browse.Stream, error) {
-	nc, err := r.conn()
-	if err != nil {
+// stream returns the reader of a stream. The connection is made at its first use.
+func (r *reads) stream(ctx context.Context, name string) (browse.Stream, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.connect(); err != nil {
 		return browse.Stream{}, fmt.Errorf("read %s: %w", name, err)
 	}
-	return browse.Stream{Conn: nc, Name: name, Direct: r.bus.opts.Replicas == 1}, nil
+	if r.streams[name] == nil {
+		stream, err := r.js.Stream(ctx, name)
+		if err != nil {
+			return browse.Stream{}, fmt.Errorf("read %s: %w", name, err)
+		}
+		r.streams[name] = stream
+	}
+	return browse.Stream{Stream: r.streams[name], Conn: r.js.Conn()}, nil
 }
 
-func (r *reads) jetStream() (jetstream.JetStream, error) {
-	nc, err := r.conn()
-	if err != nil {
-		return nil, err
+// connect makes the connection, unless it is there. The caller holds the lock.
+func (r *reads) connect() error {
+	if r.js != nil {
+		return nil
 	}
-	return jetstream.New(nc, jetstream.WithDefaultTimeout(apiTimeout))
+	if r.bus.closed.Load() {
+		return nats.ErrConnectionClosed
+	}
+	nc, err := r.bus.dial("reads")
+	if err != nil {
+		return err
+	}
+	r.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(apiTimeout))
+	return err
 }
 
 // walker returns the walker that reads a namespace's messages of a filter backwards.
-func (r *reads) walker(stream, namespace, filter string) (browse.Walker, error) {
-	s, err := r.stream(stream)
+func (r *reads) walker(ctx context.Context, stream, namespace, filter string) (browse.Walker, error) {
+	s, err := r.stream(ctx, stream)
 	if err != nil {
 		return browse.Walker{}, err
 	}
 	return browse.Walker{Stream: s, Filter: filter, Match: func(subject string) bool { return namespaceOf(subject) == namespace }}, nil
 }
 
-func asMsg(m browse.Message) *nats.Msg {
+func asMsg(m *jetstream.RawStreamMsg) *nats.Msg {
 	return &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
@@ -57,7 +56,7 @@ func (b *Bus) NextDead(
 	case raw.Time.Before(since):
 		return nil, raw.Sequence + 1, nil
 	}
-	d, err := decodeDelivery(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
+	d, err := decodeDelivery(asMsg(raw))
 	if err != nil {
 		return nil, raw.Sequence + 1, nil // a message that could not be read then cannot be sent now
 	}

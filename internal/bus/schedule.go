@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
@@ -98,7 +97,7 @@ func (b *Bus) Recall(ctx context.Context, shard int, p event.Scheduled) (event.R
 	if err != nil {
 		return event.Recalled{}, fmt.Errorf("recall delivery: %w", err)
 	}
-	d, err := decodeDelivery(&nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data})
+	d, err := decodeDelivery(asMsg(raw))
 	if err != nil {
 		return event.Recalled{}, fmt.Errorf("recall delivery: %w", err)
 	}

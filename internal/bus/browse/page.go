@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"notifier/internal/event/view"
 )
 
@@ -20,7 +22,7 @@ const (
 type Source[T any] struct {
 	Walker
 	// Decode returns the items of a message, oldest first.
-	Decode func(Message) []T
+	Decode func(*jetstream.RawStreamMsg) []T
 	// Late is the longest time from an item's time until its message is stored.
 	Late time.Duration
 }
@@ -147,7 +149,7 @@ func (r *reading[T]) fill(ctx context.Context) error {
 	for len(r.items) == 0 && !r.ended {
 		m, err := r.source.Prev(ctx)
 		switch {
-		case errors.Is(err, ErrNone):
+		case errors.Is(err, jetstream.ErrMsgNotFound):
 			r.ended, r.place = true, Place{Below: 1}
 			return nil
 		case err != nil:
@@ -157,10 +159,10 @@ func (r *reading[T]) fill(ctx context.Context) error {
 			return err
 		}
 		r.items = r.source.Decode(m)
-		if rest := r.place.Rest; rest > 0 && m.Seq == r.place.Below {
+		if rest := r.place.Rest; rest > 0 && m.Sequence == r.place.Below {
 			r.items = r.items[:min(uint64(len(r.items)), rest)]
 		}
-		r.place = Place{Below: m.Seq}
+		r.place = Place{Below: m.Sequence}
 	}
 	return nil
 }

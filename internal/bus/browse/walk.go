@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -36,7 +38,7 @@ type Budget struct {
 }
 
 // use subtracts a message that was read from the budget.
-func (b *Budget) use(m Message) {
+func (b *Budget) use(m *jetstream.RawStreamMsg) {
 	b.Messages--
 	b.Bytes -= len(m.Data)
 }
@@ -67,34 +69,34 @@ type Walker struct {
 	// large says that there are large messages. The filter's are then read one by one: those of other subjects may be the large ones.
 	large bool
 	// found are consecutive messages of the filter, oldest first, that were not returned yet. next is where the window before them ends.
-	found []Message
+	found []*jetstream.RawStreamMsg
 	next  uint64
 }
 
-// Prev returns the message before the one returned last, or ErrNone when there is none. After ErrSpent another walk can continue at Below.
-func (w *Walker) Prev(ctx context.Context) (Message, error) {
+// Prev returns the message before the one returned last, or jetstream.ErrMsgNotFound when there is none. After ErrSpent another walk can continue at Below.
+func (w *Walker) Prev(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 	if !w.began {
 		if err := w.begin(ctx); err != nil {
-			return Message{}, err
+			return nil, err
 		}
 	}
 	for len(w.found) == 0 {
 		if w.next <= w.floor {
 			w.Below = 1
-			return Message{}, ErrNone
+			return nil, jetstream.ErrMsgNotFound
 		}
 		if !w.Budget.left() {
 			w.Below = w.next
-			return Message{}, ErrSpent
+			return nil, ErrSpent
 		}
 		if err := w.look(ctx); err != nil {
-			return Message{}, err
+			return nil, err
 		}
 	}
 	last := len(w.found) - 1
 	m := w.found[last]
 	w.found = w.found[:last]
-	w.Below = m.Seq
+	w.Below = m.Sequence
 	return m, nil
 }
 
@@ -102,14 +104,14 @@ func (w *Walker) Prev(ctx context.Context) (Message, error) {
 func (w *Walker) begin(ctx context.Context) error {
 	w.began, w.window, w.floor = true, firstWindow, 1
 	if w.Below == 0 {
-		last, err := w.Stream.Last(ctx, w.Filter)
+		last, err := w.Stream.GetLastMsgForSubject(ctx, w.Filter)
 		switch {
-		case errors.Is(err, ErrNone):
+		case errors.Is(err, jetstream.ErrMsgNotFound):
 			w.Below = 1
 		case err != nil:
 			return err
 		default:
-			w.Below = last.Seq + 1
+			w.Below = last.Sequence + 1
 		}
 	}
 	for _, bound := range []struct {
@@ -120,8 +122,8 @@ func (w *Walker) begin(ctx context.Context) error {
 			continue
 		}
 		w.Budget.Requests--
-		seq, err := w.Stream.Since(ctx, bound.at)
-		if errors.Is(err, ErrNone) {
+		seq, err := w.Stream.since(ctx, bound.at)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			seq = w.Below // all messages are before that time
 		} else if err != nil {
 			return err
@@ -144,7 +146,7 @@ func (w *Walker) look(ctx context.Context) error {
 		from = w.next - w.window
 	}
 	count, size := 0, 0
-	keep := func(m Message) {
+	keep := func(m *jetstream.RawStreamMsg) {
 		count++
 		size += len(m.Data)
 		if len(w.found) == maxFound { // the newest are returned first
@@ -154,7 +156,7 @@ func (w *Walker) look(ctx context.Context) error {
 		w.found = append(w.found, m)
 	}
 	var err error
-	if w.Stream.Direct && !w.large && w.next-from <= rangeWindow {
+	if w.Stream.direct() && !w.large && w.next-from <= rangeWindow {
 		err = w.all(ctx, from, keep)
 		w.large = errors.Is(err, errDense)
 	} else {
@@ -169,7 +171,7 @@ func (w *Walker) look(ctx context.Context) error {
 		return err
 	}
 	if w.next = from; count > len(w.found) {
-		w.next = w.found[0].Seq
+		w.next = w.found[0].Sequence
 	}
 	w.adapt(count, size)
 	return nil
@@ -189,19 +191,19 @@ func (w *Walker) adapt(count, size int) {
 }
 
 // all reads all messages of a window, by as few requests as their bytes allow, and keeps those of the filter.
-func (w *Walker) all(ctx context.Context, from uint64, keep func(Message)) error {
+func (w *Walker) all(ctx context.Context, from uint64, keep func(*jetstream.RawStreamMsg)) error {
 	for size := 0; from < w.next; {
 		if size > windowBytes {
 			return errDense
 		}
 		w.Budget.Requests--
 		ended := true
-		err := w.Stream.ranged(ctx, request{Seq: from, Batch: int(w.next - from), MaxBytes: rangeBytes}, func(m Message) bool {
-			if m.Seq >= w.next {
+		err := w.Stream.ranged(ctx, request{Seq: from, Batch: int(w.next - from), MaxBytes: rangeBytes}, func(m *jetstream.RawStreamMsg) bool {
+			if m.Sequence >= w.next {
 				ended = true
 				return false
 			}
-			ended, from = false, m.Seq+1
+			ended, from = false, m.Sequence+1
 			size += len(m.Data)
 			w.Budget.use(m)
 			if w.Match(m.Subject) {
@@ -220,15 +222,15 @@ func (w *Walker) all(ctx context.Context, from uint64, keep func(Message)) error
 var errDense = errors.New("window is too large")
 
 // each reads the messages of the filter in a window one by one.
-func (w *Walker) each(ctx context.Context, from uint64, keep func(Message)) error {
+func (w *Walker) each(ctx context.Context, from uint64, keep func(*jetstream.RawStreamMsg)) error {
 	one := w.next-from == 1
 	for n, size := 0, 0; from < w.next; n++ {
 		if n == maxEach || size > windowBytes && !one {
 			return errDense
 		}
 		w.Budget.Requests--
-		m, err := w.Stream.Next(ctx, from, w.Filter)
-		if errors.Is(err, ErrNone) || err == nil && m.Seq >= w.next {
+		m, err := w.Stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(w.Filter))
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence >= w.next {
 			return nil
 		}
 		if err != nil {
@@ -236,7 +238,7 @@ func (w *Walker) each(ctx context.Context, from uint64, keep func(Message)) erro
 		}
 		w.Budget.use(m)
 		size += len(m.Data)
-		if from = m.Seq + 1; w.Match(m.Subject) {
+		if from = m.Sequence + 1; w.Match(m.Subject) {
 			keep(m)
 		}
 	}
@@ -247,14 +249,14 @@ func (w *Walker) each(ctx context.Context, from uint64, keep func(Message)) erro
 func (w *Walker) findFloor(ctx context.Context) error {
 	w.floored = true
 	w.Budget.Requests--
-	m, err := w.Stream.Next(ctx, 1, w.Filter)
+	m, err := w.Stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(w.Filter))
 	switch {
-	case errors.Is(err, ErrNone):
+	case errors.Is(err, jetstream.ErrMsgNotFound):
 		w.floor = w.next
 	case err != nil:
 		return err
 	default:
-		w.floor = max(w.floor, m.Seq)
+		w.floor = max(w.floor, m.Sequence)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // newStream returns a stream of a real server, with messages of the given lengths on a subject each.
-func newStream(t *testing.T, subjects []string, lengths []int) Stream {
+func newStream(t *testing.T, direct bool, subjects []string, lengths []int) Stream {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20})
 	if err != nil {
@@ -33,9 +33,10 @@ func newStream(t *testing.T, subjects []string, lengths []int) Stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-		Name: "S", Subjects: []string{"s.>"}, Storage: jetstream.MemoryStorage, AllowDirect: true,
-	}); err != nil {
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "S", Subjects: []string{"s.>"}, Storage: jetstream.MemoryStorage, AllowDirect: direct,
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range lengths {
@@ -43,7 +44,7 @@ func newStream(t *testing.T, subjects []string, lengths []int) Stream {
 			t.Fatal(err)
 		}
 	}
-	return Stream{Conn: nc, Name: "S"}
+	return Stream{stream, nc}
 }
 
 // T6: fails when a walk over large messages keeps as many of them in memory as of small ones, or passes some over.
@@ -54,22 +55,21 @@ func TestT6AWalkOverLargeMessagesKeepsFewInMemory(t *testing.T) {
 		lengths[i] = large
 	}
 	for name, subjects := range map[string][]string{"its own": {"s.a"}, "its own and others'": {"s.a", "s.b"}} {
-		stream := newStream(t, subjects, lengths)
-		for _, stream.Direct = range []bool{true, false} {
+		for _, direct := range []bool{true, false} {
 			w := Walker{
-				Stream: stream, Filter: "s.a", Match: func(subject string) bool { return subject == "s.a" },
+				Stream: newStream(t, direct, subjects, lengths), Filter: "s.a", Match: func(subject string) bool { return subject == "s.a" },
 				Budget: &Budget{Messages: math.MaxInt, Bytes: math.MaxInt, Requests: math.MaxInt, Until: time.Now().Add(time.Minute)},
 			}
 			most, seen := 0, 0
 			for below := uint64(math.MaxUint64); ; seen++ {
 				m, err := w.Prev(t.Context())
-				if errors.Is(err, ErrNone) {
+				if errors.Is(err, jetstream.ErrMsgNotFound) {
 					break
 				}
-				if err != nil || m.Seq >= below || len(m.Data) != large {
-					t.Fatalf("%s: after message %d: %d, %v", name, below, m.Seq, err)
+				if err != nil || m.Sequence >= below || len(m.Data) != large {
+					t.Fatalf("%s: after message %d: %d, %v", name, below, m.Sequence, err)
 				}
-				below = m.Seq
+				below = m.Sequence
 				kept := len(m.Data)
 				for _, m := range w.found {
 					kept += len(m.Data)
@@ -77,13 +77,13 @@ func TestT6AWalkOverLargeMessagesKeepsFewInMemory(t *testing.T) {
 				most = max(most, kept)
 			}
 			if want := count / len(subjects); seen != want {
-				t.Errorf("%s, direct %t: %d messages, want %d", name, stream.Direct, seen, want)
+				t.Errorf("%s, direct %t: %d messages, want %d", name, direct, seen, want)
 			}
 			if most > 12<<20 {
-				t.Errorf("%s, direct %t: %d MiB in memory at once", name, stream.Direct, most>>20)
+				t.Errorf("%s, direct %t: %d MiB in memory at once", name, direct, most>>20)
 			}
 			if read := math.MaxInt - w.Budget.Bytes; read > 8*count*large {
-				t.Errorf("%s, direct %t: %d MiB read for %d", name, stream.Direct, read>>20, count*large>>20)
+				t.Errorf("%s, direct %t: %d MiB read for %d", name, direct, read>>20, count*large>>20)
 			}
 		}
 	}
