@@ -142,11 +142,14 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 	if f.next > last {
 		return nil
 	}
-	msgs, pending, err := f.open(ctx)
+	open := func() (jetstream.MessagesContext, uint64, error) {
+		return f.bus.readFrom(ctx, f.bus.streams[streamEvents], f.next, f.from, f.headers)
+	}
+	msgs, pending, err := open()
 	if err == nil && f.most > 0 && pending > f.most {
 		msgs.Stop()
 		f.next = last - f.most + 1 // at the first pending message or after it
-		msgs, pending, err = f.open(ctx)
+		msgs, pending, err = open()
 	}
 	if err != nil {
 		return err
@@ -193,20 +196,22 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 // resumes.
 const feedInactive = 10 * time.Second
 
-// open begins to read the stream at next. It returns the number of messages from there on.
-func (f *feed) open(ctx context.Context) (_ jetstream.MessagesContext, pending uint64, err error) {
+// readFrom begins to read a stream in order, at a sequence, or at a time if the sequence is zero. It returns the number of messages from
+// there on.
+func (b *Bus) readFrom(
+	ctx context.Context, s jetstream.Stream, seq uint64, since time.Time, headersOnly bool,
+) (_ jetstream.MessagesContext, pending uint64, err error) {
 	cfg := jetstream.OrderedConsumerConfig{
-		HeadersOnly: f.headers, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.next,
-		InactiveThreshold: feedInactive,
+		HeadersOnly: headersOnly, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: seq, InactiveThreshold: feedInactive,
 	}
-	if f.next == 0 {
-		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &f.from
+	if seq == 0 {
+		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &since
 	}
-	c, err := f.bus.js.OrderedConsumer(ctx, streamEvents, cfg)
+	c, err := s.OrderedConsumer(ctx, cfg)
 	if err != nil {
 		return nil, 0, fmt.Errorf("make ordered consumer: %w", err)
 	}
-	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, max(pullBytes, int(f.bus.nc.MaxPayload()))))
+	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, max(pullBytes, int(b.nc.MaxPayload()))))
 	if err != nil {
 		return nil, 0, fmt.Errorf("read ordered consumer: %w", err)
 	}

@@ -209,16 +209,9 @@ func (f *followed) read(ctx context.Context, next *uint64) error {
 	if err != nil {
 		return err
 	}
-	cfg := jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *next, InactiveThreshold: feedInactive,
-	}
-	c, err := stream.OrderedConsumer(ctx, cfg)
+	msgs, _, err := f.reads.bus.readFrom(ctx, stream, *next, time.Time{}, false)
 	if err != nil {
-		return fmt.Errorf("make ordered consumer: %w", err)
-	}
-	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, max(pullBytes, int(f.reads.bus.nc.MaxPayload()))))
-	if err != nil {
-		return fmt.Errorf("read ordered consumer: %w", err)
+		return err
 	}
 	defer msgs.Stop()
 	for {

@@ -125,12 +125,11 @@ func (h *history) load(ctx context.Context) error {
 	}
 	last := info.State.LastSeq
 	if info.State.Msgs > 0 && last > h.read {
-		from := info.State.LastTime.Add(-historyTail)
-		cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &from}
+		next := uint64(0)
 		if began.Sub(h.at) < historyTail {
-			cfg.DeliverPolicy, cfg.OptStartTime, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, nil, h.read+1
+			next = h.read + 1
 		}
-		if err := h.readUntil(ctx, cfg, last); err != nil {
+		if err := h.readUntil(ctx, next, info.State.LastTime.Add(-historyTail), last); err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}
 	}
@@ -138,13 +137,9 @@ func (h *history) load(ctx context.Context) error {
 	return nil
 }
 
-// readUntil reads the records of HISTORY up to the given sequence, which was the last one.
-func (h *history) readUntil(ctx context.Context, cfg jetstream.OrderedConsumerConfig, last uint64) error {
-	c, err := h.bus.js.OrderedConsumer(ctx, streamHistory, cfg)
-	if err != nil {
-		return err
-	}
-	msgs, err := c.Messages()
+// readUntil reads the records of HISTORY from a sequence, or from a time if that is zero, up to a sequence that was the last one.
+func (h *history) readUntil(ctx context.Context, next uint64, since time.Time, last uint64) error {
+	msgs, _, err := h.bus.readFrom(ctx, h.bus.streams[streamHistory], next, since, false)
 	if err != nil {
 		return err
 	}
