@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"notifier/internal/bus/embedded"
 	"notifier/internal/fair"
 )
 
@@ -36,7 +37,7 @@ const (
 type Bus struct {
 	opts     Options
 	log      *slog.Logger
-	embedded *embedded // nil with a remote server
+	embedded *embedded.Server // nil with a remote server
 	nc       *nats.Conn
 	js       jetstream.JetStream
 	eventsJS jetstream.JetStream // for publishes to EVENTS, whose late answers matter
@@ -44,7 +45,7 @@ type Bus struct {
 	buckets  map[string]jetstream.KeyValue
 	created  map[string]time.Time // by stream, those of the buckets included
 	metrics  *metrics
-	syncers  map[string]*syncer // by stream; none with a remote server
+	sync     func(ctx context.Context, stream string) error // of the embedded server; nil with a remote one
 
 	lease            *lease
 	events, triggers *committer
@@ -87,7 +88,11 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		}
 	}()
 	if o.URL == "" {
-		if b.embedded, err = startEmbedded(ctx, &b.opts); err != nil {
+		b.embedded, err = embedded.Start(ctx, embedded.Options{
+			Dir: o.DataDir, Synced: syncedStreams(), Fsync: o.fsync, Log: o.Log,
+			Fit: func(available int64) (int64, error) { return b.opts.Budgets.fitTo(available, o.Log) },
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -131,12 +136,15 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 
 // prepareEmbedded does what an embedded server needs between the set-up of its streams and the first publish.
 func (b *Bus) prepareEmbedded(ctx context.Context) error {
-	if err := b.embedded.limit(b.embedded.most); err != nil {
+	if err := b.embedded.Begin(func(stream string) { b.metrics.syncs.WithLabelValues(stream).Inc() }); err != nil {
 		return err
 	}
-	if err := b.startSyncs(ctx); err != nil {
-		return err
+	b.sync = b.embedded.Sync
+	info, err := b.streams[streamTriggers].Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read stream: %w", err)
 	}
+	b.pendingTriggers.stored(info.State.LastSeq)
 	return b.loadDuplicates(ctx)
 }
 
@@ -216,24 +224,15 @@ func (b *Bus) watchLoss(ctx context.Context) error {
 }
 
 func (b *Bus) lost() error {
-	switch {
-	case b.embedded != nil && !b.embedded.srv.JetStreamEnabled():
-		return fmt.Errorf("%w: JetStream shut down, the disk may be full", ErrLost)
-	case b.nc.IsClosed():
+	gone := b.stats.gone
+	if b.embedded != nil {
+		gone = b.embedded.Fault
+	}
+	if err := gone(); err != nil {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	if b.nc.IsClosed() {
 		return fmt.Errorf("%w: connection closed", ErrLost)
-	case b.embedded != nil:
-		if fault := b.embedded.fault(); fault != "" {
-			return fmt.Errorf("%w: %s", ErrLost, fault)
-		}
-		for stream, s := range b.syncers {
-			if err := s.fault(); err != nil {
-				return fmt.Errorf("%w: %s: %w", ErrLost, stream, err)
-			}
-		}
-	default:
-		if err := b.stats.gone(); err != nil {
-			return fmt.Errorf("%w: %w", ErrLost, err)
-		}
 	}
 	return nil
 }
@@ -266,7 +265,7 @@ func (b *Bus) abandon() {
 		b.nc.Close()
 	}
 	if b.embedded != nil {
-		b.embedded.stop(b.endSyncs)
+		b.embedded.Stop()
 	}
 }
 

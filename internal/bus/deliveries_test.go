@@ -131,7 +131,7 @@ func TestADeliveryTooLargeForTheBusBecomesADeadLetter(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
 	d := testDelivery("large", "team", "slack")
-	d.Event.Message = strings.Repeat("é", embeddedPayload/2) // the rest of the delivery makes it too large
+	d.Event.Message = strings.Repeat("é", int(b.nc.MaxPayload())/2) // the rest of the delivery makes it too large
 	d.Reschedules = 1
 	must(t, b.Reschedule(ctx, &d, time.Now().Add(time.Hour))) // else it would be tried again for ever
 	if n, err := pendingOf(ctx, b, "team"); n != 0 || err != nil {

@@ -1,5 +1,5 @@
 // Package bus is the only connection between the stages of notifier: six JetStream streams and three buckets, on a nats-server in this
-// process or on a remote one. Together with package browse below it, it is the only user of NATS.
+// process or on a remote one. Together with the packages browse and embedded below it, it is the only user of NATS.
 //
 // # Loss
 //
@@ -40,9 +40,7 @@
 //
 // # Disk
 //
-// The embedded server runs without SyncAlways, which syncs each message and each removal under the stream's lock. It has no group sync of
-// its own. sync_interval is a background sync every two minutes, persist mode "async" acknowledges before a message is written, and an
-// atomic batch is staged in a store of its own, at about seven syncs. So this process syncs the server's files itself. These are on disk:
+// Package embedded syncs the files of the server in this process. These are on disk:
 //   - EVENTS and TRIGGERS before a publish returns, so before a 2xx;
 //   - DELIVERIES, rescheduled or not, and DEADLETTERS before a publish returns, so before their source message is acknowledged;
 //   - bucket object-state before Put returns, so before a transition counts as published;
@@ -53,26 +51,6 @@
 //
 // HISTORY, removals, consumers' acknowledgements and the leases are not synced: a loss of power then means a duplicate (invariant E3).
 // WEBHOOKS is not synced either: the results of the last webhooks are then not listed, and nothing else depends on them.
-//
-// The server (v2.15.2, without encryption and compression) stores a stream under jetstream/$G/streams/NAME: meta.inf and meta.sum, a
-// directory obs with one for each consumer, and a directory msgs.
-//   - msgs/N.blk are the blocks. A message and a removal's tombstone are appended to the block of the greatest N and written to the file
-//     before the acknowledgement is sent; nothing is buffered in the process. When a block is full (4 or 8 MB, 32 kB of a very small
-//     stream), or when its last message was removed, the server opens a file of a greater number. It never writes to the previous one
-//     again.
-//   - A block without messages is removed. A block of which more than half was removed is rewritten to N.new and renamed, at a removal or
-//     every sync_interval. Both are done without a sync.
-//   - index.db, sched.db and thw.db are caches. They are written every two minutes and at the end, checked when they are read, and rebuilt
-//     from the blocks. o.dat has the acknowledgements of a consumer, up to 250 ms old.
-//
-// A round of syncer syncs the blocks that may have been written to since their last sync, then the directory. A block that is removed or
-// replaced was synced, but its replacement was not. So guard keeps a second link to it under synced/NAME until the next round is over. When
-// Open finds that the machine was restarted (another boot ID) it puts these blocks back. Messages that were removed in the meantime then
-// exist again. The link is made after the block's sync, without a sync of its own: file systems keep the order of changes of names.
-//
-// A loss of power may lose a message that the server itself moves off the schedule: both the message and its place on the schedule. That
-// needs a file system that writes the newer of two blocks first, in the milliseconds between two rounds. Otherwise a scheduled message that
-// fires is in the block before its tombstone, and a block is read up to its first damaged record.
 //
 // # Duplicates
 //

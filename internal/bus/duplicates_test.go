@@ -115,7 +115,7 @@ func TestAnEventWhoseSenderGaveUpIsADuplicate(t *testing.T) {
 		_, err := publish(ctx)
 		answer <- err
 	}()
-	for !syncsWaiting(b) {
+	for disk.held.Load() == 0 {
 		runtime.Gosched()
 	}
 	cancel()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,41 +33,6 @@ func TestASecondProcessCannotOpenADataDirectory(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("second Open: %v", err)
 	}
-}
-
-// firstLine is a log that closes a channel at its first line.
-type firstLine struct {
-	once *sync.Once
-	said chan struct{}
-}
-
-func (l firstLine) Write(p []byte) (int, error) {
-	l.once.Do(func() { close(l.said) })
-	return len(p), nil
-}
-
-// A Deployment that rolls starts a Pod while the one before it is still ending. Fails when the second process does not wait for the first
-// one's lock, or ends with an error while the lock may still be released.
-func TestTheNextProcessWaitsForTheDataDirectory(t *testing.T) {
-	dir, said := t.TempDir(), make(chan struct{})
-	log := slog.New(slog.NewTextHandler(firstLine{&sync.Once{}, said}, nil))
-	first, err := lockDir(testContext(t), dir, log)
-	must(t, err)
-	locked := make(chan error, 1)
-	go func() {
-		second, err := lockDir(testContext(t), dir, log)
-		if err == nil {
-			err = second.Close()
-		}
-		locked <- err
-	}()
-	select {
-	case <-said:
-	case err := <-locked:
-		t.Fatalf("the second process did not wait: %v", err)
-	}
-	must(t, first.Close())
-	must(t, <-locked)
 }
 
 // Fails when agreeOnShards is not called: messages that wait under the shards 2 to 7 would have no reader.
@@ -156,7 +122,7 @@ func TestTheEmbeddedServerRefusesBeyondTheDisk(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	must(t, b.PublishTriggers(testContext(t), testTrigger("team", "before", 1)))
-	must(t, b.embedded.limit(1))
+	must(t, b.embedded.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {MaxStore: 1}}))
 	if err := b.PublishTriggers(testContext(t), testTrigger("team", "after", 1)); !errors.Is(err, ErrFull) {
 		t.Errorf("beyond the limit: %v", err)
 	}
@@ -170,7 +136,7 @@ func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {
 	must(t, b.Ready())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(testContext(t)) }()
-	must(t, b.embedded.srv.ShutdownJetStream())
+	must(t, b.embedded.ShutdownJetStream())
 	if err := receive(t, done); !errors.Is(err, ErrLost) {
 		t.Errorf("Run returned %v", err)
 	}

@@ -83,6 +83,19 @@ func (b *Budgets) fit(available int64) error {
 	return nil
 }
 
+// fitTo is fit for the bytes that the disk has for the streams. It returns the total, and says if that is less than was asked for.
+func (b *Budgets) fitTo(available int64, log *slog.Logger) (int64, error) {
+	wanted := b.total()
+	if err := b.fit(available); err != nil {
+		return 0, err
+	}
+	if b.total() < wanted {
+		log.Warn("streams are smaller than asked for: the disk has no room; for all of it make the volume larger and restart",
+			"wantedMiB", wanted/mib, "givenMiB", b.total()/mib)
+	}
+	return b.total(), nil
+}
+
 // Options configure a Bus.
 type Options struct {
 	// DataDir is where the embedded server keeps the streams. Exactly one of DataDir and URL is set.

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
@@ -46,6 +45,19 @@ func (d *powerDisk) inodes() string { return filepath.Join(d.dir, "inodes") }
 func (d *powerDisk) data() string   { return filepath.Join(d.dir, "data") }
 
 func inode(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
+
+// The layout of a data directory, as package embedded documents it.
+const (
+	serverDir   = "jetstream"
+	blocksDir   = "msgs"
+	blockSuffix = ".blk"
+	guardDir    = "synced"
+	bootFile    = "boot"
+)
+
+func streamDir(dataDir, stream string) string {
+	return filepath.Join(dataDir, serverDir, "$G/streams", stream)
+}
 
 func isBlock(path string) bool { return filepath.Ext(path) == blockSuffix }
 
@@ -276,12 +288,12 @@ func lookUp(t *testing.T, b *Bus, acks map[string]int64) {
 			}
 		case "trigger":
 			trigger := testTrigger("team", key, n)
-			if found, err := decodeTrigger(natsMsg(last(streamTriggers, triggerSubject(b.TriggerShard("team"), &trigger)))); err == nil {
+			if found, err := decodeTrigger(asMsg(last(streamTriggers, triggerSubject(b.TriggerShard("team"), &trigger)))); err == nil {
 				got = found.Accepted.Unix()
 			}
 		case "rescheduled":
 			d := testDelivery(key, "team", key)
-			if found, err := decodeDelivery(natsMsg(last(streamDeliveries, retrySubject(b.DeliveryShard(d.Namespace, d.Provider), &d)))); err == nil {
+			if found, err := decodeDelivery(asMsg(last(streamDeliveries, retrySubject(b.DeliveryShard(d.Namespace, d.Provider), &d)))); err == nil {
 				got = int64(found.Attempts)
 			}
 		case "state":
@@ -380,8 +392,4 @@ func TestABlockOutlivesWhatReplacesItUntilThatIsSynced(t *testing.T) {
 			t.Errorf("delivery %d: %v", i, err)
 		}
 	}
-}
-
-func natsMsg(raw *jetstream.RawStreamMsg) *nats.Msg {
-	return &nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data}
 }

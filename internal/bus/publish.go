@@ -114,6 +114,15 @@ func (b *Bus) syncStored(ctx context.Context, stream string, out []outcome) {
 	}
 }
 
+// durable returns when everything that the stream acknowledged before the call is on disk, or when ctx ends. A remote server's
+// acknowledgements are trusted. After an error the stream is no longer written, and Run returns ErrLost.
+func (b *Bus) durable(ctx context.Context, stream string) error {
+	if b.sync == nil {
+		return nil
+	}
+	return b.sync(ctx, stream)
+}
+
 // bySubject returns the indices of the messages of each subject, in the order of the subjects' first messages.
 func bySubject(msgs []*nats.Msg) [][]int {
 	if len(msgs) == 1 {

@@ -29,6 +29,13 @@ const (
 
 var allStreams = []string{streamEvents, streamDeliveries, streamTriggers, streamDeadLetters, streamHistory, streamWebhooks}
 
+// syncedStreams returns the streams of the embedded server of which a publish is on disk when it returns. HISTORY and removals need no
+// sync: a delivery that is not known to be sent, or a message that exists again after a loss of power, is a duplicate (invariant E3). After
+// a loss of power no process has the lease any more. WEBHOOKS is only read.
+func syncedStreams() []string {
+	return []string{streamEvents, streamTriggers, streamDeliveries, streamDeadLetters, bucketStream + bucketState}
+}
+
 // forgetful are the streams whose oldest messages may always be discarded. Each namespace has a quota in them.
 var forgetful = []string{streamDeadLetters, streamHistory, streamWebhooks}
 

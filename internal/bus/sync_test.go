@@ -23,11 +23,13 @@ import (
 type heldDisk struct {
 	gate  chan struct{} // closed while syncs go through
 	gated string        // the stream whose syncs are delayed, all if empty
+	held  atomic.Int64  // syncs that are delayed
 	fault atomic.Pointer[error]
 }
 
 func (d *heldDisk) fsync(f *os.File) error {
 	if gate := d.gate; gate != nil && isBlock(f.Name()) && strings.Contains(f.Name(), d.gated) {
+		d.held.Add(1)
 		<-gate
 	}
 	if fault := d.fault.Load(); fault != nil {
@@ -64,7 +66,7 @@ func TestNothingIsAcknowledgedBeforeItsSync(t *testing.T) {
 			answer := make(chan error, 1)
 			go func() { answer <- publish(context.Background(), b) }()
 			for syncing := false; !syncing; {
-				syncing = syncsWaiting(b)
+				syncing = disk.held.Load() > 0
 				select {
 				case err := <-answer:
 					t.Fatalf("answered before the sync: %v", err)
@@ -146,6 +148,13 @@ func TestAnEventIsOnDiskBeforeReferencesToIt(t *testing.T) {
 			disk := &heldDisk{gated: "/" + streamEvents + "/"}
 			b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
 			ctx := testContext(t)
+			inner, asked := b.sync, make(chan struct{}, 10)
+			b.sync = func(ctx context.Context, stream string) error {
+				if stream == streamEvents {
+					asked <- struct{}{}
+				}
+				return inner(ctx, stream)
+			}
 			disk.gate = make(chan struct{})
 			release := sync.OnceFunc(func() { close(disk.gate) })
 			defer release()
@@ -166,35 +175,17 @@ func TestAnEventIsOnDiskBeforeReferencesToIt(t *testing.T) {
 				t.Fatal("the event cannot be read during its sync")
 			}
 			go func() { referred <- refer(ctx, b) }()
-			for waits := false; !waits; {
-				s := b.syncers[streamEvents]
-				s.mu.Lock()
-				waits = s.next != nil
-				s.mu.Unlock()
-				select {
-				case err := <-referred:
-					t.Fatalf("it is there before the event: %v", err)
-				default:
-				}
+			receive(t, asked) // by the publish
+			select {
+			case <-asked:
+			case err := <-referred:
+				t.Fatalf("it is there before the event: %v", err)
 			}
 			release()
 			must(t, receive(t, published))
 			must(t, receive(t, referred))
 		})
 	}
-}
-
-// syncsWaiting reports whether a sync was asked for and is not over.
-func syncsWaiting(b *Bus) bool {
-	for _, s := range b.syncers {
-		s.mu.Lock()
-		waiting := s.running
-		s.mu.Unlock()
-		if waiting {
-			return true
-		}
-	}
-	return false
 }
 
 // Fails when a sync is retried after an error: the system has forgotten the data that it could not write, and the second would succeed.

@@ -1,4 +1,4 @@
-package bus
+package embedded
 
 import (
 	"errors"
@@ -65,7 +65,7 @@ func (g guard) link(index int) string { return filepath.Join(g.dir, strconv.Itoa
 // directories for the links. It is called before the server starts. Messages that were removed from such a block since may exist again.
 //
 // While the machine stays up no written data is lost, so after the end of the process alone the blocks are as the server left them.
-func restoreBlocks(dataDir string, fsync func(*os.File) error, log *slog.Logger) error {
+func restoreBlocks(dataDir string, streams []string, fsync func(*os.File) error, log *slog.Logger) error {
 	dir := filepath.Join(dataDir, guardDir)
 	boot, err := os.ReadFile(bootID)
 	if err != nil {
@@ -76,7 +76,7 @@ func restoreBlocks(dataDir string, fsync func(*os.File) error, log *slog.Logger)
 		return fmt.Errorf("restore blocks: %w", err)
 	}
 	if len(boot) == 0 || string(before) != string(boot) {
-		for _, stream := range syncedStreams() {
+		for _, stream := range streams {
 			restored, err := restoreStream(filepath.Join(dir, stream), streamDir(dataDir, stream))
 			if err != nil {
 				return fmt.Errorf("restore blocks of %s: %w", stream, err)
@@ -93,7 +93,7 @@ func restoreBlocks(dataDir string, fsync func(*os.File) error, log *slog.Logger)
 	if err := clearGuards(dataDir); err != nil {
 		return err
 	}
-	for _, stream := range syncedStreams() {
+	for _, stream := range streams {
 		if err := os.MkdirAll(filepath.Join(dir, stream), 0o700); err != nil {
 			return fmt.Errorf("make guard: %w", err)
 		}

@@ -1,4 +1,4 @@
-package bus
+package embedded
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 const maxWrite = 4 << 10
 
 // InProcessConn returns a connection to the server that needs no socket. It is nats.InProcessConnProvider.
-func (e *embedded) InProcessConn() (net.Conn, error) {
-	c, err := e.srv.InProcessConn()
+func (s *Server) InProcessConn() (net.Conn, error) {
+	c, err := s.Server.InProcessConn()
 	if err != nil {
 		return nil, fmt.Errorf("connect within the process: %w", err)
 	}
