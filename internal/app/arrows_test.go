@@ -32,6 +32,9 @@ func TestImportArrows(t *testing.T) {
 		"the bus knows only the vocabulary and is alone with NATS": {
 			pkg: "internal/bus", internal: []string{"internal/event", "internal/fair", "internal/bus/"}, forbidden: []string{"k8s.io/", "github.com/go-chi/"},
 		},
+		"the lease knows no bus": {
+			pkg: "internal/bus/lease", internal: []string{"internal/event", "internal/fair"}, forbidden: []string{"k8s.io/", "github.com/nats-io/nats-server"},
+		},
 		"the server in this process and its files know no bus": {
 			pkg: "internal/bus/embedded", internal: []string{"internal/fair"}, forbidden: []string{"k8s.io/", "github.com/nats-io/nats.go/jetstream"},
 		},
@@ -146,8 +149,8 @@ func TestOnlyTheBusAndADestinationSpeakNATS(t *testing.T) {
 			t.Errorf("%s imports %s", pkg, imports)
 		}
 	}
-	if found != 4 {
-		t.Errorf("%d packages speak NATS, want 4", found)
+	if found != 5 {
+		t.Errorf("%d packages speak NATS, want 5", found)
 	}
 }
 

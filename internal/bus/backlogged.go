@@ -143,7 +143,7 @@ func (b *Bus) publishBacklogged(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		m := backloggedMessage{From: b.lease.self, Namespaces: b.backlogged.names()}
+		m := backloggedMessage{From: b.opts.ReplicaID, Namespaces: b.backlogged.names()}
 		if empty && len(m.Namespaces) == 0 {
 			continue
 		}
@@ -164,7 +164,7 @@ func (b *Bus) followBacklogged() error {
 	}
 	_, err := b.nc.Subscribe(subjectBacklogged, func(m *nats.Msg) {
 		var sent backloggedMessage
-		if json.Unmarshal(m.Data, &sent) == nil && sent.From != b.lease.self {
+		if json.Unmarshal(m.Data, &sent) == nil && sent.From != b.opts.ReplicaID {
 			b.backlogged.follow(sent.Namespaces)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/bus/embedded"
+	"notifier/internal/bus/lease"
 	"notifier/internal/fair"
 )
 
@@ -47,7 +48,7 @@ type Bus struct {
 	metrics  *metrics
 	sync     func(ctx context.Context, stream string) error // of the embedded server; nil with a remote one
 
-	lease            *lease
+	lease            *lease.Lease
 	events, triggers *committer
 	history          *history
 	reads            *reads
@@ -105,13 +106,14 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return nil, err
 	}
 	b.pendingTriggers = newPendingTriggers(b.TriggerShard)
-	b.lease = newLease(b.buckets[bucketWorker], b.opts.ReplicaID, b.embedded != nil, b.log)
-	b.lease.begin = b.countCrashes
+	b.lease = lease.New(lease.Options{
+		Bucket: b.buckets[bucketWorker], Self: b.opts.ReplicaID, Alone: b.embedded != nil, Log: b.log, Begin: b.countCrashes,
+	})
 	if err := b.followReplicas(); err != nil {
 		return nil, err
 	}
 	b.stats = newStats(b)
-	if b.metrics, err = newMetrics(o.Registerer, b.lease.held); err != nil {
+	if b.metrics, err = newMetrics(o.Registerer, b.lease.Held); err != nil {
 		return nil, err
 	}
 	if b.embedded != nil {

@@ -22,6 +22,9 @@ type poisoning struct {
 // not lose accepted ones. A handler that panics is noticed long before these numbers are reached.
 var defaultPoisoning = poisoning{cautiousAfter: 50, maxDeliveries: 100}
 
+// crashesKey is the entry of the worker's bucket that has the crashes, beside those of the lease and the cursor.
+const crashesKey = "deaths"
+
 // crashes counts how often workers died at the same place of each consumer. It is one entry of the worker's bucket: the reset of a consumer
 // at the start of a term forgets how often a message was handed out.
 type crashes struct {
@@ -122,7 +125,7 @@ func (d *crashes) suspect(ctx context.Context, consumer string, seq uint64) (poi
 }
 
 func (d *crashes) load(ctx context.Context) error {
-	e, err := d.kv.Get(ctx, keyCrashes)
+	e, err := d.kv.Get(ctx, crashesKey)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil
 	}
@@ -142,7 +145,7 @@ func (d *crashes) save(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode crashes: %w", err)
 	}
-	revision, err := d.kv.Update(ctx, keyCrashes, body, d.revision)
+	revision, err := d.kv.Update(ctx, crashesKey, body, d.revision)
 	if err != nil {
 		return fmt.Errorf("write crashes: %w", err)
 	}

@@ -78,7 +78,7 @@
 // worker at once. The time from taking the lease to losing it is a term. Each consumer has a pinned client as its fence: at the start of a
 // term the worker unpins and resets it. So a worker whose term has ended unnoticed is refused. A worker that leaves first drains, and
 // another replica takes over well within a second after that. When a worker dies another takes over as soon as its lease was not renewed
-// for leaseWait, 3 seconds.
+// for 3 seconds.
 //
 // A term counts from when the last renewal was sent. It is over 2.25 seconds later, before another may begin, also when the process was
 // stopped meanwhile. The context of a term ends some milliseconds after such a process continues, so stages ask event.Owned right before

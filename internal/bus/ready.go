@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -30,11 +31,20 @@ func (b *Bus) Ready() error {
 		return fmt.Errorf("streams have not answered for %s", age.Truncate(time.Second))
 	}
 	now := time.Now()
-	return errors.Join(b.lease.check(now), b.progress.check(now))
+	return errors.Join(b.lease.Check(now), b.progress.check(now))
 }
 
 // Worker reports whether this replica is the worker.
-func (b *Bus) Worker() bool { return b.lease.held() }
+func (b *Bus) Worker() bool { return b.lease.Held() }
+
+// Work calls serve whenever this replica becomes the worker, until ctx ends. The context of serve ends with the term or with ctx, and
+// carries the fence (event.Owned) if the term can lapse; the replica stays the worker until serve returns, as long as it can renew the lease.
+// Events, Deliveries, Triggers and Subscribe work in the same terms.
+//
+// It returns an error only if serve returns before its context ends: the error of serve, or lease.ErrStopped.
+func (b *Bus) Work(ctx context.Context, serve func(ctx context.Context) error) error {
+	return b.lease.Work(ctx, serve)
+}
 
 // progress records when each consumer of this process last moved.
 type progress struct {

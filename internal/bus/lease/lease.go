@@ -1,4 +1,10 @@
-package bus
+// Package lease decides which replica is the worker. A lease is one entry of a bucket, taken and renewed by compare-and-set, so that of two
+// replicas that see different states one succeeds. The time from taking it to losing it is a term.
+//
+// For the worker a renewal counts from when it was sent. The others wait longer, from when they read it, so a worker that is stopped, slow
+// or cut off finds its term over before another begins one, whatever the clocks of the two. A term that is over never goes on. It ends for
+// its calls before the lease is released, and the lease is released when the last of them has returned.
+package lease
 
 import (
 	"context"
@@ -17,38 +23,47 @@ import (
 )
 
 const (
-	// leaseHold is how long a renewal lasts for the worker, from when it was sent. The others wait for leaseWait, from when they read it, so
-	// that a worker whose connection is cut finds its term over clearly before another begins one.
-	leaseHold  = 2250 * time.Millisecond
-	leaseWait  = 3 * time.Second
-	leaseRenew = 500 * time.Millisecond
-	// leasePoll is how often the others read the lease. Repeated reads, unlike a watch, need no care when the server is restarted or the
+	// hold is how long a renewal lasts for the worker, from when it was sent. The others wait for wait, from when they read it, so that a
+	// worker whose connection is cut finds its term over clearly before another begins one.
+	hold       = 2250 * time.Millisecond
+	wait       = 3 * time.Second
+	renewEvery = 500 * time.Millisecond
+	// readEvery is how often the others read the lease. Repeated reads, unlike a watch, need no care when the server is restarted or the
 	// connection changes.
-	leasePoll   = 250 * time.Millisecond
-	leaseAnswer = leaseHold / 2 // bounds one request
+	readEvery   = 250 * time.Millisecond
+	answerTime  = hold / 2 // bounds one request
 	releaseTime = time.Second
-	// leaseWarning is the least time between two warnings that a lease cannot be had. It is tried at each leasePoll.
-	leaseWarning = 10 * time.Second
+	// warnEvery is the least time between two warnings that a lease cannot be had. It is tried at each readEvery.
+	warnEvery = 10 * time.Second
+	// staleAfter is how long the bucket may not answer, or refuse to store.
+	staleAfter = 10 * time.Second
 
-	// keyLease and keyCrashes are the entries of the bucket.
-	keyLease   = "lease"
-	keyCrashes = "deaths"
+	// key is that of the entry.
+	key = "lease"
 )
 
 // errTermLost says that another replica has taken the lease.
 var errTermLost = errors.New("another replica is the worker")
 
-// lease decides which replica is the worker. It is one entry of a bucket, taken and renewed by compare-and-set, so that of two replicas
-// that see different states one succeeds. Alone on the embedded server a process takes it at once and never renews it.
-//
-// Any number of calls work in one term. The lease is sought while there is a call, and released when the last one has returned.
-type lease struct {
-	kv    jetstream.KeyValue
-	self  string
-	alone bool
-	log   *slog.Logger
-	// begin prepares a term before any call works in it. died is true when the last worker did not release the lease.
-	begin func(ctx context.Context, died bool) error
+// ErrStopped is returned by Work when a call returned without an error although its term lasts.
+var ErrStopped = errors.New("work ended although this replica is the worker")
+
+// Options are the settings of a Lease.
+type Options struct {
+	Bucket jetstream.KeyValue
+	// Self is the name of this replica.
+	Self string
+	// Alone is true for the only process of its server: it takes the lease at once and never renews it.
+	Alone bool
+	Log   *slog.Logger
+	// Begin prepares a term before any call works in it. It is told whether the last worker died: it did not release the lease.
+	Begin func(ctx context.Context, died bool) error
+}
+
+// Lease is a replica's part in the decision. Any number of calls work in one term. The lease is sought while there is a call, and released
+// when the last one has returned.
+type Lease struct {
+	opts Options
 
 	mu      sync.Mutex
 	calls   int
@@ -65,8 +80,8 @@ type lease struct {
 	refused atomic.Int64
 }
 
-// leaseRecord is the entry of the bucket.
-type leaseRecord struct {
+// record is the entry of the bucket.
+type record struct {
 	// Holder is the worker, empty when the last one released the lease.
 	Holder string `json:"holder,omitempty"`
 	Term   uint64 `json:"term"`
@@ -74,17 +89,15 @@ type leaseRecord struct {
 	revision uint64
 }
 
-func newLease(kv jetstream.KeyValue, self string, alone bool, log *slog.Logger) *lease {
-	l := &lease{
-		kv: kv, self: self, alone: alone, log: log, changed: make(chan struct{}),
-		begin: func(context.Context, bool) error { return nil },
-	}
+// New returns a lease that nobody seeks yet.
+func New(o Options) *Lease {
+	l := &Lease{opts: o, changed: make(chan struct{})}
 	l.answered.Store(time.Now().UnixNano())
 	return l
 }
 
 // join adds a call that works in the terms.
-func (l *lease) join(ctx context.Context) {
+func (l *Lease) join(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls++
@@ -104,7 +117,7 @@ func (l *lease) join(ctx context.Context) {
 }
 
 // leave removes a call. With the last one it returns when the lease was released.
-func (l *lease) leave() {
+func (l *Lease) leave() {
 	l.mu.Lock()
 	l.calls--
 	last, stop, stopped := l.calls == 0, l.stop, l.stopped
@@ -117,7 +130,7 @@ func (l *lease) leave() {
 
 // await returns the term in which this replica is the worker, and counts the caller among the calls that work in it. It returns nil when
 // ctx ends.
-func (l *lease) await(ctx context.Context) *term {
+func (l *Lease) await(ctx context.Context) *term {
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		t, changed := l.term, l.changed
@@ -135,7 +148,7 @@ func (l *lease) await(ctx context.Context) *term {
 	return nil
 }
 
-func (l *lease) set(t *term) {
+func (l *Lease) set(t *term) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.term = t
@@ -143,41 +156,41 @@ func (l *lease) set(t *term) {
 	l.changed = make(chan struct{})
 }
 
-// held reports whether this replica is the worker.
-func (l *lease) held() bool {
+// Held reports whether this replica is the worker.
+func (l *Lease) Held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.term != nil && l.term.lasts()
 }
 
 // run takes the lease, and renews it, until ctx ends.
-func (l *lease) run(ctx context.Context) {
+func (l *Lease) run(ctx context.Context) {
 	for {
 		t := l.acquire(ctx)
 		if t == nil {
 			return
 		}
-		l.log.Info("this replica is the worker", "term", t.number)
+		l.opts.Log.Info("this replica is the worker", "term", t.number)
 		l.set(t)
 		l.renew(ctx, t)
 		l.set(nil)
 		close(t.ended)
 		t.working.Wait()
 		l.release(ctx, t)
-		l.log.Info("this replica is no longer the worker", "term", t.number)
+		l.opts.Log.Info("this replica is no longer the worker", "term", t.number)
 	}
 }
 
-// acquire waits until the lease is free, or was not renewed for leaseWait, and takes it. It returns nil when ctx ends.
-func (l *lease) acquire(ctx context.Context) *term {
+// acquire waits until the lease is free, or was not renewed for wait, and takes it. It returns nil when ctx ends.
+func (l *Lease) acquire(ctx context.Context) *term {
 	var seen uint64
 	var since time.Time
-	warnings := rate.Sometimes{Interval: leaseWarning}
-	for ; ctx.Err() == nil; _ = fair.Sleep(ctx, leasePoll) {
+	warnings := rate.Sometimes{Interval: warnEvery}
+	for ; ctx.Err() == nil; _ = fair.Sleep(ctx, readEvery) {
 		r, err := l.read(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				warnings.Do(func() { l.log.Warn("cannot read the worker's lease, trying again", "error", err) })
+				warnings.Do(func() { l.opts.Log.Warn("cannot read the worker's lease, trying again", "error", err) })
 			}
 			continue
 		}
@@ -186,8 +199,8 @@ func (l *lease) acquire(ctx context.Context) *term {
 			l.refused.Store(0) // another's write
 		}
 		// An entry of this replica is of a term that is over, or of an attempt whose answer was lost.
-		free := r.Holder == "" || r.Holder == l.self || l.alone
-		if !free && time.Since(since) < leaseWait {
+		free := r.Holder == "" || r.Holder == l.opts.Self || l.opts.Alone
+		if !free && time.Since(since) < wait {
 			continue
 		}
 		t, err := l.take(ctx, r)
@@ -195,29 +208,29 @@ func (l *lease) acquire(ctx context.Context) *term {
 			return t
 		}
 		if ctx.Err() == nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			warnings.Do(func() { l.log.Warn("cannot become the worker, trying again", "error", err) })
+			warnings.Do(func() { l.opts.Log.Warn("cannot become the worker, trying again", "error", err) })
 		}
 	}
 	return nil
 }
 
 // take begins a term, if the lease is still as it was read.
-func (l *lease) take(ctx context.Context, r leaseRecord) (*term, error) {
-	ctx, cancel := context.WithTimeout(ctx, leaseHold)
+func (l *Lease) take(ctx context.Context, r record) (*term, error) {
+	ctx, cancel := context.WithTimeout(ctx, hold)
 	defer cancel()
 	sent := time.Now()
-	if r.Holder != l.self { // else an earlier attempt has set it
+	if r.Holder != l.opts.Self { // else an earlier attempt has set it
 		l.died = r.Holder != ""
 	}
 	t := &term{number: r.Term + 1, ended: make(chan struct{})}
-	if !l.alone {
+	if !l.opts.Alone {
 		t.extend(sent)
 	}
 	var err error
-	if t.revision, err = l.write(ctx, leaseRecord{Holder: l.self, Term: t.number, revision: r.revision}); err != nil {
+	if t.revision, err = l.write(ctx, record{Holder: l.opts.Self, Term: t.number, revision: r.revision}); err != nil {
 		return nil, err
 	}
-	if err := l.begin(ctx, l.died); err != nil {
+	if err := l.opts.Begin(ctx, l.died); err != nil {
 		return nil, err
 	}
 	l.died = false
@@ -225,12 +238,12 @@ func (l *lease) take(ctx context.Context, r leaseRecord) (*term, error) {
 }
 
 // renew renews the lease until ctx ends or the term is over.
-func (l *lease) renew(ctx context.Context, t *term) {
-	if l.alone {
+func (l *Lease) renew(ctx context.Context, t *term) {
+	if l.opts.Alone {
 		<-ctx.Done()
 		return
 	}
-	for pause := max(0, time.Until(t.until.Load().Add(leaseRenew-leaseHold))); t.lasts(); {
+	for pause := max(0, time.Until(t.until.Load().Add(renewEvery-hold))); t.lasts(); {
 		until := *t.until.Load()
 		if fair.Sleep(ctx, min(pause, time.Until(until))) != nil {
 			return
@@ -241,25 +254,25 @@ func (l *lease) renew(ctx context.Context, t *term) {
 		sent := time.Now()
 		err := l.renewOnce(ctx, t, until)
 		if errors.Is(err, errTermLost) {
-			l.log.Warn("the worker's lease was lost", "error", err)
+			l.opts.Log.Warn("the worker's lease was lost", "error", err)
 			return
 		}
-		pause = max(0, leaseRenew-time.Since(sent)) // a slow server is asked again at once
+		pause = max(0, renewEvery-time.Since(sent)) // a slow server is asked again at once
 		if err != nil && ctx.Err() == nil {
-			l.log.Warn("cannot renew the worker's lease", "error", err)
-			pause = leasePoll
+			l.opts.Log.Warn("cannot renew the worker's lease", "error", err)
+			pause = readEvery
 		}
 	}
-	l.log.Warn("the worker's lease has lapsed")
+	l.opts.Log.Warn("the worker's lease has lapsed")
 }
 
 // renewOnce prolongs a term that lasts until the given time. It does not if the term is over when the answer arrives: calls in it may have
 // ended.
-func (l *lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
+func (l *Lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
 	sent := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, min(leaseAnswer, time.Until(until)))
+	ctx, cancel := context.WithTimeout(ctx, min(answerTime, time.Until(until)))
 	defer cancel()
-	revision, err := l.write(ctx, leaseRecord{Holder: l.self, Term: t.number, revision: t.revision})
+	revision, err := l.write(ctx, record{Holder: l.opts.Self, Term: t.number, revision: t.revision})
 	if err == nil {
 		t.revision = revision
 		if t.lasts() {
@@ -275,7 +288,7 @@ func (l *lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	if r.Holder != l.self || r.Term != t.number {
+	if r.Holder != l.opts.Self || r.Term != t.number {
 		return errTermLost
 	}
 	t.revision = r.revision
@@ -283,53 +296,53 @@ func (l *lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
 }
 
 // release frees the lease, so that the next worker need not wait, unless another has taken it.
-func (l *lease) release(ctx context.Context, t *term) {
+func (l *Lease) release(ctx context.Context, t *term) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
 	for ctx.Err() == nil {
-		_, err := l.write(ctx, leaseRecord{Term: t.number, revision: t.revision})
+		_, err := l.write(ctx, record{Term: t.number, revision: t.revision})
 		if err == nil {
 			return
 		}
 		r, readErr := l.read(ctx)
-		if readErr == nil && (r.Holder != l.self || r.Term != t.number) {
+		if readErr == nil && (r.Holder != l.opts.Self || r.Term != t.number) {
 			return
 		}
 		if readErr == nil {
 			t.revision = r.revision
 		}
-		l.log.Warn("cannot release the worker's lease, others wait until it lapses", "error", err)
-		_ = fair.Sleep(ctx, leasePoll)
+		l.opts.Log.Warn("cannot release the worker's lease, others wait until it lapses", "error", err)
+		_ = fair.Sleep(ctx, readEvery)
 	}
 }
 
-func (l *lease) read(ctx context.Context) (leaseRecord, error) {
-	ctx, cancel := context.WithTimeout(ctx, leaseAnswer)
+func (l *Lease) read(ctx context.Context) (record, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	e, err := l.kv.Get(ctx, keyLease)
+	e, err := l.opts.Bucket.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		l.noteAnswer()
-		return leaseRecord{}, nil
+		return record{}, nil
 	}
 	if err != nil {
-		return leaseRecord{}, fmt.Errorf("read lease: %w", err)
+		return record{}, fmt.Errorf("read lease: %w", err)
 	}
 	l.noteAnswer()
-	var r leaseRecord
+	var r record
 	if json.Unmarshal(e.Value(), &r) != nil {
-		r = leaseRecord{} // an entry that cannot be read counts as free
+		r = record{} // an entry that cannot be read counts as free
 	}
 	r.revision = e.Revision()
 	return r, nil
 }
 
 // write replaces the entry if its revision is r's.
-func (l *lease) write(ctx context.Context, r leaseRecord) (uint64, error) {
+func (l *Lease) write(ctx context.Context, r record) (uint64, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return 0, fmt.Errorf("encode lease: %w", err)
 	}
-	revision, err := l.kv.Update(ctx, keyLease, body, r.revision)
+	revision, err := l.opts.Bucket.Update(ctx, key, body, r.revision)
 	if err != nil {
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			l.refused.CompareAndSwap(0, time.Now().UnixNano())
@@ -341,13 +354,13 @@ func (l *lease) write(ctx context.Context, r leaseRecord) (uint64, error) {
 	return revision, nil
 }
 
-func (l *lease) noteAnswer() { l.answered.Store(time.Now().UnixNano()) }
+func (l *Lease) noteAnswer() { l.answered.Store(time.Now().UnixNano()) }
 
-// check returns an error when a call of this replica needs the lease and the bucket does not answer, or stores nothing. A server without
+// Check returns an error when a call of this replica needs the lease and the bucket does not answer, or stores nothing. A server without
 // space still answers every read.
-func (l *lease) check(now time.Time) error {
+func (l *Lease) Check(now time.Time) error {
 	l.mu.Lock()
-	wanted := l.calls > 0 && !l.alone
+	wanted := l.calls > 0 && !l.opts.Alone
 	l.mu.Unlock()
 	if silent := now.Sub(time.Unix(0, l.answered.Load())); wanted && silent > staleAfter {
 		return fmt.Errorf("the worker's lease has not been read for %s", silent.Truncate(time.Second))

@@ -1,4 +1,4 @@
-package bus
+package lease
 
 import (
 	"context"
@@ -31,17 +31,15 @@ func (t *term) lasts() bool {
 }
 
 func (t *term) extend(sent time.Time) {
-	until := sent.Add(leaseHold)
+	until := sent.Add(hold)
 	t.until.Store(&until)
 }
 
 // Work calls serve whenever this replica becomes the worker, until ctx ends. The context of serve ends with the term or with ctx, and
 // carries the fence (event.Owned) if the term can lapse; the replica stays the worker until serve returns, as long as it can renew the lease.
-// Events, Deliveries, Triggers and Subscribe work in the same terms.
 //
-// It returns an error only if serve returns before its context ends: the error of serve, or errStopped.
-func (b *Bus) Work(ctx context.Context, serve func(ctx context.Context) error) error {
-	l := b.lease
+// It returns an error only if serve returns before its context ends: the error of serve, or ErrStopped.
+func (l *Lease) Work(ctx context.Context, serve func(ctx context.Context) error) error {
 	l.join(ctx)
 	defer l.leave()
 	for {
@@ -57,7 +55,7 @@ func (b *Bus) Work(ctx context.Context, serve func(ctx context.Context) error) e
 		case <-t.ended:
 		default:
 			if err == nil {
-				err = errStopped
+				err = ErrStopped
 			}
 			return err
 		}
