@@ -91,7 +91,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if o.URL == "" {
 		b.embedded, err = embedded.Start(ctx, embedded.Options{
 			Dir: o.DataDir, Synced: syncedStreams(), Fsync: o.fsync, Log: o.Log,
-			Fit: func(available int64) (int64, error) { return b.opts.Budgets.fitTo(available, o.Log) },
+			Fit: func(available int64) (int64, error) { return b.opts.Budgets.fit(available, o.Log) },
 		})
 		if err != nil {
 			return nil, err
@@ -123,9 +123,8 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	}
 	b.events = newEventCommitter(b)
 	b.triggerQuotas = newTriggerQuotas(b)
-	b.triggers = newCommitter(b, b.metrics.folded.Inc, func(ctx context.Context, msgs []*nats.Msg) []outcome {
-		return b.publishAll(ctx, streamTriggers, msgs)
-	})
+	b.triggers = newCommitter(b, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamTriggers, msgs) })
+	b.triggers.coalesced = b.metrics.folded.Inc
 	b.history = newHistory(b)
 	for _, stream := range forgetful {
 		b.quotas[stream] = newQuotas(stream, b.streams[stream].CachedInfo().Config.MaxBytes)
@@ -252,7 +251,6 @@ func (b *Bus) Close(ctx context.Context) error {
 		err = nil
 	}
 	b.abandon()
-	b.metrics.unregister(b.opts.Registerer)
 	if err != nil {
 		return fmt.Errorf("flush bus: %w", err)
 	}

@@ -37,7 +37,7 @@ type committer struct {
 	confirm func(ctx context.Context, out []outcome)
 	work    *sync.WaitGroup
 	ending  <-chan struct{} // closed when the bus ends
-	// coalesced is called for every entry that is coalesced with another.
+	// coalesced, if any, is called for every entry that is coalesced with another.
 	coalesced func()
 	// pause, if any, is the wait after every round for the next one to fill. It is for callers that can wait, and makes fewer, larger
 	// messages.
@@ -85,9 +85,9 @@ type pending struct {
 func pendingNamespace(p *pending) string { return p.namespace }
 
 // newCommitter returns a committer that writes to one stream by write. Its goroutine runs while entries wait, and Close waits for it.
-func newCommitter(b *Bus, coalesced func(), write func(ctx context.Context, msgs []*nats.Msg) []outcome) *committer {
+func newCommitter(b *Bus, write func(ctx context.Context, msgs []*nats.Msg) []outcome) *committer {
 	return &committer{
-		write: write, work: &b.work, ending: b.ending, coalesced: coalesced,
+		write: write, work: &b.work, ending: b.ending,
 		waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{},
 	}
 }
@@ -148,7 +148,9 @@ func (c *committer) enqueue(ctx context.Context, e entry) *pending {
 	if e.coalesce != nil {
 		if p := c.latest[e.msg.Subject]; p != nil && e.coalesce(&p.entry) {
 			p.callers++
-			c.coalesced()
+			if c.coalesced != nil {
+				c.coalesced()
+			}
 			return p
 		}
 	}

@@ -192,7 +192,7 @@ func TestAReturnedMessageIsHandedOutAgainForARecheck(t *testing.T) {
 	first := receive(t, held)
 	must(t, first.InProgress())
 	must(t, first.Nak())
-	if err := first.Ack(ctx); !errors.Is(err, errAcked) {
+	if err := first.Ack(ctx); !errors.Is(err, nats.ErrMsgAlreadyAckd) {
 		t.Errorf("Ack after Nak: %v", err)
 	}
 	second := receive(t, held)
@@ -200,7 +200,7 @@ func TestAReturnedMessageIsHandedOutAgainForARecheck(t *testing.T) {
 		t.Error("not marked for a recheck")
 	}
 	must(t, second.Ack(ctx))
-	if err := second.Nak(); !errors.Is(err, errAcked) {
+	if err := second.Nak(); !errors.Is(err, nats.ErrMsgAlreadyAckd) {
 		t.Errorf("Nak after Ack: %v", err)
 	}
 }

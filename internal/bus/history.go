@@ -1,9 +1,7 @@
 package bus
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -46,7 +44,7 @@ type history struct {
 
 func newHistory(b *Bus) *history {
 	h := &history{bus: b, sent: recentIDs[struct{}]{most: maxSentIDs}}
-	h.rounds = newCommitter(b, func() {}, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamHistory, msgs) })
+	h.rounds = newCommitter(b, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamHistory, msgs) })
 	h.rounds.pause = recordPause
 	return h
 }
@@ -154,7 +152,7 @@ func (h *history) readUntil(ctx context.Context, next uint64, since time.Time, l
 		if err != nil {
 			return err
 		}
-		for _, r := range sentIn(m.Data()) {
+		for _, r := range decodeLines[sentRun](m.Data()) {
 			h.add(m.Subject(), r.ID, r.Replays)
 		}
 		if meta.Sequence.Stream >= last || meta.NumPending == 0 {
@@ -167,17 +165,6 @@ func (h *history) readUntil(ctx context.Context, next uint64, since time.Time, l
 type sentRun struct {
 	ID      string `json:"id"`
 	Replays int    `json:"replays"`
-}
-
-// sentIn returns the deliveries that a message records as sent. It skips records that cannot be read.
-func sentIn(body []byte) (runs []sentRun) {
-	for line := range bytes.Lines(body) {
-		var r sentRun
-		if err := json.Unmarshal(line, &r); err == nil && r.ID != "" {
-			runs = append(runs, r)
-		}
-	}
-	return runs
 }
 
 // sentID identifies a delivery by the subject of its Provider in HISTORY and its ID.

@@ -2,9 +2,7 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
-	"strconv"
-	"strings"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,13 +46,8 @@ type webhookItem struct {
 }
 
 func webhookItems(m *jetstream.RawStreamMsg) (items []webhookItem) {
-	line := 0
-	for text := range strings.Lines(string(m.Data)) {
-		var w view.Webhook
-		if err := json.Unmarshal([]byte(text), &w); err == nil {
-			items = append(items, webhookItem{Webhook: w, place: strconv.FormatUint(m.Sequence, 10) + "." + strconv.Itoa(line)})
-		}
-		line++
+	for i, w := range decodeLines[view.Webhook](m.Data) {
+		items = append(items, webhookItem{Webhook: w, place: fmt.Sprintf("%d.%d", m.Sequence, i)})
 	}
 	return items
 }

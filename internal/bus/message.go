@@ -65,6 +65,17 @@ func encode(v any) (*encoder, error) {
 	return e, nil
 }
 
+// decodeLines reads a body that has a value as JSON in each line. It skips lines that cannot be read.
+func decodeLines[T any](body []byte) (values []T) {
+	for line := range bytes.Lines(body) {
+		var v T
+		if json.Unmarshal(line, &v) == nil {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
 // minEncoder is the size of a new encoder's buffer, maxEncoder that of the largest buffer that is kept for the next use, in bytes.
 const (
 	minEncoder = 2 << 10

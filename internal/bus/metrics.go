@@ -19,7 +19,6 @@ type metrics struct {
 	syncs           *prometheus.CounterVec
 	deadLetters     prometheus.Counter
 	folded          prometheus.Counter
-	worker          prometheus.Collector
 }
 
 func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error) {
@@ -55,7 +54,7 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 			Help: "Triggers that were confirmed without a write of their own: one like them waits on disk for its turn, or goes there for both.",
 		}),
 	}
-	m.worker = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	worker := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "notifier_worker", Help: "1 on the replica that routes, delivers, applies, watches and writes status.",
 	}, func() float64 {
 		if isWorker() {
@@ -73,23 +72,15 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 		m.syncs.WithLabelValues(name)
 	}
 	var errs []error
-	for _, c := range m.collectors() {
+	for _, c := range []prometheus.Collector{
+		m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.deadLetters, m.folded, worker,
+	} {
 		errs = append(errs, r.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("register metrics of the bus: %w", err)
 	}
 	return m, nil
-}
-
-func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.deadLetters, m.folded, m.worker}
-}
-
-func (m *metrics) unregister(r prometheus.Registerer) {
-	for _, c := range m.collectors() {
-		r.Unregister(c)
-	}
 }
 
 func (m *metrics) observe(states map[string]jetstream.StreamState, unrouted, unread uint64) {

@@ -58,15 +58,19 @@ func TestOptionsReportEveryFault(t *testing.T) {
 
 func TestBudgetsFitTheDiskOrAreRefused(t *testing.T) {
 	b := defaultBudgets()
-	must(t, b.fit(b.total()))
+	fit := func(available int64) error {
+		_, err := b.fit(available, slog.New(slog.DiscardHandler))
+		return err
+	}
+	must(t, fit(b.total()))
 	if b != defaultBudgets() {
 		t.Error("budgets that fit were changed")
 	}
-	must(t, b.fit(mib*512))
+	must(t, fit(mib*512))
 	if total := b.total(); total > 512*mib || total < 511*mib || b.Events < 100*mib {
 		t.Errorf("scaled to %d MiB: %+v", total/mib, b)
 	}
-	if err := b.fit(mib); err == nil {
+	if err := fit(mib); err == nil {
 		t.Error("one MiB is enough")
 	}
 }
@@ -91,7 +95,8 @@ func TestADataDirectoryOnASmallerDiskOpensWithAllThatIsOwed(t *testing.T) {
 	log := make(logged, 100)
 	b = open(t, dir, func(o *Options) {
 		o.Budgets, o.Log = defaultBudgets(), slog.New(slog.NewTextHandler(log, nil))
-		must(t, o.Budgets.fit(minBudgets))
+		_, err := o.Budgets.fit(minBudgets, slog.New(slog.DiscardHandler))
+		must(t, err)
 		o.Budgets.Events = size // the unrouted events of a larger disk do not fit within it
 	})
 	if line := receive(t, log); !strings.Contains(line, "more than its bound") {

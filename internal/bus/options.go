@@ -68,31 +68,21 @@ func (b *Budgets) total() int64 {
 	return sum
 }
 
-// fit scales the budgets down to the available bytes. It returns an error if these are less than minBudgets and than the total.
-func (b *Budgets) fit(available int64) error {
+// fit scales the budgets down to the available bytes, and returns the total. It returns an error if these are less than minBudgets and than
+// the total.
+func (b *Budgets) fit(available int64, log *slog.Logger) (int64, error) {
 	total := b.total()
 	if total <= available {
-		return nil
+		return total, nil
 	}
 	if available < min(total, minBudgets) {
-		return fmt.Errorf("data directory has room for %d MiB, at least %d MiB are needed", available/mib, min(total, minBudgets)/mib)
+		return 0, fmt.Errorf("data directory has room for %d MiB, at least %d MiB are needed", available/mib, min(total, minBudgets)/mib)
 	}
 	for _, f := range b.fields() {
 		*f = int64(float64(*f) * float64(available) / float64(total))
 	}
-	return nil
-}
-
-// fitTo is fit for the bytes that the disk has for the streams. It returns the total, and says if that is less than was asked for.
-func (b *Budgets) fitTo(available int64, log *slog.Logger) (int64, error) {
-	wanted := b.total()
-	if err := b.fit(available); err != nil {
-		return 0, err
-	}
-	if b.total() < wanted {
-		log.Warn("streams are smaller than asked for: the disk has no room; for all of it make the volume larger and restart",
-			"wantedMiB", wanted/mib, "givenMiB", b.total()/mib)
-	}
+	log.Warn("streams are smaller than asked for: the disk has no room; for all of it make the volume larger and restart",
+		"wantedMiB", total/mib, "givenMiB", b.total()/mib)
 	return b.total(), nil
 }
 

@@ -160,19 +160,19 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if pin := m.Header.Get(headerPin); pin != "" {
 		p.pin = pin
 	}
-	meta, err := metadataOf(m)
+	meta, err := m.Metadata()
 	if err != nil {
-		return err
+		return fmt.Errorf("read metadata: %w", err)
 	}
-	h := &acker{bus: p.c.bus, reply: m.Reply}
-	if meta.times > uint64(p.c.bus.poisoning.maxDeliveries) {
+	h, seq := newAcker(m), meta.Sequence.Stream
+	if meta.NumDelivered > uint64(p.c.bus.poisoning.maxDeliveries) {
 		return p.deadLetter(ctx, h, m, "poison", "handed out too often without an outcome")
 	}
-	value, err := p.stage.decode(m, meta.seq, meta.times > 1 || meta.seq <= p.c.last)
+	value, err := p.stage.decode(m, seq, meta.NumDelivered > 1 || seq <= p.c.last)
 	if err != nil {
 		return p.deadLetter(ctx, h, m, "undecodable", err.Error())
 	}
-	p.queue = append(p.queue, incoming[T]{message: event.Message[T]{Value: value, Seq: meta.seq, Acker: h}, acker: h, msg: m})
+	p.queue = append(p.queue, incoming[T]{message: event.Message[T]{Value: value, Seq: seq, Acker: h}, acker: h, msg: m})
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
@@ -119,7 +120,7 @@ type rescheduled struct {
 // replaced it.
 func (p *rescheduled) Ack(ctx context.Context) error {
 	if p.ended.Load() {
-		return errAcked
+		return nats.ErrMsgAlreadyAckd
 	}
 	if err := p.bus.remove(ctx, streamDeliveries, p.seq); err != nil {
 		return fmt.Errorf("take delivery off the schedule: %w", err)

@@ -1,7 +1,7 @@
 package bus
 
 import (
-	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,14 +59,8 @@ func sentRecord(d *event.Delivery, at time.Time) sent {
 }
 
 // sentRecords returns those of a message's records that an owner can be shown.
-func sentRecords(body []byte) (records []sent) {
-	for line := range strings.Lines(string(body)) {
-		var r sent
-		if err := json.Unmarshal([]byte(line), &r); err == nil && r.ID != "" && r.Object != "" {
-			records = append(records, r)
-		}
-	}
-	return records
+func sentRecords(body []byte) []sent {
+	return slices.DeleteFunc(decodeLines[sent](body), func(r sent) bool { return r.ID == "" || r.Object == "" })
 }
 
 // view returns the view, for a namespace's owner, of a delivery to one of its Providers that was recorded at a time. Lists are ordered by
