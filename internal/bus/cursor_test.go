@@ -260,16 +260,21 @@ func TestPublishersWaitForAReaderThatIsFarBehind(t *testing.T) {
 	if waited := waits(); waited >= behindWait {
 		t.Errorf("waited %s for nobody", waited)
 	}
-	b.recent.advance(true, 1)
+	reader, stop := b.recent.watch(1, true)
 	if waited := waits(); waited < behindWait {
 		t.Errorf("waited %s for a reader that stands still", waited)
 	}
 	ended := make(chan struct{})
 	go func() { b.recent.await(ctx); close(ended) }()
-	b.recent.advance(true, 20)
+	b.recent.advance(reader, 20)
 	receive(t, ended)
 	if waited := waits(); waited >= behindWait {
 		t.Errorf("waited %s for a reader that is near", waited)
+	}
+	b.recent.advance(reader, 1)
+	stop()
+	if waited := waits(); waited >= behindWait {
+		t.Errorf("waited %s for a reader that has ended", waited)
 	}
 }
 

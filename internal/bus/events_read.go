@@ -61,12 +61,7 @@ type eventReader struct {
 
 func (r *eventReader) run(ctx context.Context) error {
 	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, early: true, end: func() { r.caughtUp(ctx, 1) }}
-	recent := r.consumer.bus.recent
-	defer recent.advance(false, 0)
-	return f.run(ctx, func(l logEntry) error {
-		recent.advance(true, l.seq+1)
-		return r.hand(ctx, l)
-	})
+	return f.run(ctx, func(l logEntry) error { return r.hand(ctx, l) })
 }
 
 // hand waits until one more event may be open, and hands it out unless an earlier term has done it.

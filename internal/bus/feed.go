@@ -69,11 +69,18 @@ func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
 	}
+	reader, stop := f.bus.recent.watch(info.State.LastSeq+1, f.early)
+	defer stop()
+	if f.early {
+		read := each
+		each = func(l logEntry) error {
+			f.bus.recent.advance(reader, l.seq+1)
+			return read(l)
+		}
+	}
 	if f.bus.embedded == nil {
 		return f.read(ctx, noEnd, each)
 	}
-	reader, stop := f.bus.recent.watch(info.State.LastSeq+1, f.early)
-	defer stop()
 	if !f.early {
 		if err := f.bus.durableEvents(ctx, info.State.LastSeq); err != nil {
 			return err

@@ -33,18 +33,15 @@ type recent struct {
 	last    uint64 // the newest sequence that was put or noted
 	synced  uint64 // the newest sequence that was noted: it is on disk with all before it
 	readers map[*recentReader]struct{}
-	// reading is true while this process routes, and next is the sequence that its reader reads next. near is closed, and made anew, when the
-	// reader is near enough.
-	reading bool
-	next    uint64
-	near    chan struct{}
+	// near is closed, and made anew, when the worker's reader is near enough.
+	near chan struct{}
 }
 
 // recentReader is a reader of recent.
 type recentReader struct {
 	// wake gets a value when there may be more to read.
 	wake chan struct{}
-	// early is true if records are read before they are on disk.
+	// early is true if records are read before they are on disk, as the worker's reader does.
 	early bool
 	// next is the sequence that it reads next.
 	next uint64
@@ -161,20 +158,27 @@ func (c *recent) watch(seq uint64, early bool) (r *recentReader, stop func()) {
 	}
 }
 
-// advance records whether the worker's reader is reading, and the sequence that it reads next.
-func (c *recent) advance(reading bool, next uint64) {
+// advance records the sequence that a reader reads next, and tells the publishers that wait when it is near enough.
+func (c *recent) advance(r *recentReader, next uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.isFar()
-	c.reading, c.next = reading, next
+	r.next = next
 	if was && !c.isFar() {
 		close(c.near)
 		c.near = make(chan struct{})
 	}
 }
 
-// isFar reports whether the reader is too far behind. The caller holds the lock.
-func (c *recent) isFar() bool { return c.reading && c.last > c.next+behindMost }
+// isFar reports whether the worker's reader is too far behind. The caller holds the lock.
+func (c *recent) isFar() bool {
+	for r := range c.readers {
+		if r.early && c.last > r.next+behindMost {
+			return true
+		}
+	}
+	return false
+}
 
 // await waits while the worker's reader in this process is too far behind, behindWait at most.
 func (c *recent) await(ctx context.Context) {
