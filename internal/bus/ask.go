@@ -182,13 +182,13 @@ func serve[Q, A any](ctx context.Context, a *answerer, m *nats.Msg, do func(cont
 	if len(m.Data) > maxAsk || json.Unmarshal(m.Data, &q) != nil || q.Namespace == "" || !event.Owned(ctx) {
 		return nil
 	}
-	var told answer[A]
+	var reply answer[A]
 	var err error
-	if told.Result, err = one(ctx, a, q, do); err != nil {
-		told.Error = refusalOf(err)
+	if reply.Result, err = one(ctx, a, q, do); err != nil {
+		reply.Error = refusalOf(err)
 		a.log.Warn("a request of an owner failed", "namespace", q.Namespace, "request", m.Subject, "error", err)
 	}
-	body, err := encodeJSON(told)
+	body, err := encodeJSON(reply)
 	if err != nil {
 		return nil
 	}

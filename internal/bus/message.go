@@ -205,8 +205,8 @@ func encodeRecord(r *event.Record) (*nats.Msg, *headers, error) {
 	if r.Doubted {
 		h.set(headerDoubted, "true")
 	}
-	h.set(headerMessage, toldMessage(r))
-	h.set(headerRevision, toldRevision(r))
+	h.set(headerMessage, messageStart(r))
+	h.set(headerRevision, shortRevision(r))
 	if r.Labels != nil {
 		labels, err := encodeJSON(r.Labels)
 		if err != nil {
@@ -220,17 +220,17 @@ func encodeRecord(r *event.Record) (*nats.Msg, *headers, error) {
 	return &nats.Msg{Subject: eventSubject(o), Header: h.all, Data: body.body()}, h, nil
 }
 
-// toldMessage returns the message that the headers have of a record: of a POSTed failure the beginning, which a watcher compares with the
-// object, else none.
-func toldMessage(r *event.Record) string {
+// messageStart returns what the headers have of a record's message: of a POSTed failure the beginning, which a watcher compares with the
+// object, else nothing.
+func messageStart(r *event.Record) string {
 	if r.Source != event.SourcePost || r.Outcome != event.OutcomeFailed {
 		return ""
 	}
 	return r.Event.Message[:min(len(r.Event.Message), event.MessageStart)]
 }
 
-// toldRevision returns the revision that the headers have of a record, empty if it has none or if that is longer than event.MaxRevision.
-func toldRevision(r *event.Record) string {
+// shortRevision returns the revision of a record, empty if it has none or if that is longer than event.MaxRevision.
+func shortRevision(r *event.Record) string {
 	if revision := r.Event.Revision(); len(revision) <= event.MaxRevision {
 		return revision
 	}

@@ -27,8 +27,8 @@ func (b *Bus) Ready() error {
 	if b.closed.Load() || b.nc.Status() != nats.CONNECTED {
 		return errors.New("not connected to NATS")
 	}
-	if age := b.stats.age(); age > staleAfter {
-		return fmt.Errorf("streams have not answered for %s", age.Truncate(time.Second))
+	if _, answered := b.stats.state(streamEvents); time.Since(answered) > staleAfter {
+		return fmt.Errorf("streams have not answered for %s", time.Since(answered).Truncate(time.Second))
 	}
 	now := time.Now()
 	return errors.Join(b.lease.Check(now), b.progress.check(now))

@@ -179,12 +179,6 @@ func (s *stats) state(stream string) (state jetstream.StreamState, answered time
 	return s.states[stream], s.answered
 }
 
-func (s *stats) age() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Since(s.answered)
-}
-
 const (
 	// namespaceShare divides the budget of DELIVERIES: one namespace may fill the quotient.
 	namespaceShare = 8
