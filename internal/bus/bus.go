@@ -89,11 +89,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		}
 	}()
 	if o.URL == "" {
-		b.embedded, err = embedded.Start(ctx, embedded.Options{
-			Dir: o.DataDir, Synced: syncedStreams(), Fsync: o.fsync, Log: o.Log,
-			Fit: func(available int64) (int64, error) { return b.opts.Budgets.fit(available, o.Log) },
-		})
-		if err != nil {
+		if err := b.startEmbedded(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -133,6 +129,14 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+func (b *Bus) startEmbedded(ctx context.Context) (err error) {
+	b.embedded, err = embedded.Start(ctx, embedded.Options{
+		Dir: b.opts.DataDir, Synced: syncedStreams(), Fsync: b.opts.fsync, Log: b.log,
+		Fit: func(available int64) (int64, error) { return b.opts.Budgets.fit(available, b.log) },
+	})
+	return err
 }
 
 // prepareEmbedded does what an embedded server needs between the set-up of its streams and the first publish.
