@@ -9,7 +9,7 @@ export GOTOOLCHAIN ?= local
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE   ?= notifier:$(VERSION)
-MODULES := . test test/kubectl test/vendors tools
+MODULES := . test test/alarms test/kubectl test/vendors tools
 # Pins the programs that the tests run, and has no code of its own to vet.
 PINS    := test/flux
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
@@ -44,6 +44,7 @@ test: ## Run every test, end-to-end tests on a real control plane included.
 	$(GOTEST) -p 4 -parallel 8 $(RACE) -skip '$(PLAIN)' ./internal/receiver/... ./internal/bus ./...
 	$(GOTEST) -run '$(PLAIN)' ./internal/receiver/verify/cdevents
 	cd tools && $(GOTEST) ./...
+	cd test/alarms && $(GOTEST) ./...
 	cd test && $(GOTEST) -p 1 -run '^Test(TheControllersAreReleasesOfFlux|TheVendorsAreReleases|TheKubectlIsARelease)$$' ./gitops ./destinations ./e2e
 	cd test && $(GOTEST) -p 4 -parallel 8 -skip '$(ALONE)' ./replay ./gitops $(LIGHT:%=./%)
 	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./chaos ./e2e \

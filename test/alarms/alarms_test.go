@@ -1,0 +1,148 @@
+package alarms
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// cases has, for each alarm, series for which it fires and others for which it does not. Two hours are 240 values.
+var cases = map[string]struct{ fires, quiet map[string][]string }{
+	"NotifierHasNoWorker": {
+		fires: map[string][]string{
+			"no replica is the worker": {`notifier_worker{pod="a"} 1+0x180 0+0x60`, `notifier_worker{pod="b"} 0+0x241`},
+			"no replica runs":          nil,
+		},
+		quiet: map[string][]string{
+			"one of two is":          {`notifier_worker{pod="a"} 0+0x241`, `notifier_worker{pod="b"} 1+0x241`},
+			"another has taken over": {`notifier_worker{pod="a"} 1+0x200 0+0x40`, `notifier_worker{pod="b"} 0+0x201 1+0x39`},
+			"it ended just now":      {`notifier_worker{pod="a"} 1+0x238 0+0x2`},
+		},
+	},
+	"NotifierRefusesSenders": {
+		fires: map[string][]string{
+			"webhooks are not stored": {`notifier_webhooks_total{type="github",result="unavailable"} 0+0x120 1+1x120`},
+			"events are not stored":   {`notifier_event_posts_total{result="unavailable"} 0+1x240`},
+			"it does not get started": {`notifier_event_posts_total{result="starting"} 0+1x240`},
+		},
+		quiet: map[string][]string{
+			"it starts":                       {`notifier_webhooks_total{type="github",result="starting"} 0+0x232 1+1x8`},
+			"senders are refused for a cause": {`notifier_webhooks_total{type="github",result="unauthentic"} 0+9x240`, `notifier_event_posts_total{result="over_budget"} 0+9x240`},
+			"it was so an hour ago":           {`notifier_event_posts_total{result="unavailable"} 0+1x120 120+0x120`},
+		},
+	},
+	"NotifierCannotImpersonate": {
+		fires: map[string][]string{"it is refused": {`notifier_impersonation_refused 1+0x241`}},
+		quiet: map[string][]string{
+			"it is not":      {`notifier_impersonation_refused 0+0x241`},
+			"it was at once": {`notifier_impersonation_refused 0+0x220 1+0x20`},
+		},
+	},
+	"NotifierPanicked": {
+		fires: map[string][]string{
+			"in a webhook": {`notifier_webhook_panics_total 0+0x200 1+0x40`, `notifier_event_post_panics_total 0+0x241`},
+			"in an event":  {`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x200 1+0x40`},
+			"in a send": {
+				`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x241`,
+				`notifier_deliveries_total{type="slack",outcome="retry",reason="panic"} 0+0x200 1+0x40`,
+			},
+		},
+		quiet: map[string][]string{
+			"nowhere": {
+				`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x241`,
+				`notifier_deliveries_total{type="slack",outcome="retry",reason="http_5xx"} 0+1x240`,
+			},
+			"long ago": {`notifier_webhook_panics_total 0+0x60 1+0x180`, `notifier_event_post_panics_total 0+0x241`},
+		},
+	},
+	"NotifierRoutesLate": {
+		fires: map[string][]string{"thousands wait": {`notifier_events_unrouted{pod="a"} 5000+0x241`, `notifier_events_unrouted{pod="b"} 0+0x241`}},
+		quiet: map[string][]string{
+			"some wait":            {`notifier_events_unrouted 900+0x241`},
+			"thousands did before": {`notifier_events_unrouted 5000+0x235 100+0x5`},
+		},
+	},
+	"NotifierRequestsLate": {
+		fires: map[string][]string{"a fifth takes a minute": {
+			`notifier_apply_latency_seconds_bucket{le="1"} 0+8x240`, `notifier_apply_latency_seconds_bucket{le="30"} 0+8x240`,
+			`notifier_apply_latency_seconds_bucket{le="60"} 0+10x240`, `notifier_apply_latency_seconds_bucket{le="+Inf"} 0+10x240`,
+		}},
+		quiet: map[string][]string{
+			"nearly all are quick": {
+				`notifier_apply_latency_seconds_bucket{le="1"} 0+95x240`, `notifier_apply_latency_seconds_bucket{le="30"} 0+95x240`,
+				`notifier_apply_latency_seconds_bucket{le="60"} 0+100x240`, `notifier_apply_latency_seconds_bucket{le="+Inf"} 0+100x240`,
+			},
+			"there are none": {`notifier_apply_latency_seconds_bucket{le="30"} 0+0x241`, `notifier_apply_latency_seconds_bucket{le="+Inf"} 0+0x241`},
+		},
+	},
+	"NotifierGivesUpDeliveries": {
+		fires: map[string][]string{"a destination refuses": {`notifier_deliveries_total{type="slack",outcome="dead",reason="http_4xx"} 0+0x200 1+0x40`}},
+		quiet: map[string][]string{
+			"nobody wants them":      {`notifier_deliveries_total{type="slack",outcome="dead",reason="owner_gone"} 0+1x240`, `notifier_deliveries_total{type="slack",outcome="dead",reason="suspended"} 0+1x240`},
+			"they are tried again":   {`notifier_deliveries_total{type="slack",outcome="retry",reason="http_5xx"} 0+1x240`},
+			"that was two hours ago": {`notifier_deliveries_total{type="slack",outcome="dead",reason="http_4xx"} 0+0x60 1+0x180`},
+		},
+	},
+	"NotifierDestinationDown": {
+		fires: map[string][]string{"for two hours": {`notifier_oldest_undelivered_seconds{waits_for="destination"} 0+30x240`}},
+		quiet: map[string][]string{
+			"for half an hour": {`notifier_oldest_undelivered_seconds{waits_for="destination"} 0+0x180 0+30x60`},
+			"a Provider is":    {`notifier_oldest_undelivered_seconds{waits_for="provider"} 0+30x240`},
+			"it is back":       {`notifier_oldest_undelivered_seconds{waits_for="destination"} 0+30x239 0+0x1`},
+		},
+	},
+	"NotifierProviderMissing": {
+		fires: map[string][]string{"for two hours": {`notifier_oldest_undelivered_seconds{waits_for="provider"} 0+30x240`}},
+		quiet: map[string][]string{
+			"for half an hour": {`notifier_oldest_undelivered_seconds{waits_for="provider"} 0+0x180 0+30x60`},
+			"a destination is": {`notifier_oldest_undelivered_seconds{waits_for="destination"} 0+30x240`},
+		},
+	},
+	"NotifierDefinitionsReplaced": {
+		fires: map[string][]string{"of one kind": {`notifier_definition_fields_missing{kind="Alert"} 4+0x241`, `notifier_definition_fields_missing{kind="Receiver"} 0+0x241`}},
+		quiet: map[string][]string{
+			"of none":  {`notifier_definition_fields_missing{kind="Alert"} 0+0x241`},
+			"just now": {`notifier_definition_fields_missing{kind="Alert"} 0+0x220 4+0x20`},
+			"of another in turn": {
+				`notifier_definition_fields_missing{kind="Alert"} 0+0x220 4+0x20`, `notifier_definition_fields_missing{kind="Receiver"} 4+0x220 0+0x20`,
+			},
+		},
+	},
+	// The series end at 7200, in seconds since 1970.
+	"NotifierCertificateExpires": {
+		fires: map[string][]string{
+			"in six days": {`notifier_tls_certificate_expiry_timestamp_seconds{listener="webhooks"} 525600+0x241`},
+			"it has":      {`notifier_tls_certificate_expiry_timestamp_seconds{listener="api"} 3600+0x241`},
+		},
+		quiet: map[string][]string{
+			"in eight days": {`notifier_tls_certificate_expiry_timestamp_seconds{listener="webhooks"} 698400+0x241`},
+		},
+	},
+}
+
+// Fails when an alarm does not fire for what it is about, fires for something else, or has no series here.
+func TestEachAlarmFiresForWhatItIsAboutAlone(t *testing.T) {
+	all := rules(t)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		of, tested := cases[name]
+		if !tested || len(of.fires) == 0 || len(of.quiet) == 0 {
+			t.Errorf("%s has no series", name)
+			continue
+		}
+		for what, series := range of.fires {
+			if !all[name].fires(t, series) {
+				t.Errorf("%s does not fire: %s", name, what)
+			}
+		}
+		for what, series := range of.quiet {
+			if all[name].fires(t, series) {
+				t.Errorf("%s fires: %s", name, what)
+			}
+		}
+	}
+	for name := range cases {
+		if _, there := all[name]; !there {
+			t.Errorf("there is no alarm %s", name)
+		}
+	}
+}
