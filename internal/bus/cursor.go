@@ -224,7 +224,7 @@ func (c *cursor) keep(ctx context.Context, g *gauge) error {
 		switch {
 		case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
 			return errFenced
-		case c.anyReturned():
+		case c.anyReturned() && ctx.Err() == nil: // at the end of a term many are returned
 			return errInterrupted
 		}
 	}

@@ -43,6 +43,13 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 		}
 		return errStopped
 	})
+	g.Go(func() error {
+		<-ctx.Done()
+		for m := range in { // that the end of the term does not wait for them
+			_ = m.Nak()
+		}
+		return nil
+	})
 	g.Go(func() error { return c.cursor.keep(ctx, gauge) })
 	g.Go(func() error { return c.bus.publishBacklogged(ctx) })
 	return g.Wait()
@@ -96,10 +103,12 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 		record = &again
 		r.behind.Add(1)
 	}
+	m := event.Message[*event.Record]{Value: record, Seq: l.seq, Acker: c.cursor.hand(l.seq)}
 	select {
-	case r.out <- event.Message[*event.Record]{Value: record, Seq: l.seq, Acker: c.cursor.hand(l.seq)}:
+	case r.out <- m:
 		return nil
 	case <-ctx.Done():
+		_ = m.Nak()
 		return ctx.Err()
 	}
 }

@@ -67,10 +67,13 @@ type call struct {
 // readTurns passes the records of a channel to the handler, until ctx ends or the channel is closed.
 func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error {
 	l := &partitions{reader: r, all: map[string]*partition{}, finished: make(chan *call, 1+maxAlone)}
+	term := ctx
 	ctx, cancel := context.WithCancel(ctx)
-	defer l.leave()
-	defer l.running.Wait()
-	defer cancel()
+	defer func() {
+		cancel()
+		l.running.Wait()
+		l.leave(term)
+	}()
 	return l.run(ctx, in)
 }
 
@@ -132,12 +135,27 @@ func (l *partitions) count(of *partition, n, size int) {
 	}
 }
 
-// leave ends what the partitions told the publishers.
-func (l *partitions) leave() {
+// leave ends what the partitions told the publishers. At the end of a term it returns the records that no handler has kept, so that the
+// end does not wait for them.
+func (l *partitions) leave(term context.Context) {
+	var unhandled []event.Message[*event.Record]
 	for namespace, of := range l.all {
+		unhandled = append(unhandled, of.records...)
 		if of.full {
 			l.reader.consumer.bus.backlogged.set(namespace, false)
 		}
+	}
+	if term.Err() == nil {
+		return
+	}
+	close(l.finished) // no call is running
+	for c := range l.finished {
+		if c.err != nil {
+			unhandled = append(unhandled, c.batch...)
+		}
+	}
+	for _, m := range unhandled {
+		_ = m.Nak()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"notifier/internal/event"
 )
@@ -89,5 +90,31 @@ func TestT6OneNamespacesHeavyEventsAreNotWaitedFor(t *testing.T) {
 	defer mu.Unlock()
 	if got := strings.Join(order["many"], " "); got != strings.Join(append([]string{"heavy-0"}, want...), " ") {
 		t.Errorf("routed as %s", got)
+	}
+}
+
+// Fails when the end of a term waits for events that no handler has: another replica would begin that much later.
+func TestTheEndOfATermLeavesUnhandledEventsToTheNext(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	handling := make(chan struct{}, 1)
+	stop := start(t, func(ctx context.Context) error {
+		return b.Events(ctx, handlerOf(light, func(ctx context.Context, _ []*event.Record) error {
+			handling <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+	})
+	publishEvents(t, b, ids(3*recordBatch)...)
+	receive(t, handling)
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > closeTimeout/2 {
+		t.Errorf("the term ended after %s", took)
+	}
+	events := newHeldEvents()
+	start(t, events.read(b))
+	if h := receive(t, events.handed); h.Seq != 1 {
+		t.Errorf("%s is handed out first", describe(h))
 	}
 }
