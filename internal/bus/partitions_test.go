@@ -118,3 +118,29 @@ func TestTheEndOfATermLeavesUnhandledEventsToTheNext(t *testing.T) {
 		t.Errorf("%s is handed out first", describe(h))
 	}
 }
+
+// T6. Fails when the share of a namespace does not shrink with the records, or with the bytes, that others leave, or when a namespace alone has
+// less than an eighth of the whole.
+func TestT6AShareIsAPartOfWhatOthersLeave(t *testing.T) {
+	for name, tc := range map[string]struct{ size, alone, most int }{
+		"small records": {1 << 10, maxOpen / 8, backlogRecords},
+		"large records": {256 << 10, maxBufferedBytes / 8 / (256 << 10), backlogBytes / (256 << 10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &partitions{reader: &eventReader{consumer: &consumer{bus: &Bus{backlogged: newBacklogged()}}}}
+			const namespaces = 100
+			for i := range namespaces {
+				of := &partition{namespace: fmt.Sprint(i)}
+				for !of.full {
+					l.count(of, 1, tc.size)
+				}
+				if i == 0 && of.waiting != tc.alone {
+					t.Errorf("a namespace alone has %d, want %d", of.waiting, tc.alone)
+				}
+			}
+			if most := tc.most + namespaces; l.waiting > most { // each may have one
+				t.Errorf("%d wait, want %d at most", l.waiting, most)
+			}
+		})
+	}
+}
