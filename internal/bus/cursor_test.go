@@ -272,7 +272,9 @@ func TestPublishersWaitForAReaderThatIsFarBehind(t *testing.T) {
 		t.Errorf("waited %s for a reader that is near", waited)
 	}
 	b.recent.advance(reader, 1)
+	near := b.recent.near
 	stop()
+	receive(t, near) // wakes those that wait
 	if waited := waits(); waited >= behindWait {
 		t.Errorf("waited %s for a reader that has ended", waited)
 	}

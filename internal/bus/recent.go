@@ -152,19 +152,19 @@ func (c *recent) watch(seq uint64, early bool) (r *recentReader, stop func()) {
 	defer c.mu.Unlock()
 	c.readers[r] = struct{}{}
 	return r, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.readers, r)
+		c.change(func() { delete(c.readers, r) })
 	}
 }
 
-// advance records the sequence that a reader reads next, and tells the publishers that wait when it is near enough.
-func (c *recent) advance(r *recentReader, next uint64) {
+// advance records the sequence that a reader reads next.
+func (c *recent) advance(r *recentReader, next uint64) { c.change(func() { r.next = next }) }
+
+// change changes a reader, and tells the publishers that wait when none is far behind any more.
+func (c *recent) change(readers func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.isFar()
-	r.next = next
-	if was && !c.isFar() {
+	if readers(); was && !c.isFar() {
 		close(c.near)
 		c.near = make(chan struct{})
 	}
