@@ -38,17 +38,16 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 		return r.run(ctx)
 	})
 	g.Go(func() error {
-		if err := readTurns(ctx, in, r); err != nil || ctx.Err() != nil {
-			return err
+		err := readTurns(ctx, in, r)
+		if err == nil && ctx.Err() == nil {
+			return errStopped
 		}
-		return errStopped
-	})
-	g.Go(func() error {
-		<-ctx.Done()
-		for m := range in { // that the end of the term does not wait for them
-			_ = m.Nak()
+		if ctx.Err() != nil { // that the end of the term does not wait for what is left
+			for m := range in {
+				_ = m.Nak()
+			}
 		}
-		return nil
+		return err
 	})
 	g.Go(func() error { return c.cursor.keep(ctx, gauge) })
 	g.Go(func() error { return c.bus.publishBacklogged(ctx) })

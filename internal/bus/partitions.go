@@ -95,10 +95,11 @@ func (l *partitions) run(ctx context.Context, in <-chan event.Message[*event.Rec
 				l.add(<-in)
 			}
 		case c := <-l.finished:
+			if c.err != nil && ctx.Err() != nil {
+				l.finished <- c // to be returned by leave; its place is free
+				return nil
+			}
 			if c.err != nil {
-				if ctx.Err() != nil {
-					return nil
-				}
 				return c.err
 			}
 			l.end(c)

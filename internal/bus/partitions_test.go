@@ -119,6 +119,22 @@ func TestTheEndOfATermLeavesUnhandledEventsToTheNext(t *testing.T) {
 	}
 }
 
+// Fails when the events of a call that failed as the term ended stay open: the end waits for them.
+func TestACallThatFailsAtTheEndOfATermReturnsItsEvents(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // whether the end or the call is seen first is random
+		c := &cursor{next: 1, done: map[uint64]struct{}{}, changed: make(chan struct{}, 1)}
+		l := &partitions{finished: make(chan *call, 1+maxAlone)}
+		l.finished <- &call{err: ctx.Err(), batch: []event.Message[*event.Record]{{Seq: 1, Acker: c.hand(1)}}}
+		must(t, l.run(ctx, nil))
+		l.leave(ctx)
+		if _, _, open := c.counts(); open > 0 {
+			t.Fatalf("%d events are open", open)
+		}
+	}
+}
+
 // T6. Fails when the share of a namespace does not shrink with the records, or with the bytes, that others leave, or when a namespace alone has
 // less than an eighth of the whole.
 func TestT6AShareIsAPartOfWhatOthersLeave(t *testing.T) {
