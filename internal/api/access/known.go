@@ -9,7 +9,7 @@ import (
 	"notifier/internal/fair"
 )
 
-// tenantTokens bounds the tokens of one tenant that are remembered: anybody who may make tokens of a service account makes any number.
+// tenantTokens bounds the tokens of one tenant that are remembered. The right to make tokens of a service account has no such bound.
 const tenantTokens = 64
 
 // owned has the remembered tokens of each tenant, oldest first.

@@ -132,7 +132,7 @@ func (q *question) dialog() g.Node {
 	)
 }
 
-// lazy is a node that is made when it is written, in the user's turn: one that has very many.
+// lazy is a node of very many others, made when it is written, in the user's turn.
 type lazy func() g.Node
 
 // Render implements [g.Node].
