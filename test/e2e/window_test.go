@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,10 +74,20 @@ func (s *fixture) api(token, method, path, body string) env.Response {
 	return resp
 }
 
-// read GETs a path, and decodes the answer into value.
+// read GETs a path, and decodes the answer into value. On a machine under load a few reads take a user's time for reading, so it waits as long
+// as an answer of 429 says.
 func (s *fixture) read(token, path string, value any) {
 	s.Helper()
 	resp := s.api(token, http.MethodGet, path, "")
+	for resp.Status == http.StatusTooManyRequests {
+		seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+		s.Must(err)
+		select {
+		case <-s.Ctx.Done():
+		case <-time.After(time.Duration(seconds) * time.Second):
+		}
+		resp = s.api(token, http.MethodGet, path, "")
+	}
 	if resp.Status != http.StatusOK {
 		s.Fatalf("%s: %d %s", path, resp.Status, resp.Body)
 	}
