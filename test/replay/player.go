@@ -61,7 +61,7 @@ func (p *player) found(ctx context.Context) error {
 }
 
 // play plays the other steps, each at its time. A controller whose POST is refused tries again, and makes no other
-// request meanwhile.
+// request meanwhile. All steps after a late one are as late, so a state lasts at least as long as it did.
 func (p *player) play(ctx context.Context) error {
 	p.begun = time.Now()
 	late := time.Duration(0)
@@ -72,7 +72,6 @@ func (p *player) play(ctx context.Context) error {
 		if err := pause(ctx, time.Until(p.begun.Add(late+s.at()))); err != nil {
 			return err
 		}
-		began := time.Now()
 		var err error
 		switch {
 		case s.Watch != nil:
@@ -83,9 +82,7 @@ func (p *player) play(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s at %s: %w", p.name, s.at(), err)
 		}
-		if took := time.Since(began); took > time.Second {
-			late += took
-		}
+		late = max(late, time.Since(p.begun)-s.at())
 	}
 	return nil
 }
