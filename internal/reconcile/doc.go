@@ -39,11 +39,6 @@
 //
 // # Secrets
 //
-// RBAC lets the process read all Secrets, so the restriction is in the code. secrets reads only those that Receivers and Providers name,
-// from their own namespace, one by one. It keeps the values of the used keys, once for all users and each up to a bound. Its source has
-// no method to list.
-//
-// The author of a Provider decides where a Secret is sent, and may lack the right to read it. So a Secret whose type marks it as the
-// cluster's or a program's is not used (useOf), except that a Secret of type kubernetes.io/tls serves spec.certSecretRef.
-// Options.RequireSecretLabel further restricts the use to Secrets that their owners labelled.
+// Package secrets reads and watches the Secrets that Receivers and Providers name, and decides which may be used. A change of a Secret
+// compiles its users again.
 package reconcile

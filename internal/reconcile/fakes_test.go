@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -25,6 +27,7 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 // hookTable is a HookTable that records the served hooks.
@@ -197,21 +200,33 @@ func fakeEvents(core *fake.Clientset) record.EventSink {
 	return &typedcorev1.EventSinkImpl{Interface: core.CoreV1().Events("")}
 }
 
-// fakeSecrets is a SecretSource over client-go's fake.
+// fakeSecrets is a secrets.Source over client-go's fake.
 type fakeSecrets struct{ core *fake.Clientset }
 
 func (f fakeSecrets) Get(ctx context.Context, k kube.Key, _ string) (*corev1.Secret, error) {
 	return f.core.CoreV1().Secrets(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 }
 
-func (f fakeSecrets) Watch(ctx context.Context, k kube.Key, version string, _ time.Duration) (SecretWatch, error) {
+func (f fakeSecrets) Watch(ctx context.Context, k kube.Key, version string, _ time.Duration) (secrets.Watch, error) {
 	w, err := f.core.CoreV1().Secrets(k.Namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, k.Name).String(), ResourceVersion: version,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return newToldBy(ctx, w), nil
+	context.AfterFunc(ctx, w.Stop)
+	return fakeWatch{w}, nil
+}
+
+// fakeWatch is a secrets.Watch over client-go's.
+type fakeWatch struct{ watch.Interface }
+
+func (w fakeWatch) Next() (watch.Event, error) {
+	e, ok := <-w.ResultChan()
+	if !ok {
+		return e, io.EOF
+	}
+	return e, nil
 }
 
 // coreClient returns a client of the core API of an API server that sends the answers of a function. The test fails on an error of it.

@@ -20,11 +20,9 @@ const (
 )
 
 type metrics struct {
-	duration      *prometheus.HistogramVec
-	results       *prometheus.CounterVec
-	secrets       prometheus.Gauge
-	secretWatches prometheus.Gauge
-	registerer    prometheus.Registerer
+	duration   *prometheus.HistogramVec
+	results    *prometheus.CounterVec
+	registerer prometheus.Registerer
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -36,15 +34,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "notifier_reconcile_total", Help: "Reconciles by result.",
 		}, []string{"kind", "stage", "result"}),
-		secrets: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "notifier_secrets_held", Help: "Secrets that Receivers and Providers refer to.",
-		}),
-		secretWatches: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "notifier_secret_watches", Help: "Secrets that are being watched.",
-		}),
 		registerer: r,
 	}
-	r.MustRegister(m.duration, m.results, m.secrets, m.secretWatches)
+	r.MustRegister(m.duration, m.results)
 	for _, kind := range kinds {
 		for _, stage := range []string{stageCompile, stageStatus} {
 			m.duration.WithLabelValues(kind, stage)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
@@ -20,6 +19,7 @@ import (
 	"notifier/internal/options"
 	"notifier/internal/receiver/oidc"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 // Clients are the clients of the API server. The kinds and the Secrets have separate budgets.
@@ -28,7 +28,7 @@ type Clients struct {
 	Alerts    kube.Resource[*v1beta3.Alert, *v1beta3.AlertList]
 	Providers kube.Resource[*v1beta3.Provider, *v1beta3.ProviderList]
 	// Secrets must have no rate limit of its own: Options.SecretQPS limits it.
-	Secrets SecretSource
+	Secrets secrets.Source
 }
 
 // NewClients returns clients of the API server that config names. config's QPS and Burst (or RateLimiter) limit the requests about the
@@ -47,7 +47,7 @@ func NewClients(config *rest.Config, log *slog.Logger) (Clients, error) {
 	if err != nil {
 		return Clients{}, err
 	}
-	secrets, err := newSecretClient(config)
+	source, err := secrets.NewClient(config)
 	if err != nil {
 		return Clients{}, err
 	}
@@ -58,7 +58,7 @@ func NewClients(config *rest.Config, log *slog.Logger) (Clients, error) {
 			func() *v1beta3.Alert { return &v1beta3.Alert{} }, func() *v1beta3.AlertList { return &v1beta3.AlertList{} }),
 		Providers: kube.NewResource(beta, "providers",
 			func() *v1beta3.Provider { return &v1beta3.Provider{} }, func() *v1beta3.ProviderList { return &v1beta3.ProviderList{} }),
-		Secrets: secrets,
+		Secrets: source,
 	}, nil
 }
 
@@ -138,11 +138,4 @@ func (o *Options) validate() error {
 		return fmt.Errorf("reconcile options: %w", err)
 	}
 	return nil
-}
-
-// secretLimits returns the limiters for reads of Secrets and for starts of watches. A start reads all Secrets and is to take seconds, so
-// the burst is ten times the rate. The number of concurrent reads is bounded as well.
-func (o *Options) secretLimits() (reads, watches *rate.Limiter) {
-	burst := max(1, int(10*o.SecretQPS))
-	return rate.NewLimiter(rate.Limit(o.SecretQPS), burst), rate.NewLimiter(rate.Limit(o.SecretQPS), burst)
 }

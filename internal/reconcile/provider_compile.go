@@ -18,6 +18,7 @@ import (
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 // The keys of the Secrets that a Provider names.
@@ -40,26 +41,26 @@ var (
 )
 
 // credentials has the Secrets of a Provider, each nil if the spec does not name it.
-type credentials struct{ main, proxy, cert *secret }
+type credentials struct{ main, proxy, cert *secrets.Secret }
 
 // secretReference is one reference of a spec, with the setter for its Secret.
 type secretReference struct {
 	field string
-	want  want
-	put   func(*credentials, *secret)
+	want  secrets.Want
+	put   func(*credentials, *secrets.Secret)
 }
 
 func secretReferences(p *v1beta3.Provider) []secretReference {
 	var refs []secretReference
-	add := func(field string, ref *v1.LocalObjectReference, put func(*credentials, *secret), w want) {
+	add := func(field string, ref *v1.LocalObjectReference, put func(*credentials, *secrets.Secret), w secrets.Want) {
 		if ref != nil {
-			w.name = ref.Name
+			w.Name = ref.Name
 			refs = append(refs, secretReference{field: field, want: w, put: put})
 		}
 	}
-	add("secretRef", p.Spec.SecretRef, func(c *credentials, s *secret) { c.main = s }, want{keys: slices.Concat(mainKeys, registry.Keys(p.Spec.Type))})
-	add("proxySecretRef", p.Spec.ProxySecretRef, func(c *credentials, s *secret) { c.proxy = s }, want{keys: proxyKeys})
-	add("certSecretRef", p.Spec.CertSecretRef, func(c *credentials, s *secret) { c.cert = s }, want{keys: certKeys, tls: true})
+	add("secretRef", p.Spec.SecretRef, func(c *credentials, s *secrets.Secret) { c.main = s }, secrets.Want{Keys: slices.Concat(mainKeys, registry.Keys(p.Spec.Type))})
+	add("proxySecretRef", p.Spec.ProxySecretRef, func(c *credentials, s *secrets.Secret) { c.proxy = s }, secrets.Want{Keys: proxyKeys})
+	add("certSecretRef", p.Spec.CertSecretRef, func(c *credentials, s *secrets.Secret) { c.cert = s }, secrets.Want{Keys: certKeys, TLS: true})
 	return refs
 }
 
@@ -73,7 +74,7 @@ func checkProvider(p *v1beta3.Provider) *fault {
 		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error()}
 	}
 	for _, ref := range secretReferences(p) {
-		if len(validation.IsDNS1123Subdomain(ref.want.name)) > 0 {
+		if len(validation.IsDNS1123Subdomain(ref.want.Name)) > 0 {
 			return &fault{reason: v1.ValidationFailedReason, message: "spec." + ref.field + ".name is not the name of a Secret"}
 		}
 	}
@@ -81,9 +82,9 @@ func checkProvider(p *v1beta3.Provider) *fault {
 }
 
 // wantsOf returns the Secrets to read for the spec, and the reference of each.
-func wantsOf(p *v1beta3.Provider) ([]want, []secretReference) {
+func wantsOf(p *v1beta3.Provider) ([]secrets.Want, []secretReference) {
 	refs := secretReferences(p)
-	wants := make([]want, len(refs))
+	wants := make([]secrets.Want, len(refs))
 	for i, ref := range refs {
 		wants[i] = ref.want
 	}
@@ -92,19 +93,19 @@ func wantsOf(p *v1beta3.Provider) ([]want, []secretReference) {
 
 // readCredentials reads the Secrets that the spec names. It returns a fault for a missing or unfit Secret, and an error for a failed
 // read.
-func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (credentials, *fault, error) {
+func readCredentials(ctx context.Context, s *secrets.Store, p *v1beta3.Provider) (credentials, *fault, error) {
 	var c credentials
 	wants, refs := wantsOf(p)
-	states, err := s.Hold(ctx, secretUser{v1beta3.ProviderKind, kube.KeyOf(p)}, wants...)
+	states, err := s.Hold(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)}, wants...)
 	if err != nil {
 		return c, nil, err
 	}
 	for i, ref := range refs {
-		if !states[i].found {
+		if !states[i].Found {
 			return c, &fault{reason: v1.SecretNotFoundReason, retried: true, message: fmt.Sprintf(
-				"Secret %q, named by spec.%s, does not exist: make it, or correct the name", ref.want.name, ref.field)}, nil
+				"Secret %q, named by spec.%s, does not exist: make it, or correct the name", ref.want.Name, ref.field)}, nil
 		}
-		if f := states[i].unfit(ref.want.name, ref.field); f != nil {
+		if f := unfitSecret(states[i], ref.want.Name, ref.field); f != nil {
 			return c, f, nil
 		}
 		ref.put(&c, &states[i])
@@ -115,9 +116,9 @@ func readCredentials(ctx context.Context, s *secrets, p *v1beta3.Provider) (cred
 // version returns a string that changes with the spec and with each Secret. It reveals nothing of the Secrets' values.
 func (c credentials) version(p *v1beta3.Provider) string {
 	parts := []string{string(p.UID), strconv.FormatInt(p.Generation, 10)}
-	for _, s := range []*secret{c.main, c.proxy, c.cert} {
+	for _, s := range []*secrets.Secret{c.main, c.proxy, c.cert} {
 		if s != nil {
-			parts = append(parts, s.version)
+			parts = append(parts, s.Version)
 		}
 	}
 	return strings.Join(parts, "/")
@@ -140,26 +141,26 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 		errs = append(errs, errors.New("spec.serviceAccountName is not the name of a service account"))
 	}
 	if s := c.main; s != nil {
-		cfg.Address = cmp.Or(strings.TrimSpace(s.value(addressKey)), cfg.Address)
-		name := s.value(usernameKey)
+		cfg.Address = cmp.Or(strings.TrimSpace(s.Value(addressKey)), cfg.Address)
+		name := s.Value(usernameKey)
 		cfg.Username, cfg.SecretUsername = cmp.Or(name, cfg.Username), name != ""
-		cfg.Password = s.value(passwordKey)
-		cfg.Token = s.value(tokenKey)
+		cfg.Password = s.Value(passwordKey)
+		cfg.Token = s.Value(tokenKey)
 		cfg.Values = valuesOf(s, registry.Keys(p.Spec.Type))
-		cfg.Proxy.Address = cmp.Or(strings.TrimSpace(s.value(proxyKey)), cfg.Proxy.Address)
-		headers, err := parseHeaders([]byte(s.value(headersKey)))
+		cfg.Proxy.Address = cmp.Or(strings.TrimSpace(s.Value(proxyKey)), cfg.Proxy.Address)
+		headers, err := parseHeaders([]byte(s.Value(headersKey)))
 		cfg.Headers, errs = headers, append(errs, err)
 	}
 	if s := c.proxy; s != nil {
 		cfg.Proxy = provider.Proxy{
-			Address: strings.TrimSpace(s.value(addressKey)), Username: s.value(usernameKey), Password: s.value(passwordKey),
+			Address: strings.TrimSpace(s.Value(addressKey)), Username: s.Value(usernameKey), Password: s.Value(passwordKey),
 		}
 		if cfg.Proxy.Address == "" {
 			errs = append(errs, errors.New(`the Secret of spec.proxySecretRef has no key "address"`))
 		}
 	}
 	if s := c.cert; s != nil {
-		cfg.TLS = provider.ReadTLS(s.value)
+		cfg.TLS = provider.ReadTLS(s.Value)
 		if len(cfg.TLS.CA)+len(cfg.TLS.Cert)+len(cfg.TLS.Key) == 0 {
 			errs = append(errs, errors.New(`the Secret of spec.certSecretRef has none of the keys "ca.crt", "tls.crt" and "tls.key"`))
 		}
@@ -168,13 +169,13 @@ func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network
 }
 
 // valuesOf returns a Secret's values under keys, without empty ones.
-func valuesOf(s *secret, keys []string) map[string]string {
+func valuesOf(s *secrets.Secret, keys []string) map[string]string {
 	if len(keys) == 0 {
 		return nil
 	}
 	values := make(map[string]string, len(keys))
 	for _, key := range keys {
-		if v := s.value(key); v != "" {
+		if v := s.Value(key); v != "" {
 			values[key] = v
 		}
 	}

@@ -15,12 +15,13 @@ import (
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 // providerController compiles Providers into destinations.
 type providerController struct {
 	providers    *kube.Informer[*v1beta3.Provider]
-	secrets      *secrets
+	secrets      *secrets.Store
 	destinations *alerts.Destinations
 	network      provider.Network
 	// alert returns an Alert from the cache.
@@ -44,7 +45,7 @@ type providerController struct {
 func (c *providerController) keys(p *v1beta3.Provider) []kube.Key {
 	if checkProvider(p) == nil {
 		wants, _ := wantsOf(p)
-		c.secrets.Expect(secretUser{v1beta3.ProviderKind, kube.KeyOf(p)}, wants...)
+		c.secrets.Expect(secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)}, wants...)
 	}
 	return kube.Self(p)
 }
@@ -56,7 +57,7 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 		return nil
 	}
 	if f := checkProvider(object); f != nil {
-		c.secrets.Release(secretUser{v1beta3.ProviderKind, k})
+		c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})
 		c.refuse(object, *f)
 		return nil
 	}
@@ -92,7 +93,7 @@ func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) e
 	if !known || before == asked {
 		return nil
 	}
-	return c.secrets.Refresh(ctx, secretUser{v1beta3.ProviderKind, k})
+	return c.secrets.Refresh(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: k})
 }
 
 // unread ends a reconcile whose Secrets could not be read. The destination in use stays: the failure is unrelated to the Secrets.
@@ -164,7 +165,7 @@ func (c *providerController) forget(k kube.Key) {
 	before := c.destinations.Get(k.Namespace, k.Name)
 	c.destinations.Delete(k.Namespace, k.Name)
 	closeSender(before)
-	c.secrets.Release(secretUser{v1beta3.ProviderKind, k})
+	c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})
 	c.handled.remove(k)
 	c.programs.remove(k)
 	c.verdicts.remove(k)

@@ -16,6 +16,7 @@ import (
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 func ref(name string) *v1.LocalObjectReference { return &v1.LocalObjectReference{Name: name} }
@@ -170,7 +171,7 @@ func TestAProviderFollowsItsSecret(t *testing.T) {
 			t.Error("a deleted Provider is still there")
 		}
 		pass(10 * time.Second)
-		if len(w.secrets.entries) != 0 {
+		if w.heldSecrets() != 0 {
 			t.Error("its Secret is still held")
 		}
 	})
@@ -178,10 +179,10 @@ func TestAProviderFollowsItsSecret(t *testing.T) {
 
 func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 	network := provider.Network{EnvironmentProxy: true}
-	secretOf := func(data ...string) *secret {
-		s := &secret{found: true}
+	secretOf := func(data ...string) *secrets.Secret {
+		s := &secrets.Secret{Found: true}
 		for key, value := range newSecret("s", data...).Data {
-			s.data = append(s.data, keyValue{key, string(value)})
+			s.Data = append(s.Data, secrets.Value{Key: key, Value: string(value)})
 		}
 		return s
 	}

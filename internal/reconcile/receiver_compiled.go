@@ -12,6 +12,7 @@ import (
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 // compiled is the result of one state of a Receiver's spec and of its Secret. It is cached, since a compile may take a good part of a
@@ -27,7 +28,7 @@ type compiled struct {
 
 	// tried reports that the plan was compiled with secret: hooks is the result, or unfit the reason why there are none.
 	tried  bool
-	secret secretValues
+	secret secrets.Values
 	hooks  []*receiver.Hook
 	unfit  *fault
 }
@@ -83,14 +84,14 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 // compile returns the hooks of a planned Receiver with these values of its Secret, from the cache unless the Secret changed. It returns a
 // fault for a Secret that does not fit, and an error if the hooks cannot be compiled now.
 func (c *receiverController) compile(
-	ctx context.Context, r *v1.Receiver, made *compiled, secret secretValues,
+	ctx context.Context, r *v1.Receiver, made *compiled, secret secrets.Values,
 ) ([]*receiver.Hook, *fault, error) {
 	if made.tried && slices.Equal(made.secret, secret) {
 		return made.hooks, made.unfit, nil
 	}
 	byKey := make(map[string][]byte, len(secret))
 	for _, s := range secret {
-		byKey[s.key] = []byte(s.value)
+		byKey[s.Key] = []byte(s.Value)
 	}
 	if err := c.inTurn(ctx, r.Namespace, claimText(r), func() {
 		made.hooks, made.unfit = compileReceiver(r, made.plan, verify.Credentials{

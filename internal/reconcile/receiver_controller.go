@@ -19,6 +19,7 @@ import (
 	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 // HookTable is the table of webhooks that the HTTP server serves; receiver.Table is one.
@@ -41,7 +42,7 @@ const minInterval = 30 * time.Second
 // receiverController compiles Receivers into hooks.
 type receiverController struct {
 	receivers *kube.Informer[*v1.Receiver]
-	secrets   *secrets
+	secrets   *secrets.Store
 	hooks     HookTable
 	// subscriptions are the Receivers of type event.
 	subscriptions SubscriptionTable
@@ -73,14 +74,14 @@ type receiverController struct {
 func (c *receiverController) keys(r *v1.Receiver) []kube.Key {
 	var plan receiverPlan
 	if !kube.IsUndecodable(r) && checkSecretRef(r, &plan) == nil && plan.secretName != "" {
-		c.secrets.Expect(secretUser{v1.ReceiverKind, kube.KeyOf(r)}, wantOf(r, plan.secretName))
+		c.secrets.Expect(secrets.User{Kind: v1.ReceiverKind, Key: kube.KeyOf(r)}, wantOf(r, plan.secretName))
 	}
 	return noted(c.ages, c.receivers, r)
 }
 
 // wantOf returns the Secret and keys to read for a Receiver.
-func wantOf(r *v1.Receiver, name string) want {
-	return want{name: name, keys: append([]string{tokenKey, previousTokenKey}, verify.SecretKeys(r.Spec.Type)...)}
+func wantOf(r *v1.Receiver, name string) secrets.Want {
+	return secrets.Want{Name: name, Keys: append([]string{tokenKey, previousTokenKey}, verify.SecretKeys(r.Spec.Type)...)}
 }
 
 func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
@@ -90,7 +91,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		return nil
 	}
 	if c.ages.over(k, object.CreationTimestamp.Time) {
-		c.secrets.Release(secretUser{v1.ReceiverKind, k})
+		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 		c.live.remove(k)
 		c.compiled.remove(k)
 		c.refuse(object, fault{reason: v1.LimitExceededReason, event: failedEvent, message: fmt.Sprintf(
@@ -103,7 +104,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	}
 	plan := made.plan
 	if f := made.unplanned; f != nil {
-		c.secrets.Release(secretUser{v1.ReceiverKind, k})
+		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 		c.live.remove(k)
 		c.refuse(object, *f)
 		return nil
@@ -125,7 +126,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		c.refuse(object, *f)
 		return nil
 	}
-	hooks, f, err := c.compile(ctx, object, made, secret.data)
+	hooks, f, err := c.compile(ctx, object, made, secret.Data)
 	if err != nil {
 		return err
 	}
@@ -139,12 +140,12 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 
 // secret returns the Receiver's Secret, an empty one without a name. It reads the Secret again when the interval has passed or the
 // Receiver has a new reconcile request. The watch reports all other changes.
-func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name string) (secret, error) {
+func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name string) (secrets.Secret, error) {
 	k := kube.KeyOf(r)
-	user := secretUser{v1.ReceiverKind, k}
+	user := secrets.User{Kind: v1.ReceiverKind, Key: k}
 	if name == "" {
 		c.secrets.Release(user)
-		return secret{}, nil
+		return secrets.Secret{}, nil
 	}
 	interval := max(r.Interval(), minInterval)
 	last, known := c.read.get(k)
@@ -152,13 +153,13 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name st
 	asked := before.requestedAt != r.Annotations[v1.ReconcileRequestAnnotation]
 	if known && (time.Since(last) >= interval || asked) {
 		if err := c.secrets.Refresh(ctx, user); err != nil {
-			return secret{}, err
+			return secrets.Secret{}, err
 		}
 		known = false
 	}
 	states, err := c.secrets.Hold(ctx, user, wantOf(r, name))
 	if err != nil {
-		return secret{}, err
+		return secrets.Secret{}, err
 	}
 	if !known {
 		c.read.set(k, time.Now())
@@ -195,11 +196,11 @@ func compileReceiver(r *v1.Receiver, plan receiverPlan, creds verify.Credentials
 }
 
 // unusable returns the fault of a planned Receiver whose Secret is missing or unfit for the use, else nil.
-func unusable(plan receiverPlan, s secret) *fault {
-	if plan.secretName != "" && !s.found {
+func unusable(plan receiverPlan, s secrets.Secret) *fault {
+	if plan.secretName != "" && !s.Found {
 		return missingFrom(plan, fmt.Sprintf("does not exist: make it, with a key %q, or correct the name", tokenKey))
 	}
-	return s.unfit(plan.secretName, "secretRef")
+	return unfitSecret(s, plan.secretName, "secretRef")
 }
 
 // missingFrom returns the fault of a Receiver whose Secret is missing or incomplete.
@@ -314,7 +315,7 @@ func (c *receiverController) forget(k kube.Key) {
 	c.hooks.Delete(k.String())
 	c.subscriptions.Delete(k.Namespace, k.Name)
 	c.live.remove(k)
-	c.secrets.Release(secretUser{v1.ReceiverKind, k})
+	c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 	c.read.remove(k)
 	c.compiled.remove(k)
 	c.verdicts.remove(k)

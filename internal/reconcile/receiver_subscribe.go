@@ -13,6 +13,7 @@ import (
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile/bounds"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 // SubscriptionTable is the table of Receivers that events trigger; subscribe.Subscriptions is one.
@@ -78,7 +79,7 @@ func checkUnfiltered(r *v1.Receiver) *fault {
 // subscribe serves a Receiver of type event. It replaces the webhook of an earlier spec.
 func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	k := kube.KeyOf(r)
-	c.secrets.Release(secretUser{v1.ReceiverKind, k})
+	c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 	c.hooks.Delete(k.String())
 	s := inertSubscription(r)
 	s.Sources, s.Reasons, s.Targets, s.Suspended = plan.sources, plan.events, triggersOf(r, plan), r.Spec.Suspend

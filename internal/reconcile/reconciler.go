@@ -18,6 +18,7 @@ import (
 	"notifier/internal/fair"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 // Reconciler fills the tables from the three kinds, and reports to the objects' owners.
@@ -25,7 +26,7 @@ type Reconciler struct {
 	options Options
 	log     *slog.Logger
 	metrics *metrics
-	secrets *secrets
+	secrets *secrets.Store
 	live    *Receivers
 	health  *healthTable
 	// deliveries sums up the reports about Receivers' deliveries.
@@ -54,10 +55,9 @@ func New(o Options) (*Reconciler, error) {
 		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(), compiling: limit.NewCompileShare(),
 		health: newHealthTable(o.Log), complete: make(chan struct{}),
 	}
-	reads, watches := o.secretLimits()
-	r.secrets = newSecrets(secretsOptions{
-		source: o.Clients.Secrets, reads: reads, watches: watches,
-		changed: r.secretChanged, labelled: o.RequireSecretLabel, started: r.complete, quiet: o.Quiet, metrics: r.metrics, log: o.Log,
+	r.secrets = secrets.New(secrets.Options{
+		Source: o.Clients.Secrets, QPS: o.SecretQPS, Changed: r.secretChanged, Labelled: o.RequireSecretLabel,
+		Started: r.complete, Quiet: o.Quiet, Log: o.Log, Registerer: o.Registerer,
 	})
 	r.health.standing = r.standing
 	r.recounts = r.newRecounts()
@@ -221,11 +221,11 @@ func (r *Reconciler) providerDecided(k kube.Key) {
 }
 
 // secretChanged enqueues the user of a Secret for compiling.
-func (r *Reconciler) secretChanged(u secretUser) {
-	if u.kind == v1.ReceiverKind {
-		r.receivers.compile.Enqueue(u.key)
+func (r *Reconciler) secretChanged(u secrets.User) {
+	if u.Kind == v1.ReceiverKind {
+		r.receivers.compile.Enqueue(u.Key)
 	} else {
-		r.providers.compile.Enqueue(u.key)
+		r.providers.compile.Enqueue(u.Key)
 	}
 }
 
@@ -270,7 +270,7 @@ func (r *Reconciler) Waiting() []string {
 // Run compiles until ctx ends, and joins every goroutine that it started.
 func (r *Reconciler) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return r.secrets.Run(ctx) })
+	group.Go(func() error { return untilDone(ctx, r.secrets.Run(ctx)) })
 	// All objects that name Secrets are known before the first compile and the first read of a Secret.
 	named := []cache.DoneChecker{r.providers.named, r.receivers.named}
 	r.providers.run(ctx, group, named)

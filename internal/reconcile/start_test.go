@@ -119,8 +119,8 @@ func TestAStartReadsASecretOnceForAllItsUsers(t *testing.T) {
 		w.remove("Provider", "chat")
 		w.remove("Receiver", "app")
 		w.remove("Receiver", "web")
-		if n := len(w.secrets.entries); n != 0 {
-			t.Errorf("%d Secrets are held for nobody", n)
+		if n := w.heldSecrets(); n != 0 {
+			t.Errorf("%v Secrets are held for nobody", n)
 		}
 	})
 }

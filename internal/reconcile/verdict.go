@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"sync"
 	"unique"
@@ -11,6 +12,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/secrets"
 )
 
 // fault is the reason why an object cannot be served. reason is a condition's. message is for the owner: it may quote the spec, never a
@@ -99,6 +101,20 @@ func unreadable() fault {
 		reason: v1.ProgressingWithRetryReason, retried: true, event: failedEvent,
 		message: "a Secret that is named here cannot be read: the API server refuses or fails to return it",
 	}
+}
+
+// unfitSecret returns the fault of an object whose spec names a Secret in a field, nil if the Secret can be used.
+func unfitSecret(s secrets.Secret, name, field string) *fault {
+	switch {
+	case s.Denied != "":
+		return &fault{
+			reason: v1.SecretDeniedReason, retried: true, event: v1.SecretDeniedReason,
+			message: fmt.Sprintf("Secret %q, named by spec.%s, %s", name, field, s.Denied),
+		}
+	case s.TooLong != "":
+		return &fault{reason: v1.InvalidConfigReason, message: fmt.Sprintf("Secret %q, named by spec.%s, %s", name, field, s.TooLong)}
+	}
+	return nil
 }
 
 // failedEvent and validationEvent are the reasons of Flux's Events about Receivers.

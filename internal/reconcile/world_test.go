@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -50,6 +51,21 @@ type settings struct {
 	prepare  func(*world)
 	follower bool
 }
+
+// pass advances the time of a synctest bubble, then waits until all goroutines are blocked.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// over returns a closed channel, for a start that is over.
+func over() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // play runs a Reconciler over objects and Secrets, in a synctest bubble, until test returns.
 func play(t *testing.T, s settings, test func(w *world)) {

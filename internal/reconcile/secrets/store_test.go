@@ -1,10 +1,11 @@
-package reconcile
+package secrets
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,17 +34,15 @@ func over() <-chan struct{} {
 	return c
 }
 
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-// keeper runs secrets over a vault.
+// keeper runs a Store over a vault.
 type keeper struct {
-	*secrets
+	*Store
 	vault *vault
 	mu    sync.Mutex
-	told  []secretUser
+	told  []User
 }
 
-func (k *keeper) takeTold() []secretUser {
+func (k *keeper) takeTold() []User {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	told := k.told
@@ -54,15 +54,16 @@ func withSecrets(t *testing.T, test func(t *testing.T, k *keeper)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		k := &keeper{vault: newVault()}
-		k.secrets = newSecrets(secretsOptions{
-			source: k.vault, reads: rate.NewLimiter(500, 1000), watches: rate.NewLimiter(125, 125),
-			changed: func(u secretUser) {
+		k.Store = New(Options{
+			Source: k.vault, QPS: 500,
+			Changed: func(u User) {
 				k.mu.Lock()
 				defer k.mu.Unlock()
 				k.told = append(k.told, u)
 			},
-			started: over(), quiet: over(), metrics: newMetrics(prometheus.NewRegistry()), log: discard(),
+			Started: over(), Quiet: over(), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 		})
+		k.reads, k.watches = rate.NewLimiter(500, 1000), rate.NewLimiter(125, 125)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -74,28 +75,28 @@ func withSecrets(t *testing.T, test func(t *testing.T, k *keeper)) {
 
 var (
 	hookKey  = kube.Key{Namespace: "team-a", Name: "hook"}
-	appUser  = secretUser{"Receiver", kube.Key{Namespace: "team-a", Name: "app"}}
-	webUser  = secretUser{"Receiver", kube.Key{Namespace: "team-a", Name: "web"}}
-	chatUser = secretUser{"Provider", kube.Key{Namespace: "team-a", Name: "chat"}}
-	token    = want{name: "hook", keys: []string{"token"}}
+	appUser  = User{"Receiver", kube.Key{Namespace: "team-a", Name: "app"}}
+	webUser  = User{"Receiver", kube.Key{Namespace: "team-a", Name: "web"}}
+	chatUser = User{"Provider", kube.Key{Namespace: "team-a", Name: "chat"}}
+	token    = Want{Name: "hook", Keys: []string{"token"}}
 )
 
 // holds checks the result of Hold for one want.
-func (k *keeper) holds(t *testing.T, u secretUser, w want, found bool, data map[string]string) {
+func (k *keeper) holds(t *testing.T, u User, w Want, found bool, data map[string]string) {
 	t.Helper()
 	states, err := k.Hold(t.Context(), u, w)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, s := range states[0].data {
-		got[s.key] = s.value
+	for _, s := range states[0].Data {
+		got[s.Key] = s.Value
 	}
 	if data == nil {
 		data = map[string]string{}
 	}
-	if diff := cmp.Diff(data, got); diff != "" || states[0].found != found {
-		t.Errorf("found: got %t, want %t; data (-want +got):\n%s", states[0].found, found, diff)
+	if diff := cmp.Diff(data, got); diff != "" || states[0].Found != found {
+		t.Errorf("found: got %t, want %t; data (-want +got):\n%s", states[0].Found, found, diff)
 	}
 }
 
@@ -107,6 +108,9 @@ func TestASecretIsReadOnceAndItsUsersAreNotifiedOfChanges(t *testing.T) {
 		pass(time.Second)
 		if n := k.vault.reads(); n != 1 {
 			t.Errorf("reads: got %d, want 1", n)
+		}
+		if testutil.ToFloat64(k.metrics.held) != 1 || testutil.ToFloat64(k.metrics.watches) != 1 {
+			t.Error("the Secret is not counted")
 		}
 		if _, kept := k.entries[hookKey].data.get("other"); kept {
 			t.Error("a value that nobody asked for is kept")
@@ -137,7 +141,7 @@ func TestASecretThatIsMadeLaterIsNoticed(t *testing.T) {
 		k.holds(t, appUser, token, false, nil)
 		k.vault.put(hookKey, map[string]string{"token": "one"})
 		pass(time.Second)
-		if diff := cmp.Diff([]secretUser{appUser}, k.takeTold(), cmp.AllowUnexported(secretUser{})); diff != "" {
+		if diff := cmp.Diff([]User{appUser}, k.takeTold(), cmp.AllowUnexported(User{})); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
@@ -208,7 +212,7 @@ func TestASecretIsLetGoWithItsLastUser(t *testing.T) {
 		if n := k.vault.open(); n != 1 {
 			t.Errorf("watches with one user left: got %d, want 1", n)
 		}
-		k.holds(t, webUser, want{name: "another", keys: []string{"token"}}, false, nil) // its reference has changed
+		k.holds(t, webUser, Want{Name: "another", Keys: []string{"token"}}, false, nil) // its reference has changed
 		pass(time.Second)
 		if _, kept := k.entries[hookKey]; kept || k.vault.open() != 1 || len(k.entries) != 1 {
 			t.Errorf("after the last user: kept %t, %d watches, %d entries", kept, k.vault.open(), len(k.entries))
@@ -231,7 +235,7 @@ func TestASecondUserWithOtherKeysHasItReadAgain(t *testing.T) {
 		k.vault.put(hookKey, map[string]string{"token": "one", "address": "x"})
 		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
 		pass(time.Second) // the watch's first event, with the second user's keys already known, would save the read
-		k.holds(t, chatUser, want{name: "hook", keys: []string{"address", "absent"}}, true, map[string]string{"address": "x"})
+		k.holds(t, chatUser, Want{Name: "hook", Keys: []string{"address", "absent"}}, true, map[string]string{"address": "x"})
 		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
 		if n := k.vault.reads(); n != 2 {
 			t.Errorf("reads: got %d, want 2", n)
@@ -310,8 +314,8 @@ func TestTwoThousandSecretsAreReadInSeconds(t *testing.T) {
 			wg.Go(func() {
 				for i := w; i < n; i += 16 {
 					name := fmt.Sprintf("s%d", i)
-					u := secretUser{"Receiver", kube.Key{Namespace: "team-a", Name: name}}
-					if _, err := k.Hold(t.Context(), u, want{name: name, keys: []string{"token"}}); err != nil {
+					u := User{"Receiver", kube.Key{Namespace: "team-a", Name: name}}
+					if _, err := k.Hold(t.Context(), u, Want{Name: name, Keys: []string{"token"}}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -344,10 +348,35 @@ func TestAnAPIServerThatIsBehindTakesNoSecretAway(t *testing.T) {
 
 // E7: fails when a log line, or an error made with %v, has a value.
 func TestASecretDoesNotPrintItsValues(t *testing.T) {
-	s := secret{found: true, data: secretValues{{"token", "hush"}}}
+	s := Secret{Found: true, Data: Values{{"token", "hush"}}}
 	for _, printed := range []string{fmt.Sprint(s), fmt.Sprintf("%+v", s), fmt.Sprintf("%#v", s), s.LogValue().String()} {
-		if printed != "secret{found:true}" {
+		if printed != "Secret{Found:true}" {
 			t.Errorf("printed %q", printed)
 		}
 	}
+}
+
+// Fails when changed is not called for the first user of a missing Secret, after another's read, for other keys, found it.
+func TestAUserOfAMissingSecretIsNotifiedWhenAnothersReadFindsIt(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.watches = rate.NewLimiter(0, 0) // so that no watch reports the change
+		k.holds(t, chatUser, Want{Name: "hook", Keys: []string{"address"}}, false, nil)
+		k.vault.put(hookKey, map[string]string{"token": "one", "address": "x"})
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+		if told := k.takeTold(); !slices.Contains(told, chatUser) {
+			t.Errorf("told: %v", told)
+		}
+	})
+}
+
+// Fails when changed is called for a user because another one wants more keys.
+func TestThatAnotherWantsMoreKeysIsNoChange(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.vault.put(hookKey, map[string]string{"token": "one", "address": "x"})
+		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+		k.holds(t, chatUser, Want{Name: "hook", Keys: []string{"address"}}, true, map[string]string{"address": "x"})
+		if told := k.takeTold(); told != nil {
+			t.Errorf("told: %v", told)
+		}
+	})
 }

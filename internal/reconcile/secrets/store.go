@@ -1,4 +1,4 @@
-package reconcile
+package secrets
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -22,59 +23,61 @@ import (
 // readTimeout bounds one read of a Secret.
 const readTimeout = 10 * time.Second
 
-// secretUser is an object that refers to Secrets. They are in its own namespace by construction.
-type secretUser struct {
-	kind string
-	key  kube.Key
+// User is an object that refers to Secrets. They are in its own namespace by construction.
+type User struct {
+	Kind string
+	Key  kube.Key
 }
 
-// secretsOptions configure secrets; all are required.
-type secretsOptions struct {
-	source SecretSource
-	// reads and watches limit the Get and the Watch requests. They are separate, because a start reads all Secrets in a hurry and has time
-	// to begin watching.
-	reads, watches *rate.Limiter
-	// changed is called with each user of a Secret whose values changed after they were read.
-	changed func(secretUser)
-	// labelled restricts the used Secrets to those with the label v1.SecretLabel.
-	labelled bool
-	// started closes when the start is over. quiet closes when the reads that follow it, which are more urgent than watches, are over.
-	started, quiet <-chan struct{}
+// Options configure a Store; all are required.
+type Options struct {
+	Source Source
+	// QPS bounds the reads a second, with bursts of ten times as many: a start reads all Secrets and is to take seconds. Starts of watches
+	// have a limit of their own, of the same size, because a start has time to begin watching.
+	QPS float64
+	// Changed is called with each user of a Secret whose values changed after they were read.
+	Changed func(User)
+	// Labelled restricts the used Secrets to those with the label v1.SecretLabel.
+	Labelled bool
+	// Started closes when the start is over. Quiet closes when the reads that follow it, which are more urgent than watches, are over.
+	Started, Quiet <-chan struct{}
+	Log            *slog.Logger
+	Registerer     prometheus.Registerer
+}
+
+// Store keeps the referenced Secrets, and watches each until its last reference ends.
+type Store struct {
+	options        Options
 	metrics        *metrics
-	log            *slog.Logger
-}
-
-// secrets keeps the referenced Secrets, and watches each until its last reference ends.
-type secrets struct {
-	secretsOptions
+	reads, watches *rate.Limiter
 	// away is set while the API server does not answer.
 	away kube.Outage
 	// reading coalesces concurrent reads of one entry, by its serial.
 	reading singleflight.Group
 
 	mu      sync.Mutex
-	entries map[kube.Key]*secretEntry
-	held    map[secretUser][]kube.Key
+	entries map[kube.Key]*entry
+	held    map[User][]kube.Key
 	// made counts the entries that were ever made.
 	made int
 	// watching begins the watches of entries. streams counts the running ones.
-	watching *kube.Controller[*secretEntry]
+	watching *kube.Controller[*entry]
 	streams  sync.WaitGroup
 }
 
-// secretEntry is one Secret. secrets.mu protects its fields except key and serial.
-type secretEntry struct {
+// entry is one Secret. Store.mu protects its fields except key and serial.
+type entry struct {
 	key kube.Key
 	// serial distinguishes the entry from all others, also from a later one of the same Secret.
 	serial string
 
-	users []secretUser // in order
+	users []User // in order
 	// keys are those that users want, each true if the content has its state. loaded reports that all are true.
 	keys   map[string]bool
 	loaded bool
 	// known reports whether the content was ever read or watched.
 	known bool
-	secretContent
+	content
 	// version is the newest seen resource version of the Secret, empty for none.
 	version string
 	// resume is the version to resume a watch from: the last version that a watch sent. The version of a read is unsuitable: it is the
@@ -89,23 +92,25 @@ type secretEntry struct {
 	stop  context.CancelFunc
 }
 
-func newSecrets(o secretsOptions) *secrets {
-	s := &secrets{
-		secretsOptions: o,
-		away:           kube.Outage{Log: o.log},
-		entries:        map[kube.Key]*secretEntry{},
-		held:           map[secretUser][]kube.Key{},
+// New returns a Store that holds no Secret, and registers its metrics.
+func New(o Options) *Store {
+	limiter := func() *rate.Limiter { return rate.NewLimiter(rate.Limit(o.QPS), max(1, int(10*o.QPS))) }
+	s := &Store{
+		options: o, metrics: newMetrics(o.Registerer), reads: limiter(), watches: limiter(),
+		away:    kube.Outage{Log: o.Log},
+		entries: map[kube.Key]*entry{},
+		held:    map[User][]kube.Key{},
 	}
-	s.watching = kube.NewController(kube.ControllerOptions[*secretEntry]{
-		Name: "watches of secrets", Workers: watchBeginners, Log: o.log, Reconcile: s.beginWatch,
-		Parts: func(e *secretEntry) (namespace, name string) { return e.key.Parts() },
+	s.watching = kube.NewController(kube.ControllerOptions[*entry]{
+		Name: "watches of secrets", Workers: watchBeginners, Log: o.Log, Reconcile: s.beginWatch,
+		Parts: func(e *entry) (namespace, name string) { return e.key.Parts() },
 	})
 	return s
 }
 
 // Hold makes wants the complete set of the user's references, and returns their present state in the same order. It reads a Secret that
 // is not known yet. A missing Secret is a state and no error.
-func (s *secrets) Hold(ctx context.Context, user secretUser, wants ...want) ([]secret, error) {
+func (s *Store) Hold(ctx context.Context, user User, wants ...Want) ([]Secret, error) {
 	entries := s.refer(user, wants)
 	for _, e := range entries {
 		if err := s.load(ctx, e); err != nil {
@@ -114,31 +119,31 @@ func (s *secrets) Hold(ctx context.Context, user secretUser, wants ...want) ([]s
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	states := make([]secret, len(wants))
+	states := make([]Secret, len(wants))
 	for i, w := range wants {
 		states[i] = entries[i].pick(w)
-		states[i].version = entries[i].version
+		states[i].Version = entries[i].version
 	}
 	return states, nil
 }
 
 // Expect announces during a start the references that the user will Hold, so that a Secret that several users name for different keys is
 // read once. After the start it does nothing. The caller must call Hold or Release later.
-func (s *secrets) Expect(user secretUser, wants ...want) {
+func (s *Store) Expect(user User, wants ...Want) {
 	select {
-	case <-s.started:
+	case <-s.options.Started:
 	default:
 		s.refer(user, wants)
 	}
 }
 
 // Release ends all references of the user.
-func (s *secrets) Release(user secretUser) { s.refer(user, nil) }
+func (s *Store) Release(user User) { s.refer(user, nil) }
 
 // Refresh reads the user's Secrets again, in case a watch missed a change. Changes are reported as always.
-func (s *secrets) Refresh(ctx context.Context, user secretUser) error {
+func (s *Store) Refresh(ctx context.Context, user User) error {
 	s.mu.Lock()
-	var entries []*secretEntry
+	var entries []*entry
 	for _, k := range s.held[user] {
 		entries = append(entries, s.entries[k])
 	}
@@ -152,20 +157,20 @@ func (s *secrets) Refresh(ctx context.Context, user secretUser) error {
 }
 
 // refer sets the user's references and returns the entries of wants.
-func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
+func (s *Store) refer(user User, wants []Want) []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.held[user]
 	now := make([]kube.Key, 0, len(wants))
-	entries := make([]*secretEntry, len(wants))
+	entries := make([]*entry, len(wants))
 	for i, w := range wants {
-		k := kube.Key{Namespace: user.key.Namespace, Name: w.name}
+		k := kube.Key{Namespace: user.Key.Namespace, Name: w.Name}
 		if !slices.Contains(now, k) {
 			now = append(now, k)
 		}
 		entries[i] = s.entry(k)
 		entries[i].add(user)
-		for _, key := range w.keys {
+		for _, key := range w.Keys {
 			if _, known := entries[i].keys[key]; !known {
 				entries[i].keys[key] = false
 				entries[i].loaded = false
@@ -185,33 +190,33 @@ func (s *secrets) refer(user secretUser, wants []want) []*secretEntry {
 	return entries
 }
 
-func (s *secrets) entry(k kube.Key) *secretEntry {
+func (s *Store) entry(k kube.Key) *entry {
 	e := s.entries[k]
 	if e == nil {
 		s.made++
-		e = &secretEntry{key: k, serial: strconv.Itoa(s.made), keys: map[string]bool{}}
+		e = &entry{key: k, serial: strconv.Itoa(s.made), keys: map[string]bool{}}
 		s.entries[k] = e
-		s.metrics.secrets.Inc()
+		s.metrics.held.Inc()
 	}
 	return e
 }
 
 // find returns the place of a user among the users, and whether it is one.
-func (e *secretEntry) find(user secretUser) (place int, found bool) {
-	return slices.BinarySearchFunc(e.users, user, func(a, b secretUser) int {
-		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.key.Name, b.key.Name)) // all are in the Secret's namespace
+func (e *entry) find(user User) (place int, found bool) {
+	return slices.BinarySearchFunc(e.users, user, func(a, b User) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Key.Name, b.Key.Name)) // all are in the Secret's namespace
 	})
 }
 
 // add makes user one of the users.
-func (e *secretEntry) add(user secretUser) {
+func (e *entry) add(user User) {
 	if place, found := e.find(user); !found {
 		e.users = slices.Insert(e.users, place, user)
 	}
 }
 
 // drop ends a user's reference to an entry, and the entry with its last user.
-func (s *secrets) drop(e *secretEntry, user secretUser) {
+func (s *Store) drop(e *entry, user User) {
 	if place, found := e.find(user); found {
 		e.users = slices.Delete(e.users, place, place+1)
 	}
@@ -219,15 +224,15 @@ func (s *secrets) drop(e *secretEntry, user secretUser) {
 		return
 	}
 	delete(s.entries, e.key)
-	s.metrics.secrets.Dec()
-	e.released, e.secretContent = true, secretContent{}
+	s.metrics.held.Dec()
+	e.released, e.content = true, content{}
 	if e.stop != nil {
 		e.stop()
 	}
 }
 
 // load reads an entry unless the state of all wanted keys is known.
-func (s *secrets) load(ctx context.Context, e *secretEntry) error {
+func (s *Store) load(ctx context.Context, e *entry) error {
 	// A read already in progress may lack this user's keys: then a second read gets them.
 	for range 2 {
 		s.mu.Lock()
@@ -244,7 +249,7 @@ func (s *secrets) load(ctx context.Context, e *secretEntry) error {
 }
 
 // read reads an entry's Secret from the API server. After a success it enqueues the watch.
-func (s *secrets) read(ctx context.Context, e *secretEntry) error {
+func (s *Store) read(ctx context.Context, e *entry) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if err := s.reads.Wait(ctx); err != nil {
@@ -258,9 +263,9 @@ func (s *secrets) read(ctx context.Context, e *secretEntry) error {
 		version = "0"
 	}
 	s.mu.Unlock()
-	object, err := s.source.Get(ctx, e.key, version)
+	object, err := s.options.Source.Get(ctx, e.key, version)
 	if apierrors.IsNotFound(err) && version != "" {
-		object, err = s.source.Get(ctx, e.key, "") // the API server's memory may lack a new Secret
+		object, err = s.options.Source.Get(ctx, e.key, "") // the API server's memory may lack a new Secret
 	}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -278,35 +283,35 @@ func (s *secrets) read(ctx context.Context, e *secretEntry) error {
 }
 
 // set stores a Secret's state from a read or the watch, unless a newer one is known.
-func (s *secrets) set(e *secretEntry, object *corev1.Secret) {
+func (s *Store) set(e *entry, object *corev1.Secret) {
 	s.mu.Lock()
 	if e.released || kube.Older(object.ResourceVersion, e.version) {
 		s.mu.Unlock()
 		return
 	}
-	users := e.put(contentOf(object, e.keys, s.labelled), object.ResourceVersion)
+	users := e.put(contentOf(object, e.keys, s.options.Labelled), object.ResourceVersion)
 	s.mu.Unlock()
 	s.tell(users)
 }
 
 // missing records that a read found no Secret, unless the watch has sent more than changes since.
-func (s *secrets) missing(e *secretEntry, changes uint64) {
+func (s *Store) missing(e *entry, changes uint64) {
 	s.mu.Lock()
 	if e.released || e.changes != changes {
 		s.mu.Unlock()
 		return
 	}
-	users := e.put(secretContent{}, e.version)
+	users := e.put(content{}, e.version)
 	s.mu.Unlock()
 	s.tell(users)
 }
 
 // put replaces the content and returns the users to inform, nil if the known content is unchanged. Keys that were not known before make
 // no difference.
-func (e *secretEntry) put(now secretContent, version string) []secretUser {
+func (e *entry) put(now content, version string) []User {
 	differs := e.known && !e.same(now, e.keys)
 	if differs || !e.loaded { // else the values stay, which the users share
-		e.secretContent = now
+		e.content = now
 	}
 	e.version, e.known, e.loaded = version, true, true
 	for key := range e.keys {
@@ -318,8 +323,8 @@ func (e *secretEntry) put(now secretContent, version string) []secretUser {
 	return slices.Clone(e.users)
 }
 
-func (s *secrets) tell(users []secretUser) {
+func (s *Store) tell(users []User) {
 	for _, u := range users {
-		s.changed(u)
+		s.options.Changed(u)
 	}
 }

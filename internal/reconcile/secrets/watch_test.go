@@ -1,8 +1,9 @@
-package reconcile
+package secrets
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,7 +21,7 @@ func (k *keeper) holdMany(t *testing.T, n int) (keys []kube.Key) {
 	for i := range n {
 		key := kube.Key{Namespace: fmt.Sprintf("team-%d", i/10), Name: fmt.Sprintf("s%d", i)}
 		k.vault.put(key, map[string]string{"token": "one"})
-		k.holds(t, secretUser{"Receiver", key}, want{name: key.Name, keys: []string{"token"}}, true, map[string]string{"token": "one"})
+		k.holds(t, User{"Receiver", key}, Want{Name: key.Name, Keys: []string{"token"}}, true, map[string]string{"token": "one"})
 		keys = append(keys, key)
 	}
 	pass(time.Minute)
@@ -32,7 +33,7 @@ func (k *keeper) holdMany(t *testing.T, n int) (keys []kube.Key) {
 func TestAfterAnOutageEverySecretIsWatchedAgainOnce(t *testing.T) {
 	withSecrets(t, func(t *testing.T, k *keeper) {
 		const n = 5000
-		k.watches = rate.NewLimiter(500, 5000) // as in Options.secretLimits
+		k.watches = rate.NewLimiter(500, 5000) // as with the default QPS
 		keys := k.holdMany(t, n)
 		k.vault.goAway()
 		k.vault.mu.Lock()
@@ -49,7 +50,7 @@ func TestAfterAnOutageEverySecretIsWatchedAgainOnce(t *testing.T) {
 		k.vault.put(last, map[string]string{"token": "two"})
 		k.vault.comeBack()
 		pass(10 * time.Second)
-		k.holds(t, secretUser{"Receiver", last}, want{name: last.Name, keys: []string{"token"}}, true, map[string]string{"token": "two"})
+		k.holds(t, User{"Receiver", last}, Want{Name: last.Name, Keys: []string{"token"}}, true, map[string]string{"token": "two"})
 		pass(time.Minute)
 		k.vault.mu.Lock()
 		defer k.vault.mu.Unlock()
@@ -65,7 +66,7 @@ func TestT6NamespacesTakeTurnsInBeingWatched(t *testing.T) {
 		k.watches = rate.NewLimiter(10, 1)
 		for i := range 1000 {
 			name := fmt.Sprintf("s%d", i)
-			k.holds(t, secretUser{"Receiver", kube.Key{Namespace: "many", Name: name}}, want{name: name, keys: []string{"token"}}, false, nil)
+			k.holds(t, User{"Receiver", kube.Key{Namespace: "many", Name: name}}, Want{Name: name, Keys: []string{"token"}}, false, nil)
 		}
 		k.holds(t, appUser, token, false, nil)
 		pass(5 * time.Second)
@@ -81,9 +82,9 @@ func TestNoSecretIsWatchedBeforeTheStartIsOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v, started := newVault(), make(chan struct{})
-				s := newSecrets(secretsOptions{
-					source: v, reads: rate.NewLimiter(rate.Inf, 1), watches: rate.NewLimiter(rate.Inf, 1),
-					changed: func(secretUser) {}, started: over(), quiet: started, metrics: newMetrics(prometheus.NewRegistry()), log: discard(),
+				s := New(Options{
+					Source: v, QPS: 500, Changed: func(User) {}, Started: over(), Quiet: started,
+					Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 				})
 				ctx, cancel := context.WithCancel(t.Context())
 				var wg sync.WaitGroup

@@ -1,4 +1,4 @@
-package reconcile
+package secrets
 
 import (
 	"bytes"
@@ -25,25 +25,25 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// SecretSource reads single Secrets. It has no method to list them, on purpose.
-type SecretSource interface {
+// Source reads single Secrets. It has no method to list them, on purpose.
+type Source interface {
 	// Get reads a Secret: the newest state, or for the resource version "0" a state that the API server has in memory.
 	Get(ctx context.Context, key kube.Key, resourceVersion string) (*corev1.Secret, error)
 	// Watch follows one Secret from after a resource version. For "0" it begins with a recent state, sent as an addition if the Secret
 	// exists. The watch ends after lasting, and when ctx ends.
-	Watch(ctx context.Context, key kube.Key, resourceVersion string, lasting time.Duration) (SecretWatch, error)
+	Watch(ctx context.Context, key kube.Key, resourceVersion string, lasting time.Duration) (Watch, error)
 }
 
-// SecretWatch reads the changes of one Secret.
-type SecretWatch interface {
+// Watch reads the changes of one Secret.
+type Watch interface {
 	// Next waits for the next change. It returns io.EOF when the watch is over.
 	Next() (watch.Event, error)
 	// Stop ends the watch, and a Next that waits.
 	Stop()
 }
 
-// secretClient is the SecretSource over an API server.
-type secretClient struct {
+// client is the Source over an API server.
+type client struct {
 	core rest.Interface
 	// agent is set in each request: client-go would copy the request to add it.
 	agent string
@@ -52,24 +52,24 @@ type secretClient struct {
 // errNoSecret replaces the error of a decoder, which may quote its input.
 var errNoSecret = errors.New("the API server's answer is no secret")
 
-// newSecretClient returns the Secrets of the API server that config names, without a rate limit: Options.SecretQPS limits them.
-func newSecretClient(config *rest.Config) (secretClient, error) {
+// NewClient returns the Secrets of the API server that config names, without a rate limit: Options.QPS limits them.
+func NewClient(config *rest.Config) (Source, error) {
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS, unlimited.RateLimiter = -1, nil
 	unlimited.Wrap(func(next http.RoundTripper) http.RoundTripper { return &sharedHeaders{next: next} })
 	core, err := builtin.NewClient(unlimited, corev1.SchemeGroupVersion)
 	if err != nil {
-		return secretClient{}, err
+		return nil, err
 	}
-	return secretClient{core, cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())}, nil
+	return client{core, cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())}, nil
 }
 
 // request returns a request for Secrets of a namespace.
-func (c secretClient) request(namespace string) *rest.Request {
+func (c client) request(namespace string) *rest.Request {
 	return c.core.Get().Namespace(namespace).Resource("secrets").SetHeader("User-Agent", c.agent)
 }
 
-func (c secretClient) Get(ctx context.Context, key kube.Key, resourceVersion string) (*corev1.Secret, error) {
+func (c client) Get(ctx context.Context, key kube.Key, resourceVersion string) (*corev1.Secret, error) {
 	body, err := c.request(key.Namespace).Name(key.Name).
 		VersionedParams(&metav1.GetOptions{ResourceVersion: resourceVersion}, builtin.Options).Do(ctx).Raw()
 	if err != nil {
@@ -83,7 +83,7 @@ func (c secretClient) Get(ctx context.Context, key kube.Key, resourceVersion str
 }
 
 // Watch needs only the verb watch: the selector by name makes it a request about one object.
-func (c secretClient) Watch(ctx context.Context, key kube.Key, resourceVersion string, lasting time.Duration) (SecretWatch, error) {
+func (c client) Watch(ctx context.Context, key kube.Key, resourceVersion string, lasting time.Duration) (Watch, error) {
 	life := int64(lasting / time.Second)
 	body, err := c.request(key.Namespace).VersionedParams(&metav1.ListOptions{
 		FieldSelector:       fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),
@@ -91,11 +91,11 @@ func (c secretClient) Watch(ctx context.Context, key kube.Key, resourceVersion s
 		AllowWatchBookmarks: true,
 		TimeoutSeconds:      &life,
 		Watch:               true,
-	}, builtin.Options).MaxRetries(0).Stream(ctx) // secrets.away retries
+	}, builtin.Options).MaxRetries(0).Stream(ctx) // Store.away retries
 	if err != nil {
 		return nil, err
 	}
-	return &secretStream{body: body}, nil
+	return &stream{body: body}, nil
 }
 
 // sharedHeaders sends all requests with one header as long as theirs are equal, and drops the headers of the watches' answers. A watch
@@ -123,16 +123,16 @@ func (s *sharedHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// secretStream is a watch of one Secret. There are thousands of them, and each is idle for minutes. So it reads nothing ahead, needs no
+// stream is a watch of one Secret. There are thousands of them, and each is idle for minutes. So it reads nothing ahead, needs no
 // goroutine, and has no buffer between two events. client-go's watch costs 20 KiB more.
-type secretStream struct {
+type stream struct {
 	body io.ReadCloser
 	// rest has the bytes that were read beyond the last event.
 	rest []byte
 }
 
 // Next reads one event. It waits in a small frame, apart from the decoder's: the runtime then shrinks the goroutine's stack from 8 KiB to 4.
-func (s *secretStream) Next() (watch.Event, error) {
+func (s *stream) Next() (watch.Event, error) {
 	if len(s.rest) == 0 {
 		first := make([]byte, 1) // no buffer before an event arrives
 		if _, err := io.ReadFull(s.body, first); err != nil {
@@ -146,7 +146,7 @@ func (s *secretStream) Next() (watch.Event, error) {
 // decode reads the event that has begun.
 //
 //go:noinline
-func (s *secretStream) decode() (watch.Event, error) {
+func (s *stream) decode() (watch.Event, error) {
 	var sent struct {
 		Type   watch.EventType `json:"type"`
 		Object json.RawMessage `json:"object"`
@@ -172,4 +172,4 @@ func (s *secretStream) decode() (watch.Event, error) {
 }
 
 // Stop ends the watch.
-func (s *secretStream) Stop() { _ = s.body.Close() }
+func (s *stream) Stop() { _ = s.body.Close() }

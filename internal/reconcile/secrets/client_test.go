@@ -1,4 +1,4 @@
-package reconcile
+package secrets
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 )
 
 // secretServer answers as an API server that has one Secret. A watch gets the texts of told, one by one.
-func secretServer(t *testing.T, asked func(*http.Request), told <-chan string) secretClient {
+func secretServer(t *testing.T, asked func(*http.Request), told <-chan string) Source {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked(r)
@@ -36,7 +36,7 @@ func secretServer(t *testing.T, asked func(*http.Request), told <-chan string) s
 		}
 	}))
 	t.Cleanup(server.Close)
-	c, err := newSecretClient(&rest.Config{Host: server.URL})
+	c, err := NewClient(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestAWatchOfASecretThatIsRefusedForNowEndsAtOnce(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	t.Cleanup(server.Close)
-	c, err := newSecretClient(&rest.Config{Host: server.URL})
+	c, err := NewClient(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package reconcile
+package secrets
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// vault is a SecretSource with the API server's semantics: one growing resource version, watches that start after a version and replay
+// vault is a Source with the API server's semantics: one growing resource version, watches that start after a version and replay
 // the later changes, and versions that are compacted away.
 type vault struct {
 	mu       sync.Mutex
@@ -73,7 +73,7 @@ func notFound(name string) error {
 	return apierrors.NewNotFound(corev1.Resource("secrets"), name)
 }
 
-// toldBy is a SecretWatch over client-go's kind of watch. It ends with ctx.
+// toldBy is a Watch over client-go's kind of watch. It ends with ctx.
 type toldBy struct{ watch.Interface }
 
 func newToldBy(ctx context.Context, w watch.Interface) toldBy {
@@ -89,7 +89,7 @@ func (w toldBy) Next() (watch.Event, error) {
 	return e, nil
 }
 
-func (v *vault) Watch(ctx context.Context, k kube.Key, version string, _ time.Duration) (SecretWatch, error) {
+func (v *vault) Watch(ctx context.Context, k kube.Key, version string, _ time.Duration) (Watch, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.tried++; v.away {

@@ -1,4 +1,4 @@
-package reconcile
+package secrets
 
 import (
 	"fmt"
@@ -18,74 +18,61 @@ const (
 	maxAuthoritiesValue = 256 << 10
 )
 
-// want is a Secret that a user refers to, with the keys to read.
-type want struct {
-	name string
-	keys []string
-	// tls allows a Secret of type kubernetes.io/tls: the keys are used for TLS alone, which sends none of them.
-	tls bool
+// Want is a Secret that a user refers to, with the keys to read.
+type Want struct {
+	Name string
+	Keys []string
+	// TLS allows a Secret of type kubernetes.io/tls: the keys are used for TLS alone, which sends none of them.
+	TLS bool
 }
 
-// secret is one user's part of a Secret: the keys that it wants.
-type secret struct {
-	// found reports whether the Secret exists.
-	found bool
-	// denied is the reason, for the owner, why an existing Secret may not be used. tooLong names a key over its bound.
-	denied, tooLong string
-	data            secretValues
-	// version is the resource version of this state.
-	version string
+// Secret is one user's part of a Secret: the keys that it wants.
+type Secret struct {
+	// Found reports whether the Secret exists.
+	Found bool
+	// Denied is the reason, for the owner, why an existing Secret may not be used. TooLong names a key over its bound.
+	Denied, TooLong string
+	Data            Values
+	// Version is the resource version of this state.
+	Version string
 }
 
 // String hides the values from logs.
-func (s secret) String() string { return fmt.Sprintf("secret{found:%t}", s.found) }
+func (s Secret) String() string { return fmt.Sprintf("Secret{Found:%t}", s.Found) }
 
 // GoString is String.
-func (s secret) GoString() string { return s.String() }
+func (s Secret) GoString() string { return s.String() }
 
 // LogValue is String.
-func (s secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// value returns the value of a key, "" if there is none.
-func (s secret) value(key string) string {
-	value, _ := s.data.get(key)
+// Value returns the value of a key, "" if there is none.
+func (s Secret) Value(key string) string {
+	value, _ := s.Data.get(key)
 	return value
 }
 
-// secretValues are the values of a few keys. There are tens of thousands of them, and a map is six times as large.
-type secretValues []keyValue
+// Values are the values of a few keys. There are tens of thousands of them, and a map is six times as large.
+type Values []Value
 
-type keyValue struct{ key, value string }
+// Value is the value of one key.
+type Value struct{ Key, Value string }
 
 // get returns the value of a key, and whether there is one.
-func (v secretValues) get(key string) (string, bool) {
+func (v Values) get(key string) (string, bool) {
 	for i := range v {
-		if v[i].key == key {
-			return v[i].value, true
+		if v[i].Key == key {
+			return v[i].Value, true
 		}
 	}
 	return "", false
 }
 
-// unfit returns the fault of an object whose spec names the Secret in a field, nil if the Secret can be used.
-func (s secret) unfit(name, field string) *fault {
-	switch {
-	case s.denied != "":
-		return &fault{
-			reason: v1.SecretDeniedReason, retried: true, event: v1.SecretDeniedReason,
-			message: fmt.Sprintf("Secret %q, named by spec.%s, %s", name, field, s.denied),
-		}
-	case s.tooLong != "":
-		return &fault{reason: v1.InvalidConfigReason, message: fmt.Sprintf("Secret %q, named by spec.%s, %s", name, field, s.tooLong)}
-	}
-	return nil
-}
-
-// secretContent is the kept part of a Secret, shared by all its users.
-type secretContent struct {
+// content is the kept part of a Secret, shared by all its users.
+type content struct {
 	found bool
 	use   use
-	data  secretValues
+	data  Values
 	// long has the wanted keys whose values exceed their bound. Those values are not kept.
 	long []string
 }
@@ -130,8 +117,8 @@ func useOf(object *corev1.Secret, labelled bool) use {
 }
 
 // contentOf returns the wanted keys of a Secret, and none if the Secret may not be used. The result does not keep object alive.
-func contentOf(object *corev1.Secret, keys map[string]bool, labelled bool) secretContent {
-	c := secretContent{found: true, use: useOf(object, labelled)}
+func contentOf(object *corev1.Secret, keys map[string]bool, labelled bool) content {
+	c := content{found: true, use: useOf(object, labelled)}
 	if c.use == useReserved || c.use == useUnlabelled {
 		return c
 	}
@@ -142,7 +129,7 @@ func contentOf(object *corev1.Secret, keys map[string]bool, labelled bool) secre
 		case len(value) > bound(key):
 			c.long = append(c.long, key)
 		default:
-			c.data = append(c.data, keyValue{key, string(value)})
+			c.data = append(c.data, Value{key, string(value)})
 		}
 	}
 	return c
@@ -160,7 +147,7 @@ func isTLSKey(key string) bool {
 }
 
 // same reports whether two contents agree, except in the values of keys that known has as false.
-func (c secretContent) same(other secretContent, known map[string]bool) bool {
+func (c content) same(other content, known map[string]bool) bool {
 	if c.found != other.found || c.use != other.use {
 		return false
 	}
@@ -175,25 +162,25 @@ func (c secretContent) same(other secretContent, known map[string]bool) bool {
 }
 
 // pick returns one user's part of the content.
-func (c secretContent) pick(w want) secret {
-	s := secret{found: c.found}
+func (c content) pick(w Want) Secret {
+	s := Secret{Found: c.found}
 	switch {
 	case c.use == useUnlabelled:
-		s.denied = fmt.Sprintf("lacks the label %s: %s, without which this installation uses no Secret; "+
+		s.Denied = fmt.Sprintf("lacks the label %s: %s, without which this installation uses no Secret; "+
 			"whoever owns the Secret can set it", v1.SecretLabel, v1.SecretLabelValue)
-	case c.use == useReserved || c.use == useTLS && !w.tls:
-		s.denied = "is of a type that belongs to Kubernetes or Helm, and such a Secret is not used here; " +
+	case c.use == useReserved || c.use == useTLS && !w.TLS:
+		s.Denied = "is of a type that belongs to Kubernetes or Helm, and such a Secret is not used here; " +
 			"make one of type Opaque that has the keys which are needed and nothing else"
 	}
-	if s.denied != "" {
+	if s.Denied != "" {
 		return s
 	}
-	for _, key := range w.keys {
+	for _, key := range w.Keys {
 		if value, ok := c.data.get(key); ok {
-			s.data = append(s.data, keyValue{key, value})
+			s.Data = append(s.Data, Value{key, value})
 		}
 		if slices.Contains(c.long, key) {
-			s.tooLong = fmt.Sprintf("has more than %d bytes under the key %s", bound(key), key)
+			s.TooLong = fmt.Sprintf("has more than %d bytes under the key %s", bound(key), key)
 		}
 	}
 	return s

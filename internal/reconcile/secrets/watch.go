@@ -1,4 +1,4 @@
-package reconcile
+package secrets
 
 import (
 	"context"
@@ -34,16 +34,16 @@ const watchBeginners = 16
 const startGrace = 30 * time.Second
 
 // Run watches the referenced Secrets until ctx ends. It begins when quiet closes, or after startGrace.
-func (s *secrets) Run(ctx context.Context) error {
-	if !kube.Await(ctx, s.quiet, startGrace) {
+func (s *Store) Run(ctx context.Context) error {
+	if !kube.Await(ctx, s.options.Quiet, startGrace) {
 		return nil
 	}
 	defer s.streams.Wait()
-	return untilDone(ctx, s.watching.Run(ctx))
+	return s.watching.Run(ctx)
 }
 
 // follow enqueues an entry to be watched, once.
-func (s *secrets) follow(e *secretEntry) {
+func (s *Store) follow(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.queued || e.released {
@@ -54,7 +54,7 @@ func (s *secrets) follow(e *secretEntry) {
 }
 
 // beginWatch begins the watch of an entry. It always returns nil: after a failure it enqueues the entry again itself.
-func (s *secrets) beginWatch(ctx context.Context, e *secretEntry) error {
+func (s *Store) beginWatch(ctx context.Context, e *entry) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	if !s.owned(e, stop) {
 		stop() // released while it waited
@@ -66,7 +66,7 @@ func (s *secrets) beginWatch(ctx context.Context, e *secretEntry) error {
 	}
 	from, missable := s.resumption(e)
 	life := minWatchLife + rand.N(maxWatchLife-minWatchLife)
-	w, err := s.source.Watch(watchCtx, e.key, from, life)
+	w, err := s.options.Source.Watch(watchCtx, e.key, from, life)
 	if err != nil {
 		stop()
 		s.notBegun(e, err)
@@ -86,8 +86,8 @@ func (s *secrets) beginWatch(ctx context.Context, e *secretEntry) error {
 
 // notBegun enqueues an entry whose watch failed to begin. If the API server is away, the entry waits for it together with all others. If
 // the answer was about this Secret, only this entry waits.
-func (s *secrets) notBegun(e *secretEntry, err error) {
-	s.log.Debug("watch of a secret did not begin, trying again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
+func (s *Store) notBegun(e *entry, err error) {
+	s.options.Log.Debug("watch of a secret did not begin, trying again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
 	if kube.IsAway(err) {
 		s.away.Begin(err)
 		s.watching.Enqueue(e)
@@ -98,18 +98,18 @@ func (s *secrets) notBegun(e *secretEntry, err error) {
 
 // ended enqueues an entry whose watch is over. A watch that ended before its time was broken, perhaps by a restart of the API server,
 // which then lacks earlier changes. So the next one begins with the present state.
-func (s *secrets) ended(e *secretEntry, lasted, life time.Duration, err error) {
+func (s *Store) ended(e *entry, lasted, life time.Duration, err error) {
 	if lasted < life-time.Second {
 		s.resumeFrom(e, "")
 	}
 	if err != nil {
-		s.log.Debug("watch of a secret ended, beginning again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
+		s.options.Log.Debug("watch of a secret ended, beginning again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
 	}
 	s.rewatch(e, err, lasted)
 }
 
 // rewatch enqueues an entry after its delay, which grows while its watches are short.
-func (s *secrets) rewatch(e *secretEntry, err error, lasted time.Duration) {
+func (s *Store) rewatch(e *entry, err error, lasted time.Duration) {
 	s.mu.Lock()
 	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
 		e.resume = "" // later changes are no longer available, so begin with the present state
@@ -124,7 +124,7 @@ func (s *secrets) rewatch(e *secretEntry, err error, lasted time.Duration) {
 }
 
 // owned stores the function that ends an entry's watch. It returns false if the entry was released.
-func (s *secrets) owned(e *secretEntry, stop context.CancelFunc) bool {
+func (s *Store) owned(e *entry, stop context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.released {
@@ -139,10 +139,10 @@ func (s *secrets) owned(e *secretEntry, stop context.CancelFunc) bool {
 const presentWithin = 5 * time.Second
 
 // consume updates an entry from one watch until the watch is over.
-func (s *secrets) consume(ctx context.Context, e *secretEntry, w SecretWatch, missable bool) error {
+func (s *Store) consume(ctx context.Context, e *entry, w Watch, missable bool) error {
 	defer w.Stop()
-	s.metrics.secretWatches.Inc()
-	defer s.metrics.secretWatches.Dec()
+	s.metrics.watches.Inc()
+	defer s.metrics.watches.Dec()
 	answered := func() {}
 	if missable {
 		answered = s.confirm(ctx, e, w)
@@ -166,7 +166,7 @@ func (s *secrets) consume(ctx context.Context, e *secretEntry, w SecretWatch, mi
 
 // confirm reads an entry's Secret unless its watch sends it within presentWithin: a deletion before the watch began is not sent. If the
 // read fails, confirm stops the watch. The caller calls answered when the watch sent something, and when it is over.
-func (s *secrets) confirm(ctx context.Context, e *secretEntry, w SecretWatch) (answered func()) {
+func (s *Store) confirm(ctx context.Context, e *entry, w Watch) (answered func()) {
 	done := make(chan struct{})
 	timer := time.AfterFunc(presentWithin, func() {
 		defer close(done)
@@ -183,7 +183,7 @@ func (s *secrets) confirm(ctx context.Context, e *secretEntry, w SecretWatch) (a
 }
 
 // resumption returns the version to watch from, and reports whether the watch could miss an earlier deletion.
-func (s *secrets) resumption(e *secretEntry) (from string, missable bool) {
+func (s *Store) resumption(e *entry) (from string, missable bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.resume != "" {
@@ -192,14 +192,14 @@ func (s *secrets) resumption(e *secretEntry) (from string, missable bool) {
 	return "0", e.found
 }
 
-func (s *secrets) resumeFrom(e *secretEntry, version string) {
+func (s *Store) resumeFrom(e *entry, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.resume = version
 }
 
 // take stores one event of the watch in the entry.
-func (s *secrets) take(e *secretEntry, sent watch.Event) error {
+func (s *Store) take(e *entry, sent watch.Event) error {
 	if sent.Type == watch.Error {
 		return apierrors.FromObject(sent.Object)
 	}
@@ -224,21 +224,21 @@ func (s *secrets) take(e *secretEntry, sent watch.Event) error {
 }
 
 // count counts a change sent by the watch, so that a read that began before does not overwrite it.
-func (s *secrets) count(e *secretEntry) {
+func (s *Store) count(e *entry) {
 	s.mu.Lock()
 	e.changes++
 	s.mu.Unlock()
 }
 
 // deleted records that the Secret was deleted at a version.
-func (s *secrets) deleted(e *secretEntry, version string) {
+func (s *Store) deleted(e *entry, version string) {
 	s.mu.Lock()
 	if e.released || kube.Older(version, e.version) {
 		s.mu.Unlock()
 		return
 	}
 	e.changes++
-	users := e.put(secretContent{}, version)
+	users := e.put(content{}, version)
 	s.mu.Unlock()
 	s.tell(users)
 }

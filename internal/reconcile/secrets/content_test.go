@@ -1,0 +1,27 @@
+package secrets
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// E7: fails when a value of a Secret that may not be used is kept, or a key of a Secret of type kubernetes.io/tls that is for other uses.
+func TestE7NoValueThatMayNotBeUsedIsKept(t *testing.T) {
+	for kind, want := range map[corev1.SecretType]int{
+		corev1.SecretTypeServiceAccountToken: 0, corev1.SecretTypeDockerConfigJson: 0, corev1.SecretTypeBasicAuth: 0,
+		corev1.SecretTypeSSHAuth: 0, corev1.SecretTypeBootstrapToken: 0, "helm.sh/release.v1": 0, "cluster.x-k8s.io/secret": 0,
+		"kubernetes.io/": 0, corev1.SecretTypeTLS: 1,
+		corev1.SecretTypeOpaque: 2, "": 2, "example.com/webhook": 2, "notkubernetes.io/x": 2, "kubernetes.io": 2,
+	} {
+		object := &corev1.Secret{Type: kind, Data: map[string][]byte{"token": []byte("hush"), "ca.crt": []byte("ca")}}
+		kept := contentOf(object, map[string]bool{"token": false, "ca.crt": false}, false)
+		if _, token := kept.data.get("token"); len(kept.data) != want || token != (want == 2) {
+			t.Errorf("type %q: %d values are kept, want %d; the token: %t", kind, len(kept.data), want, token)
+		}
+	}
+	unlabelled := &corev1.Secret{Data: map[string][]byte{"token": []byte("hush")}}
+	if kept := contentOf(unlabelled, map[string]bool{"token": false}, true); len(kept.data) != 0 {
+		t.Error("a value of a Secret without the label is kept")
+	}
+}
