@@ -117,12 +117,12 @@ func useOf(object *corev1.Secret, labelled bool) use {
 }
 
 // contentOf returns the wanted keys of a Secret, and none if the Secret may not be used. The result does not keep object alive.
-func contentOf(object *corev1.Secret, keys map[string]bool, labelled bool) content {
+func contentOf(object *corev1.Secret, keys []string, labelled bool) content {
 	c := content{found: true, use: useOf(object, labelled)}
 	if c.use == useReserved || c.use == useUnlabelled {
 		return c
 	}
-	for key := range keys {
+	for _, key := range keys {
 		value, ok := object.Data[key]
 		switch {
 		case !ok || c.use == useTLS && !isTLSKey(key):
@@ -146,15 +146,15 @@ func isTLSKey(key string) bool {
 	return key == "ca.crt" || key == corev1.TLSCertKey || key == corev1.TLSPrivateKeyKey
 }
 
-// same reports whether two contents agree, except in the values of keys that known has as false.
-func (c content) same(other content, known map[string]bool) bool {
+// same reports whether two contents agree in the values of keys.
+func (c content) same(other content, keys []string) bool {
 	if c.found != other.found || c.use != other.use {
 		return false
 	}
-	for key, isKnown := range known {
+	for _, key := range keys {
 		was, had := c.data.get(key)
 		is, has := other.data.get(key)
-		if isKnown && (was != is || had != has || slices.Contains(c.long, key) != slices.Contains(other.long, key)) {
+		if was != is || had != has || slices.Contains(c.long, key) != slices.Contains(other.long, key) {
 			return false
 		}
 	}

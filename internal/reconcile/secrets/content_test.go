@@ -15,13 +15,13 @@ func TestE7NoValueThatMayNotBeUsedIsKept(t *testing.T) {
 		corev1.SecretTypeOpaque: 2, "": 2, "example.com/webhook": 2, "notkubernetes.io/x": 2, "kubernetes.io": 2,
 	} {
 		object := &corev1.Secret{Type: kind, Data: map[string][]byte{"token": []byte("hush"), "ca.crt": []byte("ca")}}
-		kept := contentOf(object, map[string]bool{"token": false, "ca.crt": false}, false)
+		kept := contentOf(object, []string{"token", "ca.crt"}, false)
 		if _, token := kept.data.get("token"); len(kept.data) != want || token != (want == 2) {
 			t.Errorf("type %q: %d values are kept, want %d; the token: %t", kind, len(kept.data), want, token)
 		}
 	}
 	unlabelled := &corev1.Secret{Data: map[string][]byte{"token": []byte("hush")}}
-	if kept := contentOf(unlabelled, map[string]bool{"token": false}, true); len(kept.data) != 0 {
+	if kept := contentOf(unlabelled, []string{"token"}, true); len(kept.data) != 0 {
 		t.Error("a value of a Secret without the label is kept")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -52,29 +51,26 @@ type Store struct {
 	reads, watches *rate.Limiter
 	// away is set while the API server does not answer.
 	away kube.Outage
-	// reading coalesces concurrent reads of one entry, by its serial.
+	// reading coalesces concurrent reads of one entry, by its address: a later entry of the same Secret is read for itself.
 	reading singleflight.Group
 
 	mu      sync.Mutex
 	entries map[kube.Key]*entry
-	held    map[User][]kube.Key
-	// made counts the entries that were ever made.
-	made int
+	// held has the entry of each of a user's wants, in the same order.
+	held map[User][]*entry
 	// watching begins the watches of entries. streams counts the running ones.
 	watching *kube.Controller[*entry]
 	streams  sync.WaitGroup
 }
 
-// entry is one Secret. Store.mu protects its fields except key and serial.
+// entry is one Secret. Store.mu protects its fields except key.
 type entry struct {
 	key kube.Key
-	// serial distinguishes the entry from all others, also from a later one of the same Secret.
-	serial string
 
 	users []User // in order
-	// keys are those that users want, each true if the content has its state. loaded reports that all are true.
-	keys   map[string]bool
-	loaded bool
+	// keys are those that users want. The content has the state of the first loaded ones.
+	keys   []string
+	loaded int
 	// known reports whether the content was ever read or watched.
 	known bool
 	content
@@ -99,7 +95,7 @@ func New(o Options) *Store {
 		options: o, metrics: newMetrics(o.Registerer), reads: limiter(), watches: limiter(),
 		away:    kube.Outage{Log: o.Log},
 		entries: map[kube.Key]*entry{},
-		held:    map[User][]kube.Key{},
+		held:    map[User][]*entry{},
 	}
 	s.watching = kube.NewController(kube.ControllerOptions[*entry]{
 		Name: "watches of secrets", Workers: watchBeginners, Log: o.Log, Reconcile: s.beginWatch,
@@ -143,12 +139,12 @@ func (s *Store) Release(user User) { s.refer(user, nil) }
 // Refresh reads the user's Secrets again, in case a watch missed a change. Changes are reported as always.
 func (s *Store) Refresh(ctx context.Context, user User) error {
 	s.mu.Lock()
-	var entries []*entry
-	for _, k := range s.held[user] {
-		entries = append(entries, s.entries[k])
-	}
+	entries := s.held[user]
 	s.mu.Unlock()
-	for _, e := range entries {
+	for i, e := range entries {
+		if slices.Contains(entries[:i], e) {
+			continue
+		}
 		if err := s.read(ctx, e); err != nil {
 			return err
 		}
@@ -161,31 +157,24 @@ func (s *Store) refer(user User, wants []Want) []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.held[user]
-	now := make([]kube.Key, 0, len(wants))
 	entries := make([]*entry, len(wants))
 	for i, w := range wants {
-		k := kube.Key{Namespace: user.Key.Namespace, Name: w.Name}
-		if !slices.Contains(now, k) {
-			now = append(now, k)
-		}
-		entries[i] = s.entry(k)
-		entries[i].add(user)
+		e := s.entry(kube.Key{Namespace: user.Key.Namespace, Name: w.Name})
+		entries[i] = e
+		e.add(user)
 		for _, key := range w.Keys {
-			if _, known := entries[i].keys[key]; !known {
-				entries[i].keys[key] = false
-				entries[i].loaded = false
+			if !slices.Contains(e.keys, key) {
+				e.keys = append(e.keys, key)
 			}
 		}
 	}
-	for _, k := range before {
-		if !slices.Contains(now, k) {
-			s.drop(s.entries[k], user)
+	for _, e := range before {
+		if !slices.Contains(entries, e) {
+			s.drop(e, user)
 		}
 	}
-	if len(now) == 0 {
+	if s.held[user] = entries; len(entries) == 0 {
 		delete(s.held, user)
-	} else {
-		s.held[user] = now
 	}
 	return entries
 }
@@ -193,8 +182,7 @@ func (s *Store) refer(user User, wants []Want) []*entry {
 func (s *Store) entry(k kube.Key) *entry {
 	e := s.entries[k]
 	if e == nil {
-		s.made++
-		e = &entry{key: k, serial: strconv.Itoa(s.made), keys: map[string]bool{}}
+		e = &entry{key: k}
 		s.entries[k] = e
 		s.metrics.held.Inc()
 	}
@@ -217,10 +205,11 @@ func (e *entry) add(user User) {
 
 // drop ends a user's reference to an entry, and the entry with its last user.
 func (s *Store) drop(e *entry, user User) {
-	if place, found := e.find(user); found {
-		e.users = slices.Delete(e.users, place, place+1)
+	place, found := e.find(user)
+	if !found {
+		return // two of its wants named the Secret
 	}
-	if len(e.users) > 0 {
+	if e.users = slices.Delete(e.users, place, place+1); len(e.users) > 0 {
 		return
 	}
 	delete(s.entries, e.key)
@@ -236,12 +225,12 @@ func (s *Store) load(ctx context.Context, e *entry) error {
 	// A read already in progress may lack this user's keys: then a second read gets them.
 	for range 2 {
 		s.mu.Lock()
-		loaded := e.loaded
+		loaded := e.complete()
 		s.mu.Unlock()
 		if loaded {
 			return nil
 		}
-		if _, err, _ := s.reading.Do(e.serial, func() (any, error) { return nil, s.read(ctx, e) }); err != nil {
+		if _, err, _ := s.reading.Do(fmt.Sprintf("%p", e), func() (any, error) { return nil, s.read(ctx, e) }); err != nil {
 			return err
 		}
 	}
@@ -306,17 +295,17 @@ func (s *Store) missing(e *entry, changes uint64) {
 	s.tell(users)
 }
 
+// complete reports whether the content has the state of all wanted keys.
+func (e *entry) complete() bool { return e.known && e.loaded == len(e.keys) }
+
 // put replaces the content and returns the users to inform, nil if the known content is unchanged. Keys that were not known before make
 // no difference.
 func (e *entry) put(now content, version string) []User {
-	differs := e.known && !e.same(now, e.keys)
-	if differs || !e.loaded { // else the values stay, which the users share
+	differs := e.known && !e.same(now, e.keys[:e.loaded])
+	if differs || !e.complete() { // else the values stay, which the users share
 		e.content = now
 	}
-	e.version, e.known, e.loaded = version, true, true
-	for key := range e.keys {
-		e.keys[key] = true
-	}
+	e.version, e.known, e.loaded = version, true, len(e.keys)
 	if !differs {
 		return nil
 	}
