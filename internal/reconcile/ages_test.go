@@ -70,8 +70,7 @@ func TestT6ToLookAtAnAlertCostsNothingForTheOthersOfItsNamespace(t *testing.T) {
 	s := settings{objects: objects, change: func(o *Options) { o.MaxAlertsPerNamespace = 1000 }}
 	play(t, s, func(w *world) {
 		c := &alertController{
-			alerts: w.Reconciler.alerts.objects, ages: newAges(1000), table: alerts.NewTable(), verdicts: newVerdicts(),
-			decided: func(kube.Key) {},
+			alerts: w.Reconciler.alerts.objects, ages: newAges(1000), table: alerts.NewTable(), verdicts: newVerdicts(func(kube.Key) {}),
 		}
 		look := func() {
 			for i := range 100 {

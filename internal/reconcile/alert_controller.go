@@ -26,8 +26,6 @@ type alertController struct {
 	verdicts *verdicts
 	// ages reports which Alerts of a namespace are served, the oldest ones; nil serves all.
 	ages *ages
-	// decided is called with the key of every changed verdict.
-	decided func(kube.Key)
 }
 
 // reconcile compiles an Alert and stores its verdict.
@@ -36,7 +34,6 @@ func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 	if !ok || object.DeletionTimestamp != nil {
 		c.table.Delete(k.String())
 		c.verdicts.remove(k)
-		c.decided(k)
 		return nil
 	}
 	if c.ages.over(k, object.CreationTimestamp.Time) {
@@ -58,10 +55,7 @@ func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 
 func (c *alertController) put(a *alerts.Alert, v verdict) {
 	c.table.Put(a.Key(), a)
-	k := kube.Key{Namespace: a.Namespace, Name: a.Name}
-	if c.verdicts.put(k, v) {
-		c.decided(k)
-	}
+	c.verdicts.put(kube.Key{Namespace: a.Namespace, Name: a.Name}, v)
 }
 
 // keys returns the keys to compile when an Alert is made, changed or deleted: its own, and those of the Alerts that it moves over the

@@ -23,15 +23,15 @@ type kindOf[T subject, L runtime.Object] struct {
 	status *statusController[T, L]
 }
 
-// newKind makes the cache. The caller then calls wire and watch.
+// newKind makes the cache. The caller then calls wire and watch. decided is called with the key of each changed verdict.
 func newKind[T subject, L runtime.Object](
-	r *Reconciler, name string, resource kube.Resource[T, L], ix kube.Indexers[T],
+	r *Reconciler, name string, resource kube.Resource[T, L], ix kube.Indexers[T], decided func(kube.Key),
 ) (*kindOf[T, L], error) {
 	objects, err := kube.NewInformer(resource, r.options.Namespace, ix, r.log.With("kind", name))
 	if err != nil {
 		return nil, err
 	}
-	return &kindOf[T, L]{name: name, resource: resource, objects: objects, verdicts: newVerdicts()}, nil
+	return &kindOf[T, L]{name: name, resource: resource, objects: objects, verdicts: newVerdicts(decided)}, nil
 }
 
 // wire makes the queues. The caller sets only the status options that differ between kinds.

@@ -34,10 +34,6 @@ type providerController struct {
 	// limits apply to Providers that set none.
 	limits   registry.Limits
 	verdicts *verdicts
-	// decided is called with the key of every changed verdict.
-	decided func(kube.Key)
-	// handled has the last handled reconcile request. Only reconcile uses it, one key at a time.
-	handled *remembered[string]
 }
 
 // keys returns the keys to compile when a Provider is made, changed or deleted. It first announces the Provider's Secrets, so that a
@@ -87,10 +83,9 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 
 // refresh has the Secrets read again if the Provider has a new reconcile request.
 func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) error {
-	k, asked := kube.KeyOf(p), p.Annotations[v1.ReconcileRequestAnnotation]
-	before, known := c.handled.get(k)
-	c.handled.set(k, asked)
-	if !known || before == asked {
+	k := kube.KeyOf(p)
+	before, known := c.verdicts.get(k)
+	if !known || before.requestedAt == p.Annotations[v1.ReconcileRequestAnnotation] {
 		return nil
 	}
 	return c.secrets.Refresh(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: k})
@@ -156,9 +151,7 @@ func closeSender(d *alerts.Destination) {
 }
 
 func (c *providerController) decide(p *v1beta3.Provider, v verdict) {
-	if k := kube.KeyOf(p); c.verdicts.put(k, v) {
-		c.decided(k)
-	}
+	c.verdicts.put(kube.KeyOf(p), v)
 }
 
 func (c *providerController) forget(k kube.Key) {
@@ -166,8 +159,6 @@ func (c *providerController) forget(k kube.Key) {
 	c.destinations.Delete(k.Namespace, k.Name)
 	closeSender(before)
 	c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})
-	c.handled.remove(k)
 	c.programs.remove(k)
 	c.verdicts.remove(k)
-	c.decided(k)
 }

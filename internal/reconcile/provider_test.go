@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -307,4 +309,36 @@ func TestHeadersAreOneFlatMapping(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"X-Number": "1", "X-Text": "two words"}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+}
+
+// Fails when the Secrets of a Provider are not read again on request, when they are read for each later change as well, or when the request
+// causes an Event on definitions without a status.
+func TestTheSecretsOfAProviderAreReadOnceForARequest(t *testing.T) {
+	p := newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })
+	s := settings{objects: []runtime.Object{p}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
+	s.prepare = func(w *world) {
+		w.cluster.PrependReactor("update", "providers", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewNotFound(v1beta3.Resource("providers").GroupResource(), "x")
+		})
+	}
+	play(t, s, func(w *world) {
+		reads := len(gets(w))
+		w.events.take()
+		annotate := func(key, value string) {
+			live := w.live("Provider", "chat").DeepCopyObject().(*v1beta3.Provider)
+			live.Annotations = map[string]string{v1.ReconcileRequestAnnotation: "now", key: value}
+			if err := w.cluster.Tracker.Update(resources["Provider"], live, "team-a"); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+		}
+		annotate("other", "one")
+		annotate("other", "two")
+		if got := len(gets(w)); got != reads+1 {
+			t.Errorf("reads of the Secret: got %d more, want 1", got-reads)
+		}
+		if events := w.events.take(); len(events) != 0 {
+			t.Errorf("events: %q", events)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,6 +27,8 @@ type compiled struct {
 	plan      receiverPlan
 	unplanned *fault
 
+	// read is the time of the last certain read of the Secret, zero for none.
+	read time.Time
 	// tried reports that the plan was compiled with secret: hooks is the result, or unfit the reason why there are none.
 	tried  bool
 	secret secrets.Values
@@ -65,6 +68,9 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 		return before, nil
 	}
 	made := &compiled{uid: r.UID, generation: r.Generation, account: account}
+	if ok {
+		made.read = before.read
+	}
 	if err := c.inTurn(ctx, r.Namespace, filterText(r), func() {
 		made.plan, made.unplanned = planReceiver(r, c.account)
 	}); err != nil {

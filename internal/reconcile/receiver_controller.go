@@ -58,10 +58,6 @@ type receiverController struct {
 	// account is the service account of a Receiver that names none.
 	account string
 	queue   *kube.Controller[kube.Key]
-	// decided is called with the key of every changed verdict.
-	decided func(kube.Key)
-	// read has the time of the last certain read of a Receiver's Secret. Only reconcile uses it, one key at a time.
-	read *remembered[time.Time]
 	// compiled caches the compiled specs. Only reconcile uses it, one key at a time.
 	compiled *remembered[*compiled]
 	// ages reports which Receivers of a namespace are served, the oldest ones; nil serves all.
@@ -118,7 +114,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		return nil
 	}
 	c.subscriptions.Delete(k.Namespace, k.Name)
-	secret, err := c.secret(ctx, object, plan.secretName)
+	secret, err := c.secret(ctx, object, made)
 	if err != nil {
 		return c.unread(object, err)
 	}
@@ -140,29 +136,29 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 
 // secret returns the Receiver's Secret, an empty one without a name. It reads the Secret again when the interval has passed or the
 // Receiver has a new reconcile request. The watch reports all other changes.
-func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, name string) (secrets.Secret, error) {
+func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, made *compiled) (secrets.Secret, error) {
 	k := kube.KeyOf(r)
 	user := secrets.User{Kind: v1.ReceiverKind, Key: k}
-	if name == "" {
+	if made.plan.secretName == "" {
 		c.secrets.Release(user)
 		return secrets.Secret{}, nil
 	}
 	interval := max(r.Interval(), minInterval)
-	last, known := c.read.get(k)
+	known := !made.read.IsZero()
 	before, _ := c.verdicts.get(k)
 	asked := before.requestedAt != r.Annotations[v1.ReconcileRequestAnnotation]
-	if known && (time.Since(last) >= interval || asked) {
+	if known && (time.Since(made.read) >= interval || asked) {
 		if err := c.secrets.Refresh(ctx, user); err != nil {
 			return secrets.Secret{}, err
 		}
 		known = false
 	}
-	states, err := c.secrets.Hold(ctx, user, wantOf(r, name))
+	states, err := c.secrets.Hold(ctx, user, wantOf(r, made.plan.secretName))
 	if err != nil {
 		return secrets.Secret{}, err
 	}
 	if !known {
-		c.read.set(k, time.Now())
+		made.read = time.Now()
 	}
 	// The jitter keeps Receivers that were made together from being read together for ever.
 	c.queue.EnqueueAfter(k, interval+rand.N(interval/10))
@@ -304,10 +300,7 @@ func (c *receiverController) refuse(r *v1.Receiver, f fault) {
 }
 
 func (c *receiverController) decide(r *v1.Receiver, v verdict) {
-	v.requestedAt = r.Annotations[v1.ReconcileRequestAnnotation]
-	if k := kube.KeyOf(r); c.verdicts.put(k, v) {
-		c.decided(k)
-	}
+	c.verdicts.put(kube.KeyOf(r), v)
 }
 
 // forget removes all data of a Receiver.
@@ -316,10 +309,8 @@ func (c *receiverController) forget(k kube.Key) {
 	c.subscriptions.Delete(k.Namespace, k.Name)
 	c.live.remove(k)
 	c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
-	c.read.remove(k)
 	c.compiled.remove(k)
 	c.verdicts.remove(k)
-	c.decided(k)
 }
 
 // showReceiver writes the parts of the status that only a Receiver has.

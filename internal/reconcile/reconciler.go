@@ -70,7 +70,7 @@ func New(o Options) (*Reconciler, error) {
 }
 
 func (r *Reconciler) wireReceivers() error {
-	kind, err := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil)
+	kind, err := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil, func(k kube.Key) { r.receivers.status.queue.Enqueue(k) })
 	if err != nil {
 		return err
 	}
@@ -78,10 +78,8 @@ func (r *Reconciler) wireReceivers() error {
 	c := &receiverController{
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live,
 		verdicts: kind.verdicts, issuers: r.options.Issuers, account: r.options.DefaultServiceAccount,
-		read: newRemembered[time.Time](), compiled: newRemembered[*compiled](),
-		ages:    newAges(r.options.MaxReceiversPerNamespace),
+		compiled: newRemembered[*compiled](), ages: newAges(r.options.MaxReceiversPerNamespace),
 		objects: r.options.Objects, share: limit.NewShare(), compiling: r.compiling,
-		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
 	r.deliveries = &deliveries{
 		log: r.log, alive: r.options.Alive, receivers: map[kube.Key]*arrivals{},
@@ -115,14 +113,13 @@ func (r *Reconciler) wireReceivers() error {
 
 func (r *Reconciler) wireAlerts() error {
 	kind, err := newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts,
-		kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider})
+		kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider}, func(k kube.Key) { r.alerts.status.queue.Enqueue(k) })
 	if err != nil {
 		return err
 	}
 	r.alerts = kind
 	c := &alertController{
 		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, ages: newAges(r.options.MaxAlertsPerNamespace),
-		decided: func(k kube.Key) { kind.status.queue.Enqueue(k) },
 	}
 	matches := matcher{r.options.Objects, r.options.Kinds}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert, *v1beta3.AlertList]{
@@ -161,7 +158,7 @@ func (r *Reconciler) wireAlerts() error {
 }
 
 func (r *Reconciler) wireProviders() error {
-	kind, err := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil)
+	kind, err := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil, r.providerDecided)
 	if err != nil {
 		return err
 	}
@@ -171,7 +168,7 @@ func (r *Reconciler) wireProviders() error {
 		compiling: r.compiling, programs: newRemembered[*statusProgram](),
 		alert:  func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
 		limits: r.options.Limits, identities: r.options.Identities,
-		verdicts: kind.verdicts, handled: newRemembered[string](), decided: r.providerDecided,
+		verdicts: kind.verdicts,
 	}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider, *v1beta3.ProviderList]{
 		outcome: v1.ServingCondition,

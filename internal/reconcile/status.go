@@ -243,7 +243,9 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	k := kube.KeyOf(o)
 	s.mu.Lock()
 	before, known := s.recorded[k]
-	now := maphash.Comparable(s.seed, v)
+	told := v
+	told.requestedAt = "" // a request alone is nothing to tell
+	now := maphash.Comparable(s.seed, told)
 	s.recorded[k] = now
 	s.mu.Unlock()
 	if known && before == now || !known && !written && v.ready {

@@ -53,26 +53,29 @@ type ruling struct {
 	retried         bool
 	// event and eventMessage are the reason and message of the Kubernetes Event, which unlike the condition must not show a webhook path.
 	event, eventMessage string
-	// path is a Receiver's webhook path, requestedAt the handled reconcile request.
-	path, requestedAt string
+	// requestedAt is the handled reconcile request.
+	requestedAt string
+	// path is a Receiver's webhook path.
+	path string
 	// lack describes the parts of a served Receiver's spec that are not served.
 	lack lack
 }
 
 // served returns the verdict on an object that is in use.
 func served(o metav1.Object, reason, message string) verdict {
-	return verdict{o.GetUID(), o.GetGeneration(), ruling{
-		ready: true, reason: reason, message: message, event: reason, eventMessage: message,
-	}}
+	return newVerdict(o, ruling{ready: true, reason: reason, message: message, event: reason, eventMessage: message})
 }
 
 // refused returns the verdict on an object that is not in use because of f.
 func refused(o metav1.Object, f fault) verdict {
 	f.event = cmp.Or(f.event, f.reason)
 	f.message = cut(f.message, maxEventMessage)
-	return verdict{o.GetUID(), o.GetGeneration(), ruling{
-		reason: f.reason, message: f.message, retried: f.retried, event: f.event, eventMessage: f.message,
-	}}
+	return newVerdict(o, ruling{reason: f.reason, message: f.message, retried: f.retried, event: f.event, eventMessage: f.message})
+}
+
+func newVerdict(o metav1.Object, r ruling) verdict {
+	r.requestedAt = o.GetAnnotations()[v1.ReconcileRequestAnnotation]
+	return verdict{o.GetUID(), o.GetGeneration(), r}
 }
 
 // condition returns the verdict as a condition of a type, True if holds.
@@ -125,6 +128,9 @@ const (
 
 // verdicts has the verdicts on one kind's objects.
 type verdicts struct {
+	// changed is called with the key of each changed verdict, and of each object that is forgotten.
+	changed func(kube.Key)
+
 	mu sync.RWMutex
 	m  map[kube.Key]keptVerdict
 }
@@ -136,7 +142,9 @@ type keptVerdict struct {
 	ruling     unique.Handle[ruling]
 }
 
-func newVerdicts() *verdicts { return &verdicts{m: map[kube.Key]keptVerdict{}} }
+func newVerdicts(changed func(kube.Key)) *verdicts {
+	return &verdicts{changed: changed, m: map[kube.Key]keptVerdict{}}
+}
 
 func (s *verdicts) get(k kube.Key) (verdict, bool) {
 	s.mu.RLock()
@@ -148,21 +156,24 @@ func (s *verdicts) get(k kube.Key) (verdict, bool) {
 	return verdict{kept.uid, kept.generation, kept.ruling.Value()}, true
 }
 
-// put stores a verdict and reports whether it differs from the former one.
-func (s *verdicts) put(k kube.Key, v verdict) bool {
+// put stores the verdict on an object.
+func (s *verdicts) put(k kube.Key, v verdict) {
 	kept := keptVerdict{v.uid, v.generation, unique.Make(v.ruling)}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	before, ok := s.m[k]
 	s.m[k] = kept
-	return !ok || before != kept
+	s.mu.Unlock()
+	if !ok || before != kept {
+		s.changed(k)
+	}
 }
 
-// remove forgets a verdict.
+// remove forgets the verdict on an object.
 func (s *verdicts) remove(k kube.Key) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.m, k)
+	s.mu.Unlock()
+	s.changed(k)
 }
 
 // oneLine returns an error's text with "; " for line breaks, such as those of errors.Join.

@@ -10,12 +10,14 @@ import (
 
 // Fails when every object has its own copy of an equal ruling, or when get returns another verdict than was put.
 func TestEqualVerdictsAreKeptOnce(t *testing.T) {
-	kept := newVerdicts()
+	changes := 0
+	kept := newVerdicts(func(kube.Key) { changes++ })
 	a, b := newAlert("a"), newAlert("b")
 	a.UID, b.UID = "1", "2"
-	for _, o := range []kube.Object{a, b} {
+	for i, o := range []kube.Object{a, b} {
 		v := served(o, v1.SucceededReason, string([]byte("Alert initialized")))
-		if !kept.put(kube.KeyOf(o), v) || kept.put(kube.KeyOf(o), v) {
+		kept.put(kube.KeyOf(o), v)
+		if kept.put(kube.KeyOf(o), v); changes != i+1 {
 			t.Errorf("%s: only the first of two equal verdicts is another than before", o.GetName())
 		}
 		if got, ok := kept.get(kube.KeyOf(o)); !ok || got != v {
@@ -27,7 +29,7 @@ func TestEqualVerdictsAreKeptOnce(t *testing.T) {
 	if unsafe.StringData(one.message) != unsafe.StringData(other.message) {
 		t.Error("the message is kept twice")
 	}
-	if !kept.put(kube.KeyOf(a), refused(a, fault{reason: v1.InvalidConfigReason})) {
+	if kept.put(kube.KeyOf(a), refused(a, fault{reason: v1.InvalidConfigReason})); changes != 3 {
 		t.Error("another ruling is taken for the same")
 	}
 }
