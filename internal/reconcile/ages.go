@@ -17,9 +17,6 @@ type ages struct {
 
 	mu         sync.Mutex
 	namespaces map[string]ageOrder
-	// created has the sort key of each object. It is one map for all namespaces: most have so few objects that a map for each would waste
-	// memory.
-	created map[kube.Key]int64
 }
 
 // ageOrder has the objects of one namespace, the oldest first.
@@ -37,53 +34,49 @@ func newAges(limit int) *ages {
 	if limit == 0 {
 		return nil
 	}
-	return &ages{limit: limit, namespaces: map[string]ageOrder{}, created: map[kube.Key]int64{}}
+	return &ages{limit: limit, namespaces: map[string]ageOrder{}}
 }
 
 func (a age) compare(b age) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.name, b.name))
 }
 
-// noted records whether an object is there, and returns its key and those of the others that this moves over the limit.
+func ageOf(o kube.Object) age { return age{o.GetCreationTimestamp().Unix(), o.GetName()} }
+
+// noted records whether an object is there, and returns its key and those of the others that this moves over the limit. It is called with
+// each object that was added, and later with the same when it was replaced or deleted.
 func noted[T kube.Object](s *ages, in *kube.Informer[T], o T) []kube.Key {
 	k := kube.KeyOf(o)
 	keys := []kube.Key{k}
 	if s == nil {
 		return keys
 	}
-	var created *time.Time
+	var now *age
 	if is, ok := in.Get(k); ok && is.GetDeletionTimestamp() == nil {
-		at := is.GetCreationTimestamp().Time
-		created = &at
+		at := ageOf(is)
+		now = &at
 	}
-	return append(keys, s.note(k, created)...)
+	return append(keys, s.note(k.Namespace, ageOf(o), now)...)
 }
 
-// note records that an object exists since created, or is gone if created is nil. It returns the others that this moves over the limit, in
-// either direction.
-func (s *ages) note(k kube.Key, created *time.Time) (moved []kube.Key) {
+// note records the present object of a name, nil for none, in place of an object of that name that was seen, which may be the same. It
+// returns the others that this moves over the limit, in either direction.
+func (s *ages) note(namespace string, seen age, now *age) (moved []kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was, known := s.created[k]
-	if known == (created != nil) && (!known || was == created.Unix()) {
-		return nil
-	}
-	all := s.namespaces[k.Namespace]
-	if known {
-		i, _ := slices.BinarySearchFunc(all, age{was, k.Name}, age.compare)
+	all := s.namespaces[namespace]
+	if i, found := slices.BinarySearchFunc(all, seen, age.compare); found && (now == nil || *now != seen) {
 		all = slices.Delete(all, i, i+1)
-		delete(s.created, k)
-		moved = all.atLimit(moved, k.Namespace, i, s.limit-1)
+		moved = all.atLimit(moved, namespace, i, s.limit-1)
 	}
-	if created != nil {
-		is := age{created.Unix(), k.Name}
-		i, _ := slices.BinarySearchFunc(all, is, age.compare)
-		all = slices.Insert(all, i, is)
-		s.created[k] = is.created
-		moved = all.atLimit(moved, k.Namespace, i, s.limit)
+	if now != nil {
+		if i, found := slices.BinarySearchFunc(all, *now, age.compare); !found {
+			all = slices.Insert(all, i, *now)
+			moved = all.atLimit(moved, namespace, i, s.limit)
+		}
 	}
-	if s.namespaces[k.Namespace] = all; len(all) == 0 {
-		delete(s.namespaces, k.Namespace)
+	if s.namespaces[namespace] = all; len(all) == 0 {
+		delete(s.namespaces, namespace)
 	}
 	return moved
 }
