@@ -110,6 +110,12 @@ func TestImportArrows(t *testing.T) {
 			pkg: "internal/command", internal: []string{"internal/event", "internal/builtin", "internal/api/client"},
 			forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
 		},
+		"tokens of service accounts know no controller": {
+			pkg: "internal/reconcile/identity", internal: []string{
+				"api/", "internal/event", "internal/builtin", "internal/fair", "internal/alerts/provider", "internal/reconcile/kube", "internal/reconcile/bounds",
+			},
+			forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
+		},
 		"Secrets know no controller and no table": {
 			pkg: "internal/reconcile/secrets", internal: []string{
 				"api/", "internal/event", "internal/builtin", "internal/fair", "internal/alerts/provider", "internal/reconcile/kube", "internal/reconcile/bounds",

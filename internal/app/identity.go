@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"notifier/internal/reconcile"
+	"notifier/internal/reconcile/identity"
 )
 
 // WorkloadIdentityGate is Flux's name of the feature gate with which Providers log in to a cloud as a service account of their namespace.
@@ -32,11 +32,11 @@ func (o Options) validateIdentity(bad badFlag) {
 }
 
 // identities returns the service accounts of Providers, nil while the gate is disabled.
-func (a *App) identities() (*reconcile.Identities, error) {
+func (a *App) identities() (*identity.Accounts, error) {
 	if open, err := a.options.workloadIdentity(); err != nil || !open {
 		return nil, err
 	}
-	i, err := reconcile.NewIdentities(reconcile.NewAccounts(a.clients.accounts), a.options.TokenCacheSize, a.options.TokenCacheAge)
+	i, err := identity.New(identity.NewSource(a.clients.accounts), a.options.TokenCacheSize, a.options.TokenCacheAge)
 	if err != nil {
 		return nil, fmt.Errorf("workload identity: %w", err)
 	}

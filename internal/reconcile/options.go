@@ -18,6 +18,7 @@ import (
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/options"
 	"notifier/internal/receiver/oidc"
+	"notifier/internal/reconcile/identity"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
 )
@@ -91,7 +92,7 @@ type Options struct {
 	Network provider.Network
 	// Identities returns to Providers the workload identity of the service accounts that they name. It is nil in an installation without
 	// workload identity.
-	Identities *Identities
+	Identities *identity.Accounts
 	// Namespace is the only namespace that is served, empty for all.
 	Namespace string
 	// DefaultServiceAccount is the account of Receivers that name none.

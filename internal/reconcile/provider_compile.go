@@ -237,7 +237,7 @@ func (c *providerController) compile(p *v1beta3.Provider, found credentials, nam
 			return nil, f
 		}
 	}
-	c.identities.give(&cfg, p)
+	c.identities.Give(&cfg, kube.Key{Namespace: p.Namespace, Name: p.Spec.ServiceAccountName})
 	sender, err := registry.New(cfg)
 	switch {
 	case errors.Is(err, provider.ErrNoAddress):

@@ -14,6 +14,7 @@ import (
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/reconcile/identity"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
 )
@@ -30,7 +31,7 @@ type providerController struct {
 	compiling *limit.CompileShare
 	programs  *remembered[*statusProgram]
 	// identities is nil in an installation without workload identity.
-	identities *Identities
+	identities *identity.Accounts
 	// limits apply to Providers that set none.
 	limits   registry.Limits
 	verdicts *verdicts

@@ -17,6 +17,7 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/reconcile/identity"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
 )
@@ -341,4 +342,29 @@ func TestTheSecretsOfAProviderAreReadOnceForARequest(t *testing.T) {
 			t.Errorf("events: %q", events)
 		}
 	})
+}
+
+// Fails when a Provider that needs workload identity is accepted in an installation without it, or when the condition does not say how to
+// enable it.
+func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
+	p := newProvider("hub", func(p *v1beta3.Provider) {
+		p.Spec.Type, p.Spec.Address, p.Spec.Channel, p.Spec.SecretRef, p.Spec.ServiceAccountName = "azureeventhub", "hub", "team", nil, "events"
+	})
+	open, err := identity.New(nil, 10, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, f := (&providerController{}).compile(p, credentials{}, nil); f == nil || f.reason != v1.InvalidConfigReason ||
+		!strings.Contains(f.message, "--feature-gates=ObjectLevelWorkloadIdentity=true") {
+		t.Errorf("without: %+v", f)
+	}
+	sender, f := (&providerController{identities: open}).compile(p, credentials{}, nil)
+	if f != nil {
+		t.Fatalf("with: %+v", f)
+	}
+	_ = sender.Close()
+	p.Spec.ServiceAccountName = "../../secrets"
+	if _, f := (&providerController{identities: open}).compile(p, credentials{}, nil); f == nil || !strings.Contains(f.message, "spec.serviceAccountName") {
+		t.Errorf("no name: %+v", f)
+	}
 }

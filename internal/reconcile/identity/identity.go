@@ -1,4 +1,8 @@
-package reconcile
+// Package identity issues tokens of the service accounts that Providers name, by which they log in to a cloud.
+//
+// An account is of its Provider's own namespace, and a token is for one audience, never for the API server itself. The requests of a
+// namespace have places of their own, so that they delay no other's. Tokens are cached up to a number.
+package identity
 
 import (
 	"context"
@@ -14,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/builtin"
 	"notifier/internal/event"
@@ -29,15 +32,15 @@ const tokenLife = time.Hour
 // namespace, a thousand at a time, would hold up every other's for twenty seconds.
 const accountReads = 2
 
-// AccountSource reads the API server's service accounts. It has no method to list them, and none for an account of the process.
-type AccountSource interface {
+// Source reads the API server's service accounts. It has no method to list them, and none for an account of the process.
+type Source interface {
 	Account(ctx context.Context, key kube.Key) (*corev1.ServiceAccount, error)
 	// Token returns a token of an account for one audience, and the time when it expires.
 	Token(ctx context.Context, key kube.Key, audience string) (token string, ends time.Time, err error)
 }
 
-// NewAccounts returns the service accounts that a client of the core API reaches.
-func NewAccounts(core rest.Interface) AccountSource { return accountClient{core} }
+// NewSource returns the service accounts that a client of the core API reaches.
+func NewSource(core rest.Interface) Source { return accountClient{core} }
 
 type accountClient struct{ core rest.Interface }
 
@@ -56,9 +59,9 @@ func (c accountClient) Token(ctx context.Context, key kube.Key, audience string)
 	return issued.Token, issued.ExpirationTimestamp.Time, nil
 }
 
-// boundedAccounts is an AccountSource in which each namespace has accountReads requests under way. Further ones wait until their context ends.
+// boundedAccounts is an Source in which each namespace has accountReads requests under way. Further ones wait until their context ends.
 type boundedAccounts struct {
-	AccountSource
+	Source
 	places *fair.Capacities[string]
 }
 
@@ -68,7 +71,7 @@ func (b boundedAccounts) Account(ctx context.Context, key kube.Key) (*corev1.Ser
 		return nil, err
 	}
 	defer place.Release()
-	return b.AccountSource.Account(ctx, key)
+	return b.Source.Account(ctx, key)
 }
 
 func (b boundedAccounts) Token(ctx context.Context, key kube.Key, audience string) (token string, ends time.Time, err error) {
@@ -77,12 +80,12 @@ func (b boundedAccounts) Token(ctx context.Context, key kube.Key, audience strin
 		return "", time.Time{}, err
 	}
 	defer place.Release()
-	return b.AccountSource.Token(ctx, key, audience)
+	return b.Source.Token(ctx, key, audience)
 }
 
-// Identities returns tokens of the service accounts that Providers name, each of its Provider's own namespace.
-type Identities struct {
-	source AccountSource
+// Accounts has the service accounts that Providers name, and tokens of them.
+type Accounts struct {
+	source Source
 	// tokens caches tokens; nil caches none.
 	tokens *lru.Cache[issuedFor, keptToken]
 	maxAge time.Duration
@@ -100,30 +103,29 @@ type keptToken struct {
 	renew time.Time
 }
 
-// NewIdentities caches up to size tokens, none for 0. Each is cached for at most maxAge and four fifths of its life.
-func NewIdentities(source AccountSource, size int, maxAge time.Duration) (*Identities, error) {
-	i := &Identities{
+// New caches up to size tokens, none for 0. Each is cached for at most maxAge and four fifths of its life.
+func New(source Source, size int, maxAge time.Duration) (*Accounts, error) {
+	a := &Accounts{
 		source: boundedAccounts{source, fair.NewCapacities[string](nil, accountReads, 0)}, maxAge: maxAge,
 	}
 	if size == 0 {
-		return i, nil
+		return a, nil
 	}
 	var err error
-	if i.tokens, err = lru.New[issuedFor, keptToken](size); err != nil {
+	if a.tokens, err = lru.New[issuedFor, keptToken](size); err != nil {
 		return nil, fmt.Errorf("token cache: %w", err)
 	}
-	return i, nil
+	return a, nil
 }
 
-// give sets in a Provider's Config the identity of the account that its spec names.
-func (i *Identities) give(cfg *provider.Config, p *v1beta3.Provider) {
-	if i == nil || p.Spec.ServiceAccountName == "" {
+// Give sets the identity of an account in a Provider's Config. It does nothing for a nil Accounts, or an account without a name.
+func (a *Accounts) Give(cfg *provider.Config, account kube.Key) {
+	if a == nil || account.Name == "" {
 		return
 	}
-	account := kube.Key{Namespace: p.Namespace, Name: p.Spec.ServiceAccountName}
-	cfg.Identity = func(ctx context.Context, audience string) (string, error) { return i.token(ctx, account, audience) }
+	cfg.Identity = func(ctx context.Context, audience string) (string, error) { return a.token(ctx, account, audience) }
 	cfg.Annotations = func(ctx context.Context) (map[string]string, error) {
-		found, err := i.source.Account(ctx, account)
+		found, err := a.source.Account(ctx, account)
 		if err != nil {
 			return nil, accountError(account, err)
 		}
@@ -132,27 +134,27 @@ func (i *Identities) give(cfg *provider.Config, p *v1beta3.Provider) {
 }
 
 // token returns a token of an account for an audience. An empty audience is refused: the token would be valid for the API server itself.
-func (i *Identities) token(ctx context.Context, account kube.Key, audience string) (string, error) {
+func (a *Accounts) token(ctx context.Context, account kube.Key, audience string) (string, error) {
 	if audience == "" {
 		return "", event.NewError(event.Permanent, provider.LabelOther, "no audience for a token of the service account", nil)
 	}
-	found, err := i.source.Account(ctx, account)
+	found, err := a.source.Account(ctx, account)
 	if err != nil {
 		return "", accountError(account, err)
 	}
 	key := issuedFor{account, string(found.UID), audience}
 	now := time.Now()
-	if i.tokens != nil {
-		if kept, ok := i.tokens.Get(key); ok && now.Before(kept.renew) {
+	if a.tokens != nil {
+		if kept, ok := a.tokens.Get(key); ok && now.Before(kept.renew) {
 			return kept.value, nil
 		}
 	}
-	value, ends, err := i.source.Token(ctx, account, audience)
+	value, ends, err := a.source.Token(ctx, account, audience)
 	if err != nil {
 		return "", accountError(account, err)
 	}
-	if i.tokens != nil {
-		i.tokens.Add(key, keptToken{value: value, renew: now.Add(min(ends.Sub(now)*4/5, i.maxAge))})
+	if a.tokens != nil {
+		a.tokens.Add(key, keptToken{value: value, renew: now.Add(min(ends.Sub(now)*4/5, a.maxAge))})
 	}
 	return value, nil
 }

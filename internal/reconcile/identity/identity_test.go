@@ -1,4 +1,4 @@
-package reconcile
+package identity
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -19,10 +20,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
-	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts/provider"
+	"notifier/internal/builtin"
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
 )
@@ -66,17 +67,15 @@ func newAccounts(found ...*corev1.ServiceAccount) *accounts {
 	return a
 }
 
-// identityOf returns the Config of a Provider of a namespace that names the account.
-func identityOf(t *testing.T, a *accounts, size int, namespace, name string) (provider.Config, *Identities) {
+// identityOf returns the Config of a Provider that names the account.
+func identityOf(t *testing.T, a *accounts, size int, namespace, name string) (provider.Config, *Accounts) {
 	t.Helper()
-	i, err := NewIdentities(a, size, time.Hour)
+	i, err := New(a, size, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var cfg provider.Config
-	p := &v1beta3.Provider{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}
-	p.Spec.ServiceAccountName = name
-	i.give(&cfg, p)
+	i.Give(&cfg, kube.Key{Namespace: namespace, Name: name})
 	return cfg, i
 }
 
@@ -173,19 +172,27 @@ func TestARefusedTokenRequestIsReportedAndRetried(t *testing.T) {
 func TestATokenIsAskedForWithOneAudienceAndAnHour(t *testing.T) {
 	var asked authenticationv1.TokenRequest
 	ends := time.Unix(1_900_000_000, 0)
-	core := coreClient(t, func(r *http.Request) (any, error) {
-		switch r.Method + " " + r.URL.Path {
-		case "GET /api/v1/namespaces/team-a/serviceaccounts/events":
-			return account("team-a", "events", "1"), nil
-		case "POST /api/v1/namespaces/team-a/serviceaccounts/events/token":
-			return authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{
-				Token: "t", ExpirationTimestamp: metav1.NewTime(ends),
-			}}, json.NewDecoder(r.Body).Decode(&asked)
-		default:
-			return nil, fmt.Errorf("asked for %s %s", r.Method, r.URL.Path)
-		}
+	served := http.NewServeMux()
+	served.HandleFunc("GET /api/v1/namespaces/team-a/serviceaccounts/events", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(account("team-a", "events", "1"))
 	})
-	source, key := NewAccounts(core), kube.Key{Namespace: "team-a", Name: "events"}
+	served.HandleFunc("POST /api/v1/namespaces/team-a/serviceaccounts/events/token", func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{
+			Token: "t", ExpirationTimestamp: metav1.NewTime(ends),
+		}})
+	})
+	server := httptest.NewServer(served)
+	t.Cleanup(server.Close)
+	core, err := builtin.NewClient(&rest.Config{Host: server.URL, QPS: -1}, corev1.SchemeGroupVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, key := NewSource(core), kube.Key{Namespace: "team-a", Name: "events"}
 	if got, until, err := source.Token(t.Context(), key, "x"); err != nil || got != "t" || !until.Equal(ends) {
 		t.Fatalf("got %q until %v, %v", got, until, err)
 	}
@@ -194,31 +201,6 @@ func TestATokenIsAskedForWithOneAudienceAndAnHour(t *testing.T) {
 	}
 	if got, err := source.Account(t.Context(), key); err != nil || got.UID != "1" {
 		t.Errorf("got %v, %v", got, err)
-	}
-}
-
-// Fails when a Provider that needs workload identity is accepted in an installation without it, or when the condition does not say how to
-// enable it.
-func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
-	p := newProvider("hub", func(p *v1beta3.Provider) {
-		p.Spec.Type, p.Spec.Address, p.Spec.Channel, p.Spec.SecretRef, p.Spec.ServiceAccountName = "azureeventhub", "hub", "team", nil, "events"
-	})
-	open, err := NewIdentities(newAccounts(), 10, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, f := (&providerController{}).compile(p, credentials{}, nil); f == nil || f.reason != v1.InvalidConfigReason ||
-		!strings.Contains(f.message, "--feature-gates=ObjectLevelWorkloadIdentity=true") {
-		t.Errorf("without: %+v", f)
-	}
-	sender, f := (&providerController{identities: open}).compile(p, credentials{}, nil)
-	if f != nil {
-		t.Fatalf("with: %+v", f)
-	}
-	_ = sender.Close()
-	p.Spec.ServiceAccountName = "../../secrets"
-	if _, f := (&providerController{identities: open}).compile(p, credentials{}, nil); f == nil || !strings.Contains(f.message, "spec.serviceAccountName") {
-		t.Errorf("no name: %+v", f)
 	}
 }
 
@@ -239,7 +221,7 @@ func (a *slowAccounts) Account(ctx context.Context, key kube.Key) (*corev1.Servi
 func TestT6TheIdentitiesOfANamespaceHoldUpNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &slowAccounts{newAccounts(account("many", "a", "1"), account("other", "a", "2")), make(chan string, 100), make(chan struct{})}
-		i, err := NewIdentities(a, 0, time.Hour)
+		i, err := New(a, 0, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
