@@ -19,6 +19,7 @@ import (
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
+	"notifier/internal/reconcile/definitions"
 	"notifier/internal/reconcile/watch"
 )
 
@@ -45,7 +46,7 @@ type App struct {
 	reconcile *reconcile.Reconciler
 	watcher   *watch.Watcher
 	// definitions reports whether the cluster's definitions of the three kinds are complete.
-	definitions *reconcile.Definitions
+	definitions *definitions.Checker
 	applier     *apply.Applier
 	router      *alerts.Router
 	deliverer   *alerts.Deliverer

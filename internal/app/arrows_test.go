@@ -116,6 +116,9 @@ func TestImportArrows(t *testing.T) {
 			},
 			forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
 		},
+		"the check of definitions knows only the kinds": {
+			pkg: "internal/reconcile/definitions", internal: []string{"api/", "internal/fair"}, forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
+		},
 		"Secrets know no controller and no table": {
 			pkg: "internal/reconcile/secrets", internal: []string{
 				"api/", "internal/event", "internal/builtin", "internal/fair", "internal/alerts/provider", "internal/reconcile/kube", "internal/reconcile/bounds",

@@ -20,6 +20,7 @@ import (
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
+	"notifier/internal/reconcile/definitions"
 	"notifier/internal/reconcile/watch"
 )
 
@@ -101,7 +102,7 @@ func kindNames() []string {
 }
 
 func (a *App) wireDefinitions() (err error) {
-	a.definitions, err = reconcile.NewDefinitions(reconcile.DefinitionsOptions{
+	a.definitions, err = definitions.New(definitions.Options{
 		Get: a.clients.server.Definition, Every: a.options.AccessReviewInterval,
 		Log: a.log.With("component", "reconcile"), Registerer: a.registry,
 	})

@@ -1,4 +1,6 @@
-package reconcile
+// Package definitions compares the definitions of the three kinds in the cluster with the Go types of this program. The API server drops
+// the fields that a definition lacks, silently: an installation of Flux over this one drops spec.serviceAccountName, for example.
+package definitions
 
 import (
 	"cmp"
@@ -22,8 +24,8 @@ import (
 	"notifier/internal/fair"
 )
 
-// DefinitionsOptions configure Definitions. All are required.
-type DefinitionsOptions struct {
+// Options configure a Checker. All are required.
+type Options struct {
 	// Get reads a custom resource's definition by its name, as JSON.
 	Get func(ctx context.Context, name string) ([]byte, error)
 	// Every is how often the definitions are read.
@@ -32,10 +34,9 @@ type DefinitionsOptions struct {
 	Registerer prometheus.Registerer
 }
 
-// Definitions reports whether the definitions in the cluster have all fields of the three kinds. The API server drops missing fields
-// silently. For example, an installation of Flux over this one drops spec.serviceAccountName.
-type Definitions struct {
-	DefinitionsOptions
+// Checker reports whether the definitions in the cluster have all fields of the three kinds.
+type Checker struct {
+	options Options
 	lacking *prometheus.GaugeVec
 
 	mu    sync.Mutex
@@ -55,20 +56,20 @@ var definitions = []definition{
 	{v1beta3.ProviderKind, "providers." + v1.Group, v1beta3.GroupVersion.Version, reflect.TypeFor[v1beta3.Provider]()},
 }
 
-// NewDefinitions returns Definitions and registers their metric. It returns an error if an option is missing.
-func NewDefinitions(o DefinitionsOptions) (*Definitions, error) {
+// New returns a Checker and registers its metric. It returns an error if an option is missing.
+func New(o Options) (*Checker, error) {
 	if o.Get == nil || o.Every <= 0 || o.Log == nil || o.Registerer == nil {
 		return nil, errors.New("definitions: an option is missing")
 	}
-	d := &Definitions{DefinitionsOptions: o, lacking: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	c := &Checker{options: o, lacking: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "notifier_definition_fields_missing",
 		Help: "Fields of the kind that its definition in the cluster lacks, so that the API server drops them.",
 	}, []string{"kind"})}
 	for _, def := range definitions {
-		d.lacking.WithLabelValues(def.kind)
+		c.lacking.WithLabelValues(def.kind)
 	}
-	o.Registerer.MustRegister(d.lacking)
-	return d, nil
+	o.Registerer.MustRegister(c.lacking)
+	return c, nil
 }
 
 const (
@@ -80,11 +81,11 @@ const (
 )
 
 // Run reads the definitions at once and then every Every, until ctx ends. It returns nil.
-func (d *Definitions) Run(ctx context.Context) error {
+func (c *Checker) Run(ctx context.Context) error {
 	for {
-		pause := d.Every + rand.N(d.Every/10+1)
-		if err := d.check(ctx); err != nil && ctx.Err() == nil {
-			d.Log.Warn("definitions not read, it will be tried again", "error", err)
+		pause := c.options.Every + rand.N(c.options.Every/10+1)
+		if err := c.check(ctx); err != nil && ctx.Err() == nil {
+			c.options.Log.Warn("definitions not read, it will be tried again", "error", err)
 			pause = min(pause, definitionsRetry)
 		}
 		if fair.Sleep(ctx, pause) != nil {
@@ -94,12 +95,12 @@ func (d *Definitions) Run(ctx context.Context) error {
 }
 
 // check compares all definitions, and logs a change.
-func (d *Definitions) check(ctx context.Context) error {
+func (c *Checker) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, definitionsTimeout)
 	defer cancel()
 	var faults []string
 	for _, def := range definitions {
-		body, err := d.Get(ctx, def.name)
+		body, err := c.options.Get(ctx, def.name)
 		switch {
 		case apierrors.IsNotFound(err):
 			faults = append(faults, def.name+" is not installed")
@@ -111,7 +112,7 @@ func (d *Definitions) check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.lacking.WithLabelValues(def.kind).Set(float64(len(missing)))
+		c.lacking.WithLabelValues(def.kind).Set(float64(len(missing)))
 		if n := len(missing); n > 0 {
 			text := def.name + " lacks " + strings.Join(missing[:min(n, maxMissing)], ", ")
 			if n > maxMissing {
@@ -124,30 +125,30 @@ func (d *Definitions) check(ctx context.Context) error {
 	if words != "" {
 		words += ": apply config/crd of this version again"
 	}
-	d.mu.Lock()
-	before := d.words
-	d.words, d.known = words, true
-	d.mu.Unlock()
+	c.mu.Lock()
+	before := c.words
+	c.words, c.known = words, true
+	c.mu.Unlock()
 	switch {
 	case words == before:
 	case words != "":
-		d.Log.Warn("the cluster's definitions are not this version's, and what they lack is dropped", "reason", words)
+		c.options.Log.Warn("the cluster's definitions are not this version's, and what they lack is dropped", "reason", words)
 	default:
-		d.Log.Info("the cluster's definitions are this version's now")
+		c.options.Log.Info("the cluster's definitions are this version's now")
 	}
 	return nil
 }
 
 // Whole returns an error that names the fields that the cluster's definitions lack, or nil. It returns an error until the definitions
 // have been read.
-func (d *Definitions) Whole() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (c *Checker) Whole() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case !d.known:
+	case !c.known:
 		return errors.New("not read yet")
-	case d.words != "":
-		return errors.New(d.words)
+	case c.words != "":
+		return errors.New(c.words)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package reconcile
+package definitions
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func ours(t *testing.T) *fakeDefinitions {
 	files := map[string]string{}
 	for _, def := range definitions {
 		plural, group, _ := strings.Cut(def.name, ".")
-		text, err := os.ReadFile(filepath.Join("../../config/crd/bases", group+"_"+plural+".yaml"))
+		text, err := os.ReadFile(filepath.Join("../../../config/crd/bases", group+"_"+plural+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestDefinitionsThatLackFieldsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, whole := ours(t), ours(t)
 		var log strings.Builder
-		d, err := NewDefinitions(DefinitionsOptions{
+		d, err := New(Options{
 			Get: f.get, Every: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry(),
 		})
 		if err != nil {
@@ -86,7 +86,8 @@ func TestDefinitionsThatLackFieldsAreReported(t *testing.T) {
 		go func() { ended <- d.Run(ctx) }()
 		want := func(words string, lines int) {
 			t.Helper()
-			pass(10 * time.Minute)
+			<-time.After(10 * time.Minute)
+			synctest.Wait()
 			got := ""
 			if err := d.Whole(); err != nil {
 				got = err.Error()
