@@ -191,35 +191,35 @@ func about(key string) (kind string, k kube.Key, ok bool) {
 	return kind, k, k.Namespace != "" && k.Name != "" && !strings.Contains(k.Name, "/")
 }
 
-// take keeps a value of the feed and returns its object, with the kind whose status shows it.
-func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key, ok bool) {
+// take keeps a value of the feed and returns its object, with the kind whose status shows it, "" for none.
+func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key) {
 	reported, k, ok := about(key)
 	if !ok {
-		return "", kube.Key{}, false
+		return "", kube.Key{}
 	}
 	kind = feedKinds[reported]
 	if value == nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.reports, key)
-		return kind, k, true
+		return kind, k
 	}
 	if kind == "" {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.reports[key] = report{suspect: true} // nothing replaces it
-		return "", kube.Key{}, false
+		return "", kube.Key{}
 	}
 	r, err := parseReport(reported, value)
 	if err != nil {
 		t.log.Warn("health report does not decode", "kind", reported, "namespace", k.Namespace, "name", k.Name)
-		return "", kube.Key{}, false
+		return "", kube.Key{}
 	}
 	r.condition.Message = cut(r.condition.Message, maxEventMessage)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reports[key] = r
-	return kind, k, true
+	return kind, k
 }
 
 // asked returns the handled annotation values of an object from the feed, under a kind, and false if it has none.

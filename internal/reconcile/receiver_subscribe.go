@@ -97,11 +97,7 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 		c.decide(r, served(r, v1.SuspendedReason, "spec.suspend is set: no event triggers; unset it to go on"))
 		return
 	}
-	sources := "1 source"
-	if n := len(plan.sources); n > 1 {
-		sources = fmt.Sprintf("%d sources", n)
-	}
-	v := served(r, v1.SucceededReason, "Receiver initialized for events of "+sources)
+	v := served(r, v1.SucceededReason, "Receiver initialized for events of "+numbered(len(plan.sources), "source", "sources"))
 	v.lack = plan.lack
 	c.decide(r, v)
 }

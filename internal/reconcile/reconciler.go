@@ -371,7 +371,7 @@ func (r *Reconciler) healthTold(key string, value []byte) {
 	if r.deliveries.take(key, value) {
 		return
 	}
-	switch kind, k, _ := r.health.take(key, value); kind {
+	switch kind, k := r.health.take(key, value); kind {
 	case v1.ReceiverKind:
 		r.receivers.status.queue.Enqueue(k)
 	case v1beta3.AlertKind:

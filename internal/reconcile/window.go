@@ -5,10 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event/view"
 	"notifier/internal/reconcile/kube"
 )
@@ -33,17 +31,16 @@ func (r *Reconciler) Namespaces() []string {
 // verdict on the present spec, else that of the status. Problem is that of the status, else the verdict's. It never has a webhook path.
 func (r *Reconciler) Health(namespace string) []view.Health {
 	all := slices.Concat(
-		healthIn(r.providers, namespace, v1beta3.ProviderKind), healthIn(r.alerts, namespace, v1beta3.AlertKind),
-		healthIn(r.receivers, namespace, v1.ReceiverKind),
+		r.providers.health(namespace), r.alerts.health(namespace), r.receivers.health(namespace),
 	)
 	slices.SortFunc(all, func(a, b view.Health) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return all
 }
 
-func healthIn[T subject, L runtime.Object](k *kindOf[T, L], namespace, kind string) []view.Health {
+func (k *kindOf[T, L]) health(namespace string) []view.Health {
 	var all []view.Health
 	for _, o := range k.objects.InNamespace(namespace) {
-		h := view.Health{Kind: kind, Name: o.GetName(), Problem: problemOf(o)}
+		h := view.Health{Kind: k.name, Name: o.GetName(), Problem: problemOf(o)}
 		v, judged := k.verdicts.get(kube.KeyOf(o))
 		if judged && k.status.refine != nil {
 			v = k.status.refine(o, v)
