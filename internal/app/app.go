@@ -20,6 +20,7 @@ import (
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/definitions"
+	"notifier/internal/reconcile/recorder"
 	"notifier/internal/reconcile/watch"
 )
 
@@ -42,7 +43,7 @@ type App struct {
 	clients  clients
 
 	bus       *bus.Bus
-	recorder  *reconcile.Recorder
+	recorder  *recorder.Recorder
 	reconcile *reconcile.Reconciler
 	watcher   *watch.Watcher
 	// definitions reports whether the cluster's definitions of the three kinds are complete.

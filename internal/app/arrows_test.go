@@ -116,6 +116,12 @@ func TestImportArrows(t *testing.T) {
 			},
 			forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
 		},
+		"the recorder of Events knows no controller": {
+			pkg: "internal/reconcile/recorder", internal: []string{
+				"api/", "internal/event", "internal/builtin", "internal/fair", "internal/reconcile/kube", "internal/reconcile/bounds",
+			},
+			forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
+		},
 		"the check of definitions knows only the kinds": {
 			pkg: "internal/reconcile/definitions", internal: []string{"api/", "internal/fair"}, forbidden: []string{"github.com/nats-io/", "github.com/go-chi/"},
 		},

@@ -21,6 +21,7 @@ import (
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/definitions"
+	"notifier/internal/reconcile/recorder"
 	"notifier/internal/reconcile/watch"
 )
 
@@ -31,7 +32,7 @@ func (a *App) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.recorder = reconcile.NewRecorder(reconcile.NewEvents(a.clients.events), a.options.KubeAPIQPS, a.log)
+	a.recorder = recorder.New(recorder.NewSink(a.clients.events), a.options.KubeAPIQPS, a.log)
 	subscriptions := subscribe.NewSubscriptions()
 	plane := alertPlane{alerts.NewTable(), alerts.NewDestinations(), alerts.NewLedger()}
 	for _, step := range []func() error{

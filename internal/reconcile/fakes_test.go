@@ -2,15 +2,11 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,10 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
-	"notifier/internal/builtin"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/subscribe"
@@ -227,23 +221,4 @@ func (w fakeWatch) Next() (watch.Event, error) {
 		return e, io.EOF
 	}
 	return e, nil
-}
-
-// coreClient returns a client of the core API of an API server that sends the answers of a function. The test fails on an error of it.
-func coreClient(t *testing.T, answer func(*http.Request) (any, error)) rest.Interface {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		object, err := answer(r)
-		if err != nil {
-			t.Error(err)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(object)
-	}))
-	t.Cleanup(server.Close)
-	core, err := builtin.NewClient(&rest.Config{Host: server.URL, QPS: -1}, corev1.SchemeGroupVersion)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return core
 }

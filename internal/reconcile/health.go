@@ -21,6 +21,7 @@ import (
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/recorder"
 )
 
 // Condition types that report the health of objects at work, not their compile.
@@ -134,7 +135,7 @@ func loopReport(l subscribe.Loop) report {
 // alertReport returns an Alert's or a Provider's report on its health.
 func alertReport(kind, uid string, h alerts.Health) report {
 	c := metav1.Condition{
-		Type: matchingCondition, Status: metav1.ConditionTrue, Reason: h.Reason, Message: cut(h.Message, maxEventMessage),
+		Type: matchingCondition, Status: metav1.ConditionTrue, Reason: h.Reason, Message: cut(h.Message, recorder.MaxMessage),
 	}
 	if h.State != alerts.StateOK {
 		c.Status = metav1.ConditionFalse
@@ -150,7 +151,7 @@ func alertReport(kind, uid string, h alerts.Health) report {
 func lossReport(uid string, l alerts.Loss) report {
 	c := metav1.Condition{
 		Type: deliveriesLostCondition, Status: metav1.ConditionTrue, Reason: alerts.ReasonGivenUp, Message: cut(fmt.Sprintf(
-			"%d given up, the last at %s, about %s: %s", l.Count, l.At.UTC().Format(time.RFC3339), l.Object, l.Reason), maxEventMessage),
+			"%d given up, the last at %s, about %s: %s", l.Count, l.At.UTC().Format(time.RFC3339), l.Object, l.Reason), recorder.MaxMessage),
 	}
 	if l.Count == 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.SucceededReason, "none was given up in the last hour"
@@ -215,7 +216,7 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key) {
 		t.log.Warn("health report does not decode", "kind", reported, "namespace", k.Namespace, "name", k.Name)
 		return "", kube.Key{}
 	}
-	r.condition.Message = cut(r.condition.Message, maxEventMessage)
+	r.condition.Message = cut(r.condition.Message, recorder.MaxMessage)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reports[key] = r

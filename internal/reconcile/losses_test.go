@@ -10,10 +10,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/event"
+	"notifier/internal/reconcile/recorder"
 )
 
 // givenUp is a number of deliveries that are given up together, and the reason.
@@ -36,18 +38,18 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			var deliverer *alerts.Deliverer
-			var recorder *Recorder
+			var events *lateSink
 			s := oneOfEach()
 			s.change = func(o *Options) {
 				ledger := alerts.NewLedger()
 				o.Ledger = ledger
-				deliverer, recorder = losingDeliverer(t, o, ledger, registry)
+				deliverer, events = losingDeliverer(t, o, ledger, registry)
 			}
 			play(t, s, func(w *world) {
-				recorder.events = fakeEvents(w.core)
+				events.EventSink = fakeEvents(w.core)
 				ctx, stop := context.WithCancel(w.t.Context())
 				ended := make(chan error, 1)
-				go func() { ended <- recorder.Run(ctx) }()
+				go func() { ended <- events.Run(ctx) }()
 				w.settle()
 				all := 0
 				for _, loss := range losses {
@@ -72,20 +74,27 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 	}
 }
 
+// lateSink is an EventSink that is set before the Recorder over it runs.
+type lateSink struct {
+	record.EventSink
+	*recorder.Recorder
+}
+
 // losingDeliverer returns a Deliverer whose deliveries a test gives up, and its Recorder.
-func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prometheus.Registry) (*alerts.Deliverer, *Recorder) {
+func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prometheus.Registry) (*alerts.Deliverer, *lateSink) {
 	t.Helper()
-	recorder := NewRecorder(nil, 50, discard())
+	sink := &lateSink{}
+	sink.Recorder = recorder.New(sink, 50, discard())
 	d, err := alerts.NewDeliverer(alerts.DelivererOptions{
 		Source: noDeliveries{}, Schedule: struct{ alerts.Schedule }{}, History: struct{ alerts.History }{},
 		Dead: struct{ deadLetters }{}, Archive: struct{ alerts.Archive }{},
-		Alerts: o.Alerts, Destinations: o.Destinations, Reports: l, Recorder: recorder, Types: []string{"generic"}, Quota: 40,
+		Alerts: o.Alerts, Destinations: o.Destinations, Reports: l, Recorder: sink.Recorder, Types: []string{"generic"}, Quota: 40,
 		Log: slog.New(slog.DiscardHandler), Registerer: registry,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d, recorder
+	return d, sink
 }
 
 // deadLetters has another name than its method, as embedding requires.

@@ -14,6 +14,7 @@ import (
 	"notifier/internal/alerts"
 	"notifier/internal/event"
 	"notifier/internal/receiver/cel"
+	"notifier/internal/reconcile/recorder"
 )
 
 // WatchedObjects reads the watchers' cache.
@@ -150,7 +151,7 @@ func (t *tally) message() string {
 	if t.cut {
 		parts = append(parts, fmt.Sprintf("only the first %d entries are counted", maxLookedAt))
 	}
-	return cut(strings.Join(parts, "; "), maxEventMessage)
+	return cut(strings.Join(parts, "; "), recorder.MaxMessage)
 }
 
 // numbered returns n with the noun in the right number.

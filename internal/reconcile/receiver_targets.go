@@ -19,6 +19,7 @@ import (
 	"notifier/internal/receiver/cel"
 	"notifier/internal/reconcile/bounds"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/recorder"
 )
 
 // defaultVersions are the API versions of the kinds that Flux lets a Receiver name without a version.
@@ -99,7 +100,7 @@ type faultyEntries struct {
 
 func (e *faultyEntries) add(name string, err error) {
 	if e.count++; e.count == 1 {
-		e.first = cut(name+": "+err.Error(), maxEventMessage/2) // the message goes on, and the error quotes the spec
+		e.first = cut(name+": "+err.Error(), recorder.MaxMessage/2) // the message goes on, and the error quotes the spec
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/recorder"
 )
 
 // Ledger has the health of Alerts and Providers at work, while this replica is the worker; alerts.Ledger is one.
@@ -94,7 +95,7 @@ func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
 func outcomeShown(o alerts.Outcome, failure string) *v1beta3.DeliveryOutcome {
 	return &v1beta3.DeliveryOutcome{
 		Time: inSeconds(o.Time), Object: o.Kind + "/" + o.Name, Reason: o.Reason, Outcome: o.Result,
-		Attempts: o.Attempts, Status: o.Status, Class: o.Class, Failure: cut(failure, maxEventMessage),
+		Attempts: o.Attempts, Status: o.Status, Class: o.Class, Failure: cut(failure, recorder.MaxMessage),
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// EventRecorder records Kubernetes Events; Recorder is one.
+// EventRecorder records Kubernetes Events; recorder.Recorder is one.
 type EventRecorder interface {
 	Event(kind, namespace, name, uid, eventType, reason, message string)
 }

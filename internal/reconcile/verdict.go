@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "notifier/api/v1"
+	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/recorder"
 	"notifier/internal/reconcile/secrets"
 )
 
@@ -34,7 +36,7 @@ func (l *lack) add(reason, message string) {
 		l.reason, l.message = reason, message
 		return
 	}
-	l.message = cut(l.message+"; "+message, maxEventMessage)
+	l.message = cut(l.message+"; "+message, recorder.MaxMessage)
 }
 
 // verdict is the result of compiling an object. It is kept until the object is deleted, for writing the status.
@@ -69,7 +71,7 @@ func served(o metav1.Object, reason, message string) verdict {
 // refused returns the verdict on an object that is not in use because of f.
 func refused(o metav1.Object, f fault) verdict {
 	f.event = cmp.Or(f.event, f.reason)
-	f.message = cut(f.message, maxEventMessage)
+	f.message = cut(f.message, recorder.MaxMessage)
 	return newVerdict(o, ruling{reason: f.reason, message: f.message, retried: f.retried, event: f.event, eventMessage: f.message})
 }
 
@@ -178,3 +180,6 @@ func (s *verdicts) remove(k kube.Key) {
 
 // oneLine returns an error's text with "; " for line breaks, such as those of errors.Join.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// cut returns s truncated to limit bytes, with an ellipsis if it is longer.
+func cut(s string, limit int) string { return event.Truncate(s, limit, "…") }

@@ -1,8 +1,9 @@
-package reconcile
+package recorder
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -13,12 +14,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
+
+// pass advances the time of a synctest bubble, then waits until all goroutines are blocked.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func TestAnEventStandsOnTheObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core := fake.NewClientset()
-		r := NewRecorder(fakeEvents(core), 50, discard())
+		r := New(&typedcorev1.EventSinkImpl{Interface: core.CoreV1().Events("")}, 50, discard())
 		r.Event("Alert", "team-a", "early", "u", "Normal", "Succeeded", "before Run, dropped")
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -71,7 +81,7 @@ func TestT6TheEventsOfANamespaceCrowdOutNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hostile = 10
 		sink := &slowSink{taken: map[string]int{}}
-		r := NewRecorder(sink, 50, discard())
+		r := New(sink, 50, discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = r.Run(ctx) })

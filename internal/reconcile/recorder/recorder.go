@@ -1,4 +1,5 @@
-package reconcile
+// Package recorder writes Kubernetes Events about the three kinds, so that one namespace's Events crowd out no other's.
+package recorder
 
 import (
 	"context"
@@ -34,10 +35,10 @@ const (
 	eventsFree    = 8
 )
 
-// The API server's limits for an Event's message and reason.
+// MaxMessage and maxReason are the API server's limits for an Event's message and reason, in bytes.
 const (
-	maxEventMessage = 1024
-	maxEventReason  = 128
+	MaxMessage = 1024
+	maxReason  = 128
 )
 
 // apiVersions has the kinds that Events may be about, with their API versions.
@@ -67,8 +68,8 @@ type recorded struct {
 	place                      fair.KeyUse[string]
 }
 
-// NewRecorder returns a recorder that writes to events, which takes qps a second.
-func NewRecorder(events record.EventSink, qps float32, log *slog.Logger) *Recorder {
+// New returns a recorder that writes to events, which takes qps a second.
+func New(events record.EventSink, qps float32, log *slog.Logger) *Recorder {
 	return &Recorder{
 		events: events, log: log, rate: rate.NewLimiter(rate.Limit(qps), max(1, int(qps))),
 		places: fair.NewCapacities[string](fair.NewCapacity(eventsWaiting), eventsEach, eventsFree),
@@ -94,7 +95,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	})
 	r.waiting.Store(waiting)
 	defer r.waiting.Store(nil)
-	return untilDone(ctx, waiting.Run(ctx))
+	_ = waiting.Run(ctx) // it waits for no cache and ends with ctx alone
+	return nil
 }
 
 // Event records an Event about an object. eventType is corev1.EventTypeNormal or corev1.EventTypeWarning. It drops an Event about any
@@ -108,13 +110,10 @@ func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message 
 		if place, ok := r.places.TryAcquire(namespace, 1); ok {
 			waiting.Enqueue(&recorded{
 				object:    corev1.ObjectReference{Kind: kind, APIVersion: apiVersion, Namespace: namespace, Name: name, UID: types.UID(uid)},
-				eventType: eventType, reason: cut(reason, maxEventReason), message: cut(message, maxEventMessage), place: place,
+				eventType: eventType, reason: event.Truncate(reason, maxReason, "…"), message: event.Truncate(message, MaxMessage, "…"), place: place,
 			})
 			return
 		}
 	}
 	r.log.Debug("event not recorded", "kind", kind, "namespace", namespace, "name", name, "reason", reason)
 }
-
-// cut returns s truncated to limit bytes, with an ellipsis if it is longer.
-func cut(s string, limit int) string { return event.Truncate(s, limit, "…") }

@@ -1,4 +1,4 @@
-package reconcile
+package recorder
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"notifier/internal/builtin"
 )
 
-// NewEvents returns the Kubernetes Events of all namespaces, over a client of the core API.
-func NewEvents(core rest.Interface) record.EventSink { return eventClient{core} }
+// NewSink returns the Kubernetes Events of all namespaces, over a client of the core API.
+func NewSink(core rest.Interface) record.EventSink { return eventClient{core} }
 
 // eventClient writes each Event to the namespace that the Event names. A record.EventSink gets no context.
 type eventClient struct{ core rest.Interface }
