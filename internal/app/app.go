@@ -20,6 +20,7 @@ import (
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/definitions"
+	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/recorder"
 	"notifier/internal/reconcile/watch"
 )
@@ -72,8 +73,8 @@ func New(ctx context.Context, o Options) (*App, error) {
 	a.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	reconcile.RouteClientLogs(a.log)
-	reconcile.CountClientRequests(a.registry)
+	kube.RouteClientLogs(a.log)
+	kube.CountClientRequests(a.registry)
 	logSettings(a.log, o, os.Getenv)
 	var err error
 	if a.clients, err = newClients(o, a.log.With("component", "api")); err != nil {

@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"notifier/internal/reconcile/kube"
 )
 
 func TestMain(m *testing.M) {
-	RouteClientLogs(discard())
+	kube.RouteClientLogs(discard())
 	goleak.VerifyTestMain(m)
 }

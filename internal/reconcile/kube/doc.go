@@ -1,5 +1,6 @@
 // Package kube is the small layer over client-go under notifier's controllers: a typed informer, a queue loop, a tolerant client for
-// custom resources, a writer of status, the catalogue of served kinds, and helpers to compare versions and to wait.
+// custom resources, a writer of status, the catalogue of served kinds, helpers to compare versions and to wait, and the routing of
+// client-go's log lines and counts of requests, which are global.
 //
 // The contract:
 //

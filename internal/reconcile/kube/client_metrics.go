@@ -1,4 +1,4 @@
-package reconcile
+package kube
 
 import (
 	"context"
