@@ -112,8 +112,8 @@ func TestACutReceiverIsServedAsTheWhole(t *testing.T) {
 		whole := newReceiver("app", func(r *v1.Receiver) { change(&r.Spec) })
 		cut := whole.DeepCopy()
 		bounds.Spec(cut)
-		a, f := planReceiver(whole, "default")
-		b, g := planReceiver(cut, "default")
+		a, f := planReceiver(whole, accountOf(whole, "default"))
+		b, g := planReceiver(cut, accountOf(cut, "default"))
 		same := (f == nil) == (g == nil) && (f == nil || *f == *g)
 		if !same || len(a.targets) != len(b.targets) || a.lack != b.lack || f == nil && a.lack == (lack{}) {
 			t.Errorf("%s: the whole is told as %.300v, %.300v, the part as %.300v, %.300v", name, f, a.lack, g, b.lack)

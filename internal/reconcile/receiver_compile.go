@@ -19,6 +19,7 @@ import (
 
 // receiverPlan is a Receiver's checked spec, without the token.
 type receiverPlan struct {
+	// serviceAccount is the account that writes. A plan with a fault has it too, and nothing else.
 	serviceAccount string
 	secretName     string
 	targets        []event.Target
@@ -31,18 +32,20 @@ type receiverPlan struct {
 	lack lack
 }
 
-// planReceiver checks a Receiver's spec. It is the second barrier of invariant T1: entries in another namespace are in no plan.
-func planReceiver(r *v1.Receiver, defaultServiceAccount string) (receiverPlan, *fault) {
+// planReceiver checks a Receiver's spec, for the account that writes. It is the second barrier of invariant T1: entries in another
+// namespace are in no plan.
+func planReceiver(r *v1.Receiver, account string) (receiverPlan, *fault) {
+	refused := receiverPlan{serviceAccount: account}
 	if kube.IsUndecodable(r) {
-		return receiverPlan{}, undecodable()
+		return refused, undecodable()
 	}
-	plan := receiverPlan{serviceAccount: accountOf(r, defaultServiceAccount), events: receiver.NewEventSet(r.Spec.Events)}
+	plan := receiverPlan{serviceAccount: account, events: receiver.NewEventSet(r.Spec.Events)}
 	for _, check := range []func(*v1.Receiver, *receiverPlan) *fault{
 		checkNamespaces, checkType, checkProviders, checkSecretRef, checkServiceAccount, checkLimits, checkTexts, planTargets, planSources,
 	} {
 		if f := check(r, &plan); f != nil {
 			f.event = cmp.Or(f.event, validationEvent)
-			return receiverPlan{}, f
+			return refused, f
 		}
 	}
 	return plan, nil

@@ -21,8 +21,6 @@ import (
 type compiled struct {
 	uid        types.UID
 	generation int64
-	// account is the service account that writes. An annotation may name it, and a change of annotations does not change the generation.
-	account string
 	// plan is the plan of the spec; unplanned is the reason why there is none.
 	plan      receiverPlan
 	unplanned *fault
@@ -63,16 +61,16 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	k := kube.KeyOf(r)
 	before, ok := c.compiled.get(k)
 	readable := !kube.IsUndecodable(r) // an undecodable one may become readable in the same generation
-	account := accountOf(r, c.account)
-	if ok && readable && before.uid == r.UID && before.generation == r.Generation && before.account == account {
+	account := accountOf(r, c.account) // of an annotation, whose change does not change the generation
+	if ok && readable && before.uid == r.UID && before.generation == r.Generation && before.plan.serviceAccount == account {
 		return before, nil
 	}
-	made := &compiled{uid: r.UID, generation: r.Generation, account: account}
+	made := &compiled{uid: r.UID, generation: r.Generation}
 	if ok {
 		made.read = before.read
 	}
 	if err := c.inTurn(ctx, r.Namespace, filterText(r), func() {
-		made.plan, made.unplanned = planReceiver(r, c.account)
+		made.plan, made.unplanned = planReceiver(r, account)
 	}); err != nil {
 		if ok && before.uid != r.UID { // the served hooks are of a former Receiver
 			c.forget(k)
