@@ -141,7 +141,7 @@ func (b *Bus) startEmbedded(ctx context.Context) (err error) {
 
 // prepareEmbedded does what an embedded server needs between the set-up of its streams and the first publish.
 func (b *Bus) prepareEmbedded(ctx context.Context) error {
-	if err := b.embedded.Begin(func(stream string) { b.metrics.syncs.WithLabelValues(stream).Inc() }); err != nil {
+	if err := b.embedded.Begin(b.metrics.syncBegun); err != nil {
 		return err
 	}
 	b.sync = b.embedded.Sync

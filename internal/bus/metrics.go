@@ -17,6 +17,7 @@ type metrics struct {
 	unread          prometheus.Gauge
 	publishErrors   *prometheus.CounterVec
 	syncs           *prometheus.CounterVec
+	syncSeconds     *prometheus.HistogramVec
 	deadLetters     prometheus.Counter
 	folded          prometheus.Counter
 }
@@ -46,6 +47,10 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 		syncs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "notifier_stream_syncs_total", Help: "Syncs of a stream of the embedded server, each for all publishes that wait for it.",
 		}, stream),
+		syncSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "notifier_stream_sync_seconds", Help: "Time that a sync of a stream of the embedded server took.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+		}, stream),
 		deadLetters: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_dead_letters_total", Help: "Messages that ended among the dead letters.",
 		}),
@@ -70,10 +75,11 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 	}
 	for _, name := range syncedStreams() {
 		m.syncs.WithLabelValues(name)
+		m.syncSeconds.WithLabelValues(name)
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.deadLetters, m.folded, worker,
+		m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.syncSeconds, m.deadLetters, m.folded, worker,
 	} {
 		errs = append(errs, r.Register(c))
 	}
@@ -81,6 +87,13 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 		return nil, fmt.Errorf("register metrics of the bus: %w", err)
 	}
 	return m, nil
+}
+
+// syncBegun counts a sync of a stream, and returns what records its time when it has ended. A sync that hangs is counted and has no time.
+func (m *metrics) syncBegun(stream string) (ended func()) {
+	m.syncs.WithLabelValues(stream).Inc()
+	start := time.Now()
+	return func() { m.syncSeconds.WithLabelValues(stream).Observe(time.Since(start).Seconds()) }
 }
 
 func (m *metrics) observe(states map[string]jetstream.StreamState, unrouted, unread uint64) {

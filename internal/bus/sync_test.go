@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
@@ -240,6 +242,45 @@ func TestPublishersShareASync(t *testing.T) {
 	}
 	if got := syncs(); got != 2 {
 		t.Errorf("%v syncs for one event and then %d", got, publishers-1)
+	}
+}
+
+// Fails when the time of a sync is not recorded, or before its end: a slow disk would not be seen, or look fast.
+func TestTheTimeOfASyncIsRecordedAtItsEnd(t *testing.T) {
+	disk := &heldDisk{}
+	b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
+	ctx := testContext(t)
+	registry := prometheus.NewRegistry()
+	must(t, registry.Register(b.metrics.syncSeconds))
+	recorded := func() (syncs uint64, seconds float64) {
+		families, err := registry.Gather()
+		must(t, err)
+		for _, m := range families[0].GetMetric() {
+			if m.GetLabel()[0].GetValue() == streamEvents {
+				return m.GetHistogram().GetSampleCount(), m.GetHistogram().GetSampleSum()
+			}
+		}
+		t.Fatal("there is no histogram of the stream")
+		return 0, 0
+	}
+	disk.gate, disk.gated = make(chan struct{}), streamEvents
+	published := make(chan error, 1)
+	go func() {
+		_, err := b.PublishEvent(ctx, testRecord("1", "team", "app"))
+		published <- err
+	}()
+	for disk.held.Load() == 0 && ctx.Err() == nil {
+		runtime.Gosched()
+	}
+	held := time.Now()
+	if n, _ := recorded(); n != 0 {
+		t.Errorf("%d syncs are recorded before one has ended", n)
+	}
+	atLeast := time.Since(held)
+	close(disk.gate)
+	must(t, receive(t, published))
+	if n, seconds := recorded(); n != 1 || seconds < atLeast.Seconds() {
+		t.Errorf("%d syncs are recorded with %v s, want one of at least %v", n, seconds, atLeast)
 	}
 }
 

@@ -75,6 +75,26 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 			"there are none": {`notifier_apply_latency_seconds_bucket{le="30"} 0+0x241`, `notifier_apply_latency_seconds_bucket{le="+Inf"} 0+0x241`},
 		},
 	},
+	"NotifierDiskSlow": {
+		fires: map[string][]string{"a fifth of one stream's syncs takes a second": {
+			`notifier_stream_sync_seconds_bucket{stream="EVENTS",le="0.5"} 0+8x240`, `notifier_stream_sync_seconds_bucket{stream="EVENTS",le="1"} 0+10x240`,
+			`notifier_stream_sync_seconds_bucket{stream="EVENTS",le="+Inf"} 0+10x240`,
+			`notifier_stream_sync_seconds_bucket{stream="TRIGGERS",le="0.5"} 0+999x240`, `notifier_stream_sync_seconds_bucket{stream="TRIGGERS",le="+Inf"} 0+999x240`,
+		}},
+		quiet: map[string][]string{
+			"nearly all are quick": {
+				`notifier_stream_sync_seconds_bucket{stream="EVENTS",le="0.1"} 0+95x240`, `notifier_stream_sync_seconds_bucket{stream="EVENTS",le="0.5"} 0+95x240`,
+				`notifier_stream_sync_seconds_bucket{stream="EVENTS",le="+Inf"} 0+100x240`,
+			},
+			"it was slow for ten minutes": {
+				`notifier_stream_sync_seconds_bucket{stream="EVENTS",le="0.5"} 0+10x220 2200+0x20`, `notifier_stream_sync_seconds_bucket{stream="EVENTS",le="1"} 0+10x240`,
+				`notifier_stream_sync_seconds_bucket{stream="EVENTS",le="+Inf"} 0+10x240`,
+			},
+			"there are none": {
+				`notifier_stream_sync_seconds_bucket{stream="EVENTS",le="0.5"} 0+0x241`, `notifier_stream_sync_seconds_bucket{stream="EVENTS",le="+Inf"} 0+0x241`,
+			},
+		},
+	},
 	"NotifierGivesUpDeliveries": {
 		fires: map[string][]string{"a destination refuses": {`notifier_deliveries_total{type="slack",outcome="dead",reason="http_4xx"} 0+0x200 1+0x40`}},
 		quiet: map[string][]string{

@@ -107,13 +107,13 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 }
 
 // Begin bounds what the server stores, and syncs the streams as the server found or made them. It is called when the streams have their
-// bounds, since the server checks these against its own, and before anything is published. It has synced called before each later sync of a
-// stream.
-func (s *Server) Begin(synced func(stream string)) error {
+// bounds, since the server checks these against its own, and before anything is published. It has begun called before each later sync of a
+// stream, and what that returns after the sync.
+func (s *Server) Begin(begun func(stream string) (ended func())) error {
 	if err := s.limit(s.most); err != nil {
 		return err
 	}
-	return s.newSyncers(synced)
+	return s.newSyncers(begun)
 }
 
 // limit makes the server refuse to store more than so many bytes.

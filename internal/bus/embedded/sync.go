@@ -13,7 +13,7 @@ import (
 type syncer struct {
 	files  *streamFiles
 	rounds *sync.WaitGroup
-	begun  func() // called before each round
+	begun  func() (ended func()) // called before each round, and ended after it
 
 	mu      sync.Mutex
 	running bool
@@ -28,14 +28,14 @@ type syncRound struct {
 }
 
 // newSyncers syncs every stream as the server found or made it, and makes the syncers for later publishes.
-func (s *Server) newSyncers(synced func(stream string)) error {
+func (s *Server) newSyncers(begun func(stream string) (ended func())) error {
 	if err := syncMetadata(filepath.Join(s.opts.Dir, serverDir), s.opts.Fsync); err != nil {
 		return err
 	}
 	syncers := map[string]*syncer{}
 	for _, stream := range s.opts.Synced {
 		of := &syncer{
-			files: newStreamFiles(s.opts.Dir, stream, s.opts.Fsync), rounds: &s.rounds, begun: func() { synced(stream) },
+			files: newStreamFiles(s.opts.Dir, stream, s.opts.Fsync), rounds: &s.rounds, begun: func() func() { return begun(stream) },
 		}
 		if err := of.files.sync(); err != nil {
 			return fmt.Errorf("sync %s: %w", stream, err)
@@ -88,8 +88,10 @@ func (s *syncer) run() {
 			return
 		}
 		if err == nil {
-			s.begun()
-			if err = s.files.sync(); err != nil {
+			ended := s.begun()
+			err = s.files.sync()
+			ended()
+			if err != nil {
 				err = fmt.Errorf("sync: %w", err)
 				s.mu.Lock()
 				s.failed = err

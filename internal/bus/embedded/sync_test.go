@@ -28,7 +28,7 @@ func testSyncer(t *testing.T, rounds *sync.WaitGroup) (*syncer, chan<- error) {
 		}
 		return nil
 	}
-	s := &syncer{files: newStreamFiles(dir, "S", fsync), rounds: rounds, begun: func() {}}
+	s := &syncer{files: newStreamFiles(dir, "S", fsync), rounds: rounds, begun: func() func() { return func() {} }}
 	t.Cleanup(s.files.close)
 	return s, disk
 }
