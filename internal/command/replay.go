@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,7 +14,7 @@ import (
 )
 
 // errSelectNothing refuses a replay without a selection, which would replay everything.
-var errSelectNothing = errors.New("say what to replay: IDs, or --state, --provider, --alert or --since")
+var errSelectNothing = errors.New("say what to replay: IDs, or --state, --provider, --alert, --since or --until")
 
 func deliveriesReplay() *cobra.Command {
 	c := &cobra.Command{
@@ -34,7 +36,7 @@ func deliveriesReplay() *cobra.Command {
 func replay(ctx context.Context, s *session, namespace string, ids []string) (err error) {
 	q := s.query
 	r := view.ReplayRequest{IDs: ids, Provider: q.Provider, Alert: q.Alert, State: q.State, Since: q.Since, Until: q.Until}
-	switch selects := q.State != "" || q.Provider != "" || q.Alert != "" || !q.Since.IsZero(); {
+	switch selects := q.State != "" || q.Provider != "" || q.Alert != "" || !q.Since.IsZero() || !q.Until.IsZero(); {
 	case len(ids) == 0 && !selects:
 		return errSelectNothing
 	case len(ids) > 0 && selects:
@@ -92,8 +94,8 @@ func onTheirWay(n int) string {
 
 func showReplay(s *session, r *view.ReplayResult) error {
 	fmt.Fprintln(s.out, onTheirWay(r.Replayed)+".")
-	for id, why := range r.Refused {
-		fmt.Fprintf(s.notes, "not %s: %s\n", plain(id), plain(why))
+	for _, id := range slices.Sorted(maps.Keys(r.Refused)) {
+		fmt.Fprintf(s.notes, "not %s: %s\n", plain(id), plain(r.Refused[id]))
 	}
 	if r.More {
 		fmt.Fprintln(s.notes, "There are more: narrow the time with --since and --until to replay the others.")

@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -61,6 +62,31 @@ func TestAReplayOfOneDeliverySaysSo(t *testing.T) {
 	api, _ = replays(t, does(view.ReplayResult{Replayed: 1, More: true}), does(view.ReplayResult{}))
 	if r := call(t, api, "deliveries", "replay", "--state=dead"); !strings.Contains(r.notes, "1 delivery is on its way again so far.") {
 		t.Errorf("notes %s", r.notes)
+	}
+}
+
+// Fails when a replay of all before a time is refused, which the API takes, or when it is ignored beside IDs.
+func TestAReplayMaySelectByItsEndAlone(t *testing.T) {
+	api, asked := replays(t, does(view.ReplayResult{Replayed: 1}))
+	call(t, api, "deliveries", "replay", "--until=2026-01-31T12:00:00Z").wants(t, "1 delivery is on its way again.")
+	if want := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC); len(*asked) != 1 || !(*asked)[0].Until.Equal(want) || !(*asked)[0].Since.IsZero() {
+		t.Errorf("asked %+v", *asked)
+	}
+	if r := call(t, api, "deliveries", "replay", "one", "--until=1h"); r.err == nil || len(*asked) != 1 {
+		t.Errorf("with an ID: asked %d times, error %v", len(*asked), r.err)
+	}
+}
+
+// Fails when two replays with the same refusals list them in different orders.
+func TestRefusalsOfAReplayAreListedInOrder(t *testing.T) {
+	refused, want := map[string]string{}, ""
+	for id := range 20 {
+		refused[fmt.Sprintf("%02d", id)] = "it waits"
+		want += fmt.Sprintf("not %02d: it waits\n", id)
+	}
+	api, _ := replays(t, does(view.ReplayResult{Replayed: 1, Refused: refused}))
+	if r := call(t, api, "deliveries", "replay", "--state=sent"); r.notes != want {
+		t.Errorf("notes\n%swant\n%s", r.notes, want)
 	}
 }
 
