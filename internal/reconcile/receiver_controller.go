@@ -221,12 +221,12 @@ func unfit(plan receiverPlan, err error) *fault {
 		return missingKey(plan, key.Key)
 	}
 	if _, ok := errors.AsType[*verify.ExpressionError](err); ok {
-		return &fault{reason: v1.InvalidCELExpressionReason, message: err.Error()}
+		return &fault{reason: v1.InvalidCELExpressionReason, message: oneLine(err)}
 	}
 	if _, ok := errors.AsType[*verify.UnsupportedTypeError](err); ok {
 		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error(), event: validationEvent}
 	}
-	return &fault{reason: v1.ValidationFailedReason, message: err.Error(), event: validationEvent}
+	return &fault{reason: v1.ValidationFailedReason, message: oneLine(err), event: validationEvent}
 }
 
 // compileHook returns the hook of the token under one key of the Secret.

@@ -99,6 +99,28 @@ func TestAFaultyOIDCReceiverIsNotServed(t *testing.T) {
 			func(r *v1.Receiver) { r.Spec.OIDCProviders[0].Validations[0].Expression = "vars.owner" },
 			v1.InvalidCELExpressionReason, "gives dyn and not bool: compare it", "InvalidCELExpression",
 		},
+		"several expressions that do not compile, each is named": {
+			func(r *v1.Receiver) {
+				other := *r.Spec.OIDCProviders[0].DeepCopy()
+				other.IssuerURL = "https://other.example.com"
+				other.Validations[0].Expression = "claim.a"
+				r.Spec.OIDCProviders = append(r.Spec.OIDCProviders, other)
+				r.Spec.OIDCProviders[0].Variables[0].Expression = "vars."
+				r.Spec.OIDCProviders[0].Validations[0].Expression = "vars.owner"
+			},
+			v1.InvalidCELExpressionReason, "; spec.oidcProviders[0].validations[0].expression: expression gives dyn and not bool: compare it, " +
+				"such as with \"== true\"; spec.oidcProviders[1].validations[0].expression: ERROR", "InvalidCELExpression",
+		},
+		"faulty expressions with long texts, the condition is cut": {
+			func(r *v1.Receiver) {
+				for range 20 {
+					r.Spec.OIDCProviders[0].Variables = append(r.Spec.OIDCProviders[0].Variables, v1.OIDCVariable{
+						Name: "v", Expression: strings.Repeat("x", 300) + ".",
+					})
+				}
+			},
+			v1.InvalidCELExpressionReason, "…", "InvalidCELExpression",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secrets := []*corev1.Secret{newSecret("hook", "token", "t1")}

@@ -88,20 +88,23 @@ func newGenericOIDC(c Credentials) (Verifier, error) {
 		return nil, fmt.Errorf("spec.oidcProviders has more than %d entries", maxProviders)
 	}
 	v := genericOIDC{issuers: c.Issuers, namespace: c.Namespace, share: c.Share, providers: map[string]*oidcProvider{}}
+	var errs []error
 	for i, p := range c.OIDC {
 		field := fmt.Sprintf("spec.oidcProviders[%d]", i)
 		if v.providers[p.IssuerURL] != nil {
 			return nil, fmt.Errorf("%s.issuerURL is that of another entry", field)
 		}
 		compiled, err := compileProvider(field, p)
-		if err != nil {
-			return nil, err
-		}
+		errs = append(errs, err)
 		v.providers[p.IssuerURL] = compiled
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return v, nil
 }
 
+// compileProvider compiles an entry. It returns the entry's first fault, or all faults of its expressions.
 func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
 	if err := oidc.CheckAddress(p.IssuerURL); err != nil {
 		return nil, fmt.Errorf("%s.issuerURL %w", field, err)
@@ -115,21 +118,27 @@ func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
 	}
 	compiled := &oidcProvider{audience: p.Audience}
 	compiled.audience = cmp.Or(compiled.audience, defaultAudience)
+	var errs []error
 	for i, v := range p.Variables {
-		program, err := cel.Compile(v.Expression, cel.Any, "claims", "vars")
-		if err != nil {
-			return nil, &ExpressionError{fmt.Sprintf("%s.variables[%d].expression", field, i), err}
-		}
+		program, err := compileClaim(fmt.Sprintf("%s.variables[%d].expression", field, i), v.Expression, cel.Any)
+		errs = append(errs, err)
 		compiled.variables = append(compiled.variables, oidcVariable{v.Name, program})
 	}
 	for i, v := range p.Validations {
-		program, err := cel.Compile(v.Expression, cel.Bool, "claims", "vars")
-		if err != nil {
-			return nil, &ExpressionError{fmt.Sprintf("%s.validations[%d].expression", field, i), err}
-		}
+		program, err := compileClaim(fmt.Sprintf("%s.validations[%d].expression", field, i), v.Expression, cel.Bool)
+		errs = append(errs, err)
 		compiled.validations = append(compiled.validations, oidcValidation{program, v.Message})
 	}
-	return compiled, nil
+	return compiled, errors.Join(errs...)
+}
+
+// compileClaim compiles the expression of a field, and returns an *ExpressionError if it is faulty.
+func compileClaim(field, source string, result cel.Result) (*cel.Program, error) {
+	program, err := cel.Compile(source, result, "claims", "vars")
+	if err != nil {
+		return nil, &ExpressionError{field, err}
+	}
+	return program, nil
 }
 
 func (genericOIDC) Type() string { return "generic-oidc" }
