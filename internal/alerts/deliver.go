@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 	"notifier/internal/options"
 )
 
@@ -110,7 +111,7 @@ type Deliverer struct {
 	oldest sync.Map // int → oldest
 	shares shares
 	sends  *sends
-	lines  *lines
+	lines  *fair.Lines
 	shards *serving
 	// requests bounds the replays and tests that owners may ask for.
 	requests *requests
@@ -129,7 +130,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	whole := newWholeLetters(o.Dead, o.Archive, o.Alerts)
 	o.Dead = whole
 	d := &Deliverer{
-		DelivererOptions: o, sends: newSends(), lines: newLines(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,
+		DelivererOptions: o, sends: newSends(), lines: fair.NewLines(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
 	o.Reports.about(d.exists)

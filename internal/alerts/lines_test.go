@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // lineCount counts the lines of a log by namespace, and the lines that were left out.
@@ -63,8 +64,8 @@ func TestT6TheLinesAboutANamespacesDeliveriesAreBounded(t *testing.T) {
 						give(d, &of)
 					}
 				}
-				if n := lines.of["team-a"]; n == 0 || n > lineBurst {
-					t.Errorf("%d lines about %d deliveries, want %d at most", n, alerts*events, lineBurst)
+				if n := lines.of["team-a"]; n == 0 || n > fair.LineBurst {
+					t.Errorf("%d lines about %d deliveries, want %d at most", n, alerts*events, fair.LineBurst)
 				}
 				other := w.delivery("odd", "app")
 				other.Namespace = "team-b"

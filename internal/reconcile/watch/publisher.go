@@ -51,6 +51,7 @@ type publisher struct {
 	cache   *Watcher
 	posts   *posts
 	queue   *kube.Controller[item]
+	lines   *fair.Lines
 
 	// began is the begin of the term.
 	began time.Time
@@ -68,7 +69,7 @@ type publisher struct {
 // concurrent call is an error.
 func (w *Watcher) Lead(ctx context.Context) error {
 	t := &publisher{
-		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, posts: newPosts(),
+		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, posts: newPosts(), lines: fair.NewLines(),
 		began: time.Now(), posted: map[*Kind]time.Time{},
 		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, publishing: map[*Kind]*informer{},
 	}

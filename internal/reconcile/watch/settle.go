@@ -65,8 +65,10 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 		return err
 	}
 	t.metrics.transitions.WithLabelValues(tr.result).Inc()
-	t.log.Info("transition published", "kind", it.kind.Kind, "namespace", it.namespace, "name", it.name,
-		"outcome", string(tr.Outcome), "reason", tr.object.ready.reason, "by", tr.result)
+	if left, ok := t.lines.Admit(it.namespace); ok {
+		t.log.Info("transition published", "kind", it.kind.Kind, "namespace", it.namespace, "name", it.name,
+			"outcome", string(tr.Outcome), "reason", tr.object.ready.reason, "by", tr.result, "lines_left_out", left)
+	}
 	t.settled(it, next)
 	return nil
 }

@@ -112,8 +112,10 @@ func (t *publisher) record(ctx context.Context, it item, r *event.Record) error 
 		return err
 	}
 	t.metrics.transitions.WithLabelValues(resultKnown).Inc()
-	t.log.Info("transition of an earlier worker recorded", "kind", it.kind.Kind, "namespace", it.namespace, "name", it.name,
-		"outcome", string(next.Outcome))
+	if left, ok := t.lines.Admit(it.namespace); ok {
+		t.log.Info("transition of an earlier worker recorded", "kind", it.kind.Kind, "namespace", it.namespace, "name", it.name,
+			"outcome", string(next.Outcome), "lines_left_out", left)
+	}
 	t.settled(it, next)
 	return nil
 }

@@ -36,6 +36,7 @@ type world struct {
 	bus       *fakeBus
 	state     *fakeState
 	version   int
+	log       slog.Handler
 }
 
 func newWorld(t *testing.T) *world {
@@ -57,6 +58,7 @@ func newWorld(t *testing.T) *world {
 		discovery: &fakeDiscovery{served: map[string][]string{}},
 		bus:       &fakeBus{ids: map[string]bool{}},
 		state:     &fakeState{values: map[string]fakeValue{}},
+		log:       slog.DiscardHandler,
 	}
 	return w
 }
@@ -107,7 +109,7 @@ func (w *world) watcher() *Watcher {
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 	watcher, err := New(Options{
 		Metadata: w.metadata, Objects: fakeObjects{w.dynamic}, Catalogue: catalogue, Events: w.bus, State: w.state,
-		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Log: slog.New(w.log), Registerer: prometheus.NewRegistry(),
 	})
 	w.must(err)
 	return watcher
