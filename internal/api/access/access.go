@@ -41,7 +41,11 @@ const (
 // The rates of reviews, a second and at once: of tokens that were good before, of other tokens, and of rights.
 const (
 	knownRate, knownBurst     = 200, 400
-	unknownRate, unknownBurst = 50, 100
+	unknownRate, unknownBurst = 25, 50
+	// reserveRate and reserveBurst are for addresses that have sent no invalid token for failingFor, when the others have used up the common
+	// budget: each address can use one of the reserve in that time, so that it takes 1,500 to use it up.
+	reserveRate, reserveBurst = 25, 50
+	failingFor                = time.Minute
 	rightRate, rightBurst     = 200, 400
 	// tenantQuestions bounds the concurrent reviews for one tenant, so that others wait for few of them.
 	tenantQuestions = 8
@@ -84,9 +88,11 @@ type Authority struct {
 	made    *brief.Answers[string, time.Time]
 	flights singleflight.Group
 
-	addresses                  *fair.Limiters[netip.Addr]
-	knownBudget, unknownBudget *rate.Limiter
-	rightBudget                *rate.Limiter
+	addresses *fair.Limiters[netip.Addr]
+	// failing are the addresses that sent an invalid token within failingFor.
+	failing                                   *brief.Answers[netip.Addr, struct{}]
+	knownBudget, unknownBudget, reserveBudget *rate.Limiter
+	rightBudget                               *rate.Limiter
 	// asking has the access reviews that are under way or waited for, by tenant.
 	asking  *fair.Capacities[string]
 	trouble *rate.Limiter
@@ -114,8 +120,10 @@ func New(o Options) (*Authority, error) {
 		denied:      brief.New[question, struct{}](maxRefused),
 		made:        brief.New[string, time.Time](maxAllowed),
 		addresses:   fair.NewLimiters[netip.Addr](addressRate, addressBurst, maxAddresses),
+		failing:     brief.New[netip.Addr, struct{}](maxAddresses),
 		knownBudget: rate.NewLimiter(knownRate, knownBurst), unknownBudget: rate.NewLimiter(unknownRate, unknownBurst),
-		rightBudget: rate.NewLimiter(rightRate, rightBurst), asking: fair.NewCapacities[string](nil, tenantQuestions, 0),
+		reserveBudget: rate.NewLimiter(reserveRate, reserveBurst),
+		rightBudget:   rate.NewLimiter(rightRate, rightBurst), asking: fair.NewCapacities[string](nil, tenantQuestions, 0),
 		trouble: rate.NewLimiter(rate.Every(time.Second), 10),
 	}, nil
 }

@@ -52,11 +52,40 @@ func TestT6InventedTokensReachTheKubernetesAPISeldom(t *testing.T) {
 		for i := range 10_000 { // from ten thousand addresses
 			_, _ = a.Authenticate(t.Context(), fmt.Sprint("worse", i), netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}))
 		}
-		if all, _ := k.asked(); all-before > addressBurst+unknownBurst+3 {
+		if all, _ := k.asked(); all-before > addressBurst+unknownBurst+reserveBurst+3 {
 			t.Errorf("%d questions", all-before)
 		}
 		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
 			t.Errorf("a token that was good before, during a flood of all addresses: %v", err)
+		}
+	})
+}
+
+// T6: ten addresses, which each may have five invalid tokens reviewed a second, send as many as they can. Fails when a user with a token that
+// was never seen waits for them, from an address without invalid tokens; or when all have more reviews than before.
+func TestT6AFewAddressesWithInvalidTokensRefuseNobodyElsesFirstToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		const seconds, ticks, attackers = 120, 20, 10
+		refused := 0
+		for tick := range seconds * ticks {
+			for i := range attackers {
+				_, _ = a.Authenticate(t.Context(), fmt.Sprint("bad", tick, "-", i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
+			}
+			if tick%ticks == 0 { // one new user a second
+				user := netip.AddrFrom4([4]byte{10, 0, 1, byte(tick / ticks)})
+				if _, err := a.Authenticate(t.Context(), fmt.Sprint("good", tick), user); err != nil {
+					refused++
+				}
+			}
+			<-time.After(time.Second / ticks)
+		}
+		if refused > 0 {
+			t.Errorf("%d of %d first tokens are refused", refused, seconds)
+		}
+		invalid, _ := k.asked()
+		if invalid -= seconds; invalid > seconds*(unknownRate+reserveRate)+unknownBurst+reserveBurst {
+			t.Errorf("%d invalid tokens are reviewed in %d s", invalid, seconds)
 		}
 	})
 }

@@ -52,6 +52,7 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 		a.metrics.tokens.refused.Inc()
 		a.users.Forget(key)
 		a.unknown.Put(key, struct{}{}, now.Add(refusedFor))
+		a.failing.Put(from, struct{}{}, time.Now().Add(failingFor))
 		return nil, api.ErrUnauthenticated
 	}
 	refund(charged, now)
@@ -64,9 +65,9 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 	return u, nil
 }
 
-// charge takes the cost of a review: from the budget of tokens that were good before, or else from the common budget and that of
-// the address. The latter two are refunded unless the token is invalid: creating good tokens costs the Kubernetes API more than
-// reviewing them.
+// charge takes the cost of a review: from the budget of tokens that were good before, or else from that of the address and the common
+// one, or if that is empty, unless the address is failing, the reserve. The latter are refunded unless the token is invalid: creating
+// good tokens costs the Kubernetes API more than reviewing them.
 func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (charged []*rate.Reservation, ok bool) {
 	if a.users.Had(key) {
 		return nil, a.knownBudget.AllowN(now, 1)
@@ -75,13 +76,20 @@ func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (charge
 	if address == nil {
 		return nil, false
 	}
-	all := a.unknownBudget.ReserveN(now, 1)
-	charged = []*rate.Reservation{address, all}
-	if all.DelayFrom(now) > 0 {
-		refund(charged, now)
-		return nil, false
+	charged = []*rate.Reservation{address}
+	budgets := []*rate.Limiter{a.unknownBudget, a.reserveBudget}
+	if _, failing := a.failing.Get(from); failing {
+		budgets = budgets[:1]
 	}
-	return charged, true
+	for _, budget := range budgets {
+		all := budget.ReserveN(now, 1)
+		if all.DelayFrom(now) == 0 {
+			return append(charged, all), true
+		}
+		all.CancelAt(now)
+	}
+	refund(charged, now)
+	return nil, false
 }
 
 func refund(charged []*rate.Reservation, at time.Time) {
