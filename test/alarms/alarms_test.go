@@ -2,6 +2,9 @@ package alarms
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 )
@@ -40,8 +43,9 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 	},
 	"NotifierPanicked": {
 		fires: map[string][]string{
-			"in a webhook": {`notifier_webhook_panics_total 0+0x200 1+0x40`, `notifier_event_post_panics_total 0+0x241`},
-			"in an event":  {`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x200 1+0x40`},
+			"in a webhook":            {`notifier_webhook_panics_total 0+0x200 1+0x40`, `notifier_event_post_panics_total 0+0x241`},
+			"in an event":             {`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x200 1+0x40`},
+			"in the API, which is on": {`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x241`, `notifier_api_panics_total 0+0x200 1+0x40`},
 			"in a send": {
 				`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x241`,
 				`notifier_deliveries_total{type="slack",outcome="retry",reason="panic"} 0+0x200 1+0x40`,
@@ -138,6 +142,26 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 			"in eight days": {`notifier_tls_certificate_expiry_timestamp_seconds{listener="webhooks"} 698400+0x241`},
 		},
 	},
+}
+
+// alarmRow is a row of the table of alarms in the documentation: the alarm, its cost, what to look at, and what to do.
+var alarmRow = regexp.MustCompile(`(?m)^\| ` + "`(Notifier\\w+)`" + ` \|[^|\n]{6,}\|[^|\n]{6,}\|[^|\n]{6,}\|$`)
+
+// Fails when an alarm wakes somebody, and the documentation does not say what it costs, what to look at and what to do; or when it says so of
+// an alarm that does not exist.
+func TestEachAlarmIsInTheTableOfTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, row := range alarmRow.FindAllStringSubmatch(string(page), -1) {
+		told = append(told, row[1])
+	}
+	slices.Sort(told)
+	if has := slices.Sorted(maps.Keys(rules(t))); !slices.Equal(has, told) {
+		t.Errorf("alarms: %q\nin docs/operations.md: %q", has, told)
+	}
 }
 
 // Fails when an alarm does not fire for what it is about, fires for something else, or has no series here.
