@@ -59,14 +59,6 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 			Help: "Triggers that were confirmed without a write of their own: one like them waits on disk for its turn, or goes there for both.",
 		}),
 	}
-	worker := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "notifier_worker", Help: "1 on the replica that routes, delivers, applies, watches and writes status.",
-	}, func() float64 {
-		if isWorker() {
-			return 1
-		}
-		return 0
-	})
 	for _, name := range allStreams {
 		m.bytes.WithLabelValues(name)
 		m.messages.WithLabelValues(name)
@@ -79,7 +71,7 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.syncSeconds, m.deadLetters, m.folded, worker,
+		m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.syncSeconds, m.deadLetters, m.folded, workerGauge(isWorker),
 	} {
 		errs = append(errs, r.Register(c))
 	}
@@ -87,6 +79,18 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 		return nil, fmt.Errorf("register metrics of the bus: %w", err)
 	}
 	return m, nil
+}
+
+// workerGauge returns the gauge that says which replica is the worker.
+func workerGauge(isWorker func() bool) prometheus.GaugeFunc {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "notifier_worker", Help: "1 on the replica that routes, delivers, applies, watches and writes status.",
+	}, func() float64 {
+		if isWorker() {
+			return 1
+		}
+		return 0
+	})
 }
 
 // syncBegun counts a sync of a stream, and returns what records its time when it has ended. A sync that hangs is counted and has no time.
