@@ -53,23 +53,12 @@ type Destinations struct {
 	types map[string]bool
 	// onType is called once with each of them.
 	onType func(string)
-
-	once     sync.Once
-	complete chan struct{}
 }
 
 type destinationKey struct{ namespace, name string }
 
 // NewDestinations returns an empty table.
-func NewDestinations() *Destinations {
-	return &Destinations{types: map[string]bool{}, complete: make(chan struct{})}
-}
-
-// Complete records that every Provider present at start is in the table.
-func (t *Destinations) Complete() { t.once.Do(func() { close(t.complete) }) }
-
-// Ready is closed by Complete.
-func (t *Destinations) Ready() <-chan struct{} { return t.complete }
+func NewDestinations() *Destinations { return &Destinations{types: map[string]bool{}} }
 
 // Put adds a Provider or replaces it.
 func (t *Destinations) Put(namespace, name string, d *Destination) {

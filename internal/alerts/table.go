@@ -16,19 +16,10 @@ type Table struct {
 	// writers is locked by Put and Delete. It keeps a namespace from being dropped while an Alert is added to it.
 	writers    sync.Mutex
 	namespaces sync.Map // name → *namespace
-
-	once     sync.Once
-	complete chan struct{}
 }
 
 // NewTable returns an empty table.
-func NewTable() *Table { return &Table{complete: make(chan struct{})} }
-
-// Complete records that every Alert present at start is in the table.
-func (t *Table) Complete() { t.once.Do(func() { close(t.complete) }) }
-
-// Ready is closed by Complete.
-func (t *Table) Ready() <-chan struct{} { return t.complete }
+func NewTable() *Table { return &Table{} }
 
 type namespace struct {
 	mu sync.RWMutex

@@ -277,6 +277,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		if !r.waitCompiled(ctx) {
 			return nil
 		}
+		r.options.Hooks.Complete()
 		close(r.complete)
 		// Statuses are written last, so that a start shows no intermediate state.
 		for _, run := range []func(context.Context, *errgroup.Group){r.providers.runStatus, r.alerts.runStatus, r.receivers.runStatus} {
@@ -290,19 +291,11 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// waitCompiled waits for each kind and marks its table as complete. It reports whether all kinds were compiled before ctx ended.
+// waitCompiled waits for each kind, and reports whether all were compiled before ctx ended.
 func (r *Reconciler) waitCompiled(ctx context.Context) bool {
-	for _, k := range []struct {
-		synced <-chan struct{}
-		tell   func()
-	}{
-		{r.providers.compile.Synced(), r.options.Destinations.Complete},
-		{r.alerts.compile.Synced(), r.options.Alerts.Complete},
-		{r.receivers.compile.Synced(), r.options.Hooks.Complete},
-	} {
+	for _, synced := range []<-chan struct{}{r.providers.compile.Synced(), r.alerts.compile.Synced(), r.receivers.compile.Synced()} {
 		select {
-		case <-k.synced:
-			k.tell()
+		case <-synced:
 		case <-ctx.Done():
 			return false
 		}
