@@ -15,13 +15,15 @@ func (l leaving) namespace() string { return l.it.queue.key.namespace }
 func (s *shard) putAway(work context.Context, it *item, dest *Destination, v verdict) {
 	it.queue.dequeue(it)
 	it.busy = true
-	s.rescheduling++
 	if v.action == toDeadLetters {
 		s.changing(it.queue.key, 1)
 	}
 	s.leaving.Push(leaving{it, dest, v})
 	s.write(work)
 }
+
+// staying returns how many items are in memory, without those that leave it.
+func (s *shard) staying() int { return len(s.items) - s.leaving.Len() - s.writing }
 
 // write begins the writes of items that leave. There may be very many: one event is for each of a namespace's Alerts. So the others wait
 // without a goroutine, and namespaces take turns.

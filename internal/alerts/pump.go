@@ -198,7 +198,7 @@ func (s *shard) trim(work context.Context, q *queue, now time.Time) {
 	if over := len(q.waiting) - badDepth; over > 0 && s.heldBytes.Load() > maxHeldBytes {
 		s.shed(work, q, over, now)
 	}
-	over := len(s.items) - s.rescheduling - maxHeld
+	over := s.staying() - maxHeld
 	if over <= 0 {
 		return
 	}
@@ -310,8 +310,6 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 	q, now := it.queue, time.Now()
 	if it.sending {
 		it.line.busy = false
-	} else {
-		s.rescheduling--
 	}
 	it.busy, it.sending = false, false
 	if v.action == toDeadLetters {

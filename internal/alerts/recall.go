@@ -131,7 +131,7 @@ func (s *shard) room(q *queue, now time.Time) int {
 	case room < depth/4:
 		return 0
 	}
-	free := maxHeld - len(s.items) + s.rescheduling
+	free := maxHeld - s.staying()
 	if len(q.waiting) == 0 {
 		free = max(free, badDepth) // a queue without items always gets some
 	}

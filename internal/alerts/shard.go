@@ -35,10 +35,9 @@ type shard struct {
 	since time.Time
 
 	queues map[destinationKey]*queue
-	// items are all deliveries in memory, busy or not. rescheduling counts those that leave without a send.
-	items        map[*item]struct{}
-	rescheduling int
-	ticks        int
+	// items are all deliveries in memory, busy or not.
+	items map[*item]struct{}
+	ticks int
 	// letters counts the dead letters of each Provider that has any. readingLetters says that they are being read, and recountSoon that
 	// they are to be counted at the next tick.
 	letters                     map[destinationKey]*letters
