@@ -44,43 +44,37 @@ type verdict struct {
 	onSchedule bool
 	// label and reason give the cause.
 	label, reason string
-	// outcome is the word for the metrics.
+	// outcome is the word for the metrics, empty for a dead letter.
 	outcome string
-	// began and took are the attempt's start and duration, zero when there was none.
-	began time.Time
-	took  time.Duration
-}
-
-// attempt is the result of one attempt, for the queue.
-type attempt struct {
-	// made is false if nothing was sent, or if the drain cut the send off.
-	made bool
-	err  *event.Error
-	took time.Duration
+	// began and took are the attempt's start and duration, and failure is its error, nil for a success. All are zero if nothing was sent, or
+	// if the drain cut the send off.
+	began   time.Time
+	took    time.Duration
+	failure *event.Error
 }
 
 // errPanic marks a Sender that panicked.
 var errPanic = errors.New("sender panicked")
 
 // try sends a delivery unless it was sent before. Until it returns, the item's delivery belongs to it.
-func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict, attempt) {
+func (s *shard) try(work context.Context, it *item, dest *Destination) verdict {
 	d := &it.d
 	if d.ProviderUID == "" && !dest.takes(notification(d)) {
 		// The router drops such deliveries when it knows the Provider.
-		return verdict{action: drop, outcome: outcomeSkipped}, attempt{}
+		return verdict{action: drop, outcome: outcomeSkipped}
 	}
 	if !it.unsent && !it.fresh() {
 		switch sent, err := s.wasSent(work, d); {
 		case err != nil:
 			s.metrics.busErrors.Inc()
 			s.log.Debug("history not read", "namespace", d.Namespace, "error", err)
-			return verdict{action: again, at: time.Now().Add(askAgain)}, attempt{}
+			return verdict{action: again, at: time.Now().Add(askAgain)}
 		case sent:
-			return verdict{action: drop, outcome: outcomeKnown}, attempt{}
+			return verdict{action: drop, outcome: outcomeKnown}
 		}
 	}
 	if !event.Owned(work) {
-		return verdict{action: nak}, attempt{} // the new owner of the shard sends it
+		return verdict{action: nak} // the new owner of the shard sends it
 	}
 	started := time.Now()
 	err := s.send(work, d, dest)
@@ -88,21 +82,22 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) (verdict,
 	took := now.Sub(started)
 	s.metrics.sends.WithLabelValues(s.metrics.typeOf(dest)).Observe(took.Seconds())
 	if err == nil {
-		return verdict{action: record, outcome: outcomeSent, label: labelNone, began: started, took: took}, attempt{made: true, took: took}
+		return verdict{action: record, outcome: outcomeSent, label: labelNone, began: started, took: took}
 	}
 	if work.Err() != nil || !event.Owned(work) {
-		return verdict{action: nak}, attempt{}
+		return verdict{action: nak}
 	}
 	failure := event.AsError(err)
 	it.mu.Lock() // a copy may be made for the schedule
 	defer it.mu.Unlock()
 	v := s.judge(d, failure, started, now)
+	v.began, v.took, v.failure = started, took, failure
 	next := v.at
 	if v.action == reschedule {
 		next = later(next, now.Add(pauseOf(failure)))
 	}
 	d.Failed(started, took, failure, next)
-	return v, attempt{made: true, err: failure, took: took}
+	return v
 }
 
 func (s *shard) wasSent(work context.Context, d *event.Delivery) (bool, error) {
@@ -161,9 +156,9 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 	v := verdict{label: failure.Label, reason: failure.Reason}
 	switch {
 	case failure.Class == event.Permanent, errors.Is(failure, errPanic) && d.Attempts >= maxPanics:
-		v.action, v.outcome = toDeadLetters, outcomeDead
+		v.action = toDeadLetters
 	case !now.Before(s.expiry(d)):
-		v.action, v.outcome, v.label = toDeadLetters, outcomeDead, labelExpired
+		v.action, v.label = toDeadLetters, labelExpired
 		v.reason = s.expired(failure.Reason)
 	default:
 		v.action, v.outcome, v.at = reschedule, outcomeRetry, retryAt(d, failure.RetryAfter, now, s.expiry(d))
@@ -276,18 +271,16 @@ func busContext(work context.Context) (context.Context, context.CancelFunc) {
 
 // account counts and logs an outcome.
 func (s *shard) account(ctx context.Context, d *event.Delivery, dest *Destination, v verdict) {
-	outcome := v.outcome
 	switch {
 	case v.action == toDeadLetters:
 		s.lost(d, dest, v.label, v.reason)
 		return
-	case outcome == "":
+	case v.outcome == "":
 		return // put back without an attempt
 	}
-	label := cmp.Or(v.label, labelNone)
-	s.metrics.count(dest, outcome, label)
+	s.metrics.count(dest, v.outcome, cmp.Or(v.label, labelNone))
 	level := slog.LevelInfo
-	if outcome == outcomeKnown || outcome == outcomeSkipped {
+	if v.action == drop {
 		level = slog.LevelDebug
 	} else {
 		s.note(d, dest, v)
@@ -296,7 +289,7 @@ func (s *shard) account(ctx context.Context, d *event.Delivery, dest *Destinatio
 		return
 	}
 	if left, ok := s.lines.Admit(d.Namespace); ok {
-		s.log.Log(ctx, level, "delivery", "outcome", outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
+		s.log.Log(ctx, level, "delivery", "outcome", v.outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
 			"provider", d.Provider, "attempts", d.Attempts, "reason", v.reason, "lines_left_out", left)
 	}
 }

@@ -183,9 +183,9 @@ func (s *shard) start(work context.Context, it *item, dest *Destination, place s
 	it.busy, it.sending, it.line.busy = true, true, true
 	it.storing, it.spilled = false, nil
 	s.spawnFor(func() func() {
-		v, tried := s.try(work, it, dest)
+		v := s.try(work, it, dest)
 		place.release()
-		s.post(func() { s.attempted(work, it, dest, tried, v) })
+		s.post(func() { s.attempted(work, it, dest, v) })
 		return s.conclude(work, it, dest, v)
 	})
 }
@@ -273,33 +273,33 @@ func (s *shard) giveUp(work context.Context, it *item, dest *Destination, label,
 }
 
 // attempted takes in the result of an attempt before its outcome is on the bus: the destination is free for the next one.
-func (s *shard) attempted(work context.Context, it *item, dest *Destination, a attempt, v verdict) {
+func (s *shard) attempted(work context.Context, it *item, dest *Destination, v verdict) {
 	q, now := it.queue, time.Now()
 	q.inflight--
 	if v.action == toDeadLetters {
 		s.changing(q.key, 1)
 	}
-	if a.made {
-		q.measure(a.took)
+	if !v.began.IsZero() {
+		q.measure(v.took)
 		switch {
-		case a.err == nil:
+		case v.failure == nil:
 			q.recovered, q.refused = q.recovered || q.refused, false
 			q.breaker.success()
 			q.health.succeeded(dest.UID)
-		case a.err.Class == event.Permanent:
+		case v.failure.Class == event.Permanent:
 			// A refusal is an answer: the destination works.
 			q.refused = true
 			q.breaker.success()
-			q.health.failed(dest.UID, false, a.err)
+			q.health.failed(dest.UID, false, v.failure)
 		default:
 			if q.breaker.failure(now) {
 				s.log.Warn("destination fails, sending only probes", "namespace", q.key.namespace, "provider", q.key.name,
-					"reason", a.err.Reason)
+					"reason", v.failure.Reason)
 			}
-			if wait := now.Add(pauseOf(a.err)); wait.After(q.notBefore) {
+			if wait := now.Add(pauseOf(v.failure)); wait.After(q.notBefore) {
 				q.notBefore = wait
 			}
-			q.health.failed(dest.UID, q.breaker.open(), a.err)
+			q.health.failed(dest.UID, q.breaker.open(), v.failure)
 		}
 	}
 	s.pump(work, q)
