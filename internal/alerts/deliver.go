@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"notifier/internal/event"
 	"notifier/internal/fair"
@@ -107,12 +106,11 @@ func (o DelivererOptions) validate() error {
 type Deliverer struct {
 	DelivererOptions
 	metrics deliverMetrics
-	// oldest has, by shard, when the delivery that has waited longest began to wait.
-	oldest sync.Map // int → oldest
-	shares shares
-	sends  *sends
-	lines  *fair.Lines
-	shards *serving
+	loads   sync.Map // shard → load
+	shares  shares
+	sends   *sends
+	lines   *fair.Lines
+	shards  *serving
 	// requests bounds the replays and tests that owners may ask for.
 	requests *requests
 	// whole reads the dead letters and the sent deliveries of all shards, a few at a time.
@@ -136,17 +134,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	o.Reports.about(d.exists)
 	d.metrics.begin(otherType)
 	o.Destinations.eachType(d.metrics.begin)
-	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "notifier_delivery_held_bytes", Help: "Bytes of the events that are held in memory for their destinations.",
-	}, func() float64 { return float64(d.heldBytes.Load()) })
-	for waitsFor, of := range map[string]func(oldest) time.Time{
-		"destination": func(t oldest) time.Time { return t.destination }, "provider": func(t oldest) time.Time { return t.provider },
-	} {
-		promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "notifier_oldest_undelivered_seconds", ConstLabels: prometheus.Labels{"waits_for": waitsFor},
-			Help: "Age of the delivery that has waited longest, attempts and waits included: for a destination, or for a Provider that is missing or not ready.",
-		}, func() float64 { return d.oldestAge(of) })
-	}
+	d.registerGauges()
 	return d, nil
 }
 
@@ -157,31 +145,6 @@ func (d *Deliverer) exists(kind, namespace, name string) bool {
 	}
 	_, ok := d.Alerts.Lookup(namespace, name)
 	return ok
-}
-
-// oldest has when the longest-waiting deliveries of a shard began to wait: for a destination, and for a Provider that cannot be used. A
-// zero time means none.
-type oldest struct{ destination, provider time.Time }
-
-// oldestAge returns the age in seconds of the delivery that has waited longest in the shards owned here, 0 when none waits.
-func (d *Deliverer) oldestAge(of func(oldest) time.Time) float64 {
-	var first time.Time
-	d.oldest.Range(func(_, value any) bool {
-		first = earlier(first, of(value.(oldest)))
-		return true
-	})
-	if first.IsZero() {
-		return 0
-	}
-	return time.Since(first).Seconds()
-}
-
-// earlier returns the earlier of two times, ignoring a zero time.
-func earlier(t, u time.Time) time.Time {
-	if t.IsZero() || !u.IsZero() && u.Before(t) {
-		return u
-	}
-	return t
 }
 
 // Run serves the shards that the bus gives to this process until ctx ends or the bus is lost. It returns when the sends under way have

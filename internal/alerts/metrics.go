@@ -85,15 +85,12 @@ type deliverMetrics struct {
 	atCapacity  prometheus.Counter
 	rescheduled prometheus.Counter
 	replayed    prometheus.Counter
-	held        prometheus.Gauge
-	away        prometheus.Gauge
-	breakers    prometheus.Gauge
 	busErrors   prometheus.Counter
 }
 
 func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 	f := promauto.With(r)
-	m := deliverMetrics{
+	return deliverMetrics{
 		types:  append(slices.Clone(types), otherType),
 		labels: append(provider.Labels(), labelNone, labelPanic, labelExpired, labelOwnerGone, labelSuspended, labelUnsupported, event.LabelQuota, labelUnverified, event.LabelTooLarge),
 		outcomes: f.NewCounterVec(prometheus.CounterOpts{
@@ -115,15 +112,7 @@ func newDeliverMetrics(r prometheus.Registerer, types []string) deliverMetrics {
 		busErrors: f.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_delivery_bus_errors_total", Help: "Failed writes and look-ups on the bus that were tried again.",
 		}),
-		breakers: f.NewGauge(prometheus.GaugeOpts{
-			Name: "notifier_breakers_open", Help: "Destinations that are not sent to, but for probes, after repeated failures.",
-		}),
 	}
-	depth := f.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "notifier_delivery_queue_depth", Help: "Deliveries of the shards owned here, in memory and on the schedule.",
-	}, []string{"place"})
-	m.held, m.away = depth.WithLabelValues("memory"), depth.WithLabelValues("schedule")
-	return m
 }
 
 // begin creates the series of a type at zero, so that a first failure shows as an increase. Types that no Provider has get none.

@@ -64,9 +64,6 @@ type shard struct {
 	stopped chan struct{}
 	// caughtUp says that the events on the bus at takeover were dispatched.
 	caughtUp bool
-
-	// heldShown, awayShown and openShown are this shard's parts of the gauges.
-	heldShown, awayShown, openShown int
 }
 
 func newShard(d *Deliverer, number int) *shard {
@@ -294,8 +291,7 @@ func (s *shard) drain(stop context.CancelFunc) {
 		q.share.leave(q.entries, q.givenUp, q.kib)
 		s.shares.put(key.namespace)
 	}
-	s.show(0, 0, 0)
-	s.Deliverer.oldest.Delete(s.number)
+	s.loads.Delete(s.number)
 }
 
 // returnAll returns an item's messages to the bus.
@@ -305,12 +301,4 @@ func (s *shard) returnAll(it *item) {
 		s.nak(t.Acker)
 	}
 	s.drop(it)
-}
-
-// show sets the shard's part of the gauges.
-func (s *shard) show(held, away, open int) {
-	s.metrics.held.Add(float64(held - s.heldShown))
-	s.metrics.away.Add(float64(away - s.awayShown))
-	s.metrics.breakers.Add(float64(open - s.openShown))
-	s.heldShown, s.awayShown, s.openShown = held, away, open
 }

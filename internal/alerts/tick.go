@@ -26,9 +26,8 @@ func (s *shard) tick(work context.Context) {
 		s.keep(it)
 	}
 	s.spill(work, func(it *item) bool { return now.Sub(it.taken) >= spillAfter })
-	away, open := 0, 0
 	s.ticks++
-	var waits oldest
+	var l load
 	for key, q := range s.queues {
 		s.expireIn(work, q, now)
 		if s.ticks%sweepEvery == 0 {
@@ -39,13 +38,13 @@ func (s *shard) tick(work context.Context) {
 		s.pump(work, q)
 		s.sample(q)
 		if oldest := q.oldest(); q.unusable {
-			waits.provider = earlier(waits.provider, oldest)
+			l.provider = earlier(l.provider, oldest)
 		} else {
-			waits.destination = earlier(waits.destination, oldest)
+			l.destination = earlier(l.destination, oldest)
 		}
-		away += q.away
+		l.away += q.away
 		if q.breaker.open() {
-			open++
+			l.open++
 		}
 		if s.idle(q, now) {
 			s.wakes.drop(q)
@@ -59,8 +58,8 @@ func (s *shard) tick(work context.Context) {
 	for _, q := range s.makeRevivable(now) {
 		s.pump(work, q)
 	}
-	s.show(len(s.items), away, open) // after the loop: putBackBlocked puts some of them back
-	s.oldest.Store(s.number, waits)
+	l.held = len(s.items) // after the loop: putBackBlocked puts some of them back
+	s.loads.Store(s.number, l)
 	s.readLetters(work, s.ticks%sweepEvery == 0)
 }
 
