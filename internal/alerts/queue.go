@@ -33,17 +33,18 @@ type queue struct {
 	// waiting are the items in memory that are not busy, in order.
 	waiting  []*item
 	inflight int
-	// entries counts the entries of all lines, and away those whose deliveries are not in memory. unknown counts those that their objects do
-	// not confirm, without those that are to be given up.
-	entries, away, unknown int
-	// kib is the known size of the entries in KiB.
-	kib int64
+	// entries counts the entries of all lines, and givenUp those that are to be given up. kib is the known size of the entries in KiB. The
+	// namespace's share has the same counts (count).
+	entries, givenUp int
+	kib              int64
+	share            *share
+	// unknown counts the entries that their objects do not confirm, without those that are to be given up.
+	unknown int
 	// recallable has the lines with an entry to recall. recalls counts the entries being read, and recallAt is when to try again after an
-	// error. givenUp counts the entries that are to be given up.
+	// error.
 	recallable linesByRank
 	recalls    int
 	recallAt   time.Time
-	givenUp    int
 	// mended says that the Provider was changed. recovered says that it accepted a delivery after it had refused one (refused). Earlier dead
 	// letters are then worth another try.
 	mended, refused, recovered bool
@@ -52,8 +53,6 @@ type queue struct {
 	replaying, listing bool
 	// touched marks the queue while a batch is taken in.
 	touched bool
-	// share counts the waiting deliveries of the queue's namespace.
-	share *share
 	// owners are the Alerts of the entries, each once. unlearned counts the entries whose Alert is not known yet.
 	owners    map[owner]*waiter
 	unlearned int
@@ -97,25 +96,34 @@ func (q *queue) place(object string, order uint64, id string, now time.Time) (*l
 	e, added := l.add(order, id)
 	if added {
 		e.back, e.rank = instantOf(now), rankInfo
-		q.away++
-		q.entries++
 		q.unlearned++
-		q.share.add(q.entries)
+		q.count(1, 0, 0)
 	}
 	return l, e
 }
 
+// count changes the numbers of entries and of those to be given up, and their size in KiB.
+func (q *queue) count(entries, givenUp int, kib int64) {
+	if q.entries == 0 && entries > 0 {
+		q.share.providers.Add(1)
+	}
+	q.entries, q.givenUp, q.kib = q.entries+entries, q.givenUp+givenUp, q.kib+kib
+	if q.entries == 0 && entries < 0 {
+		q.share.providers.Add(-1)
+	}
+	q.share.deliveries.Add(int64(entries))
+	q.share.givenUp.Add(int64(givenUp))
+	q.share.kib.Add(kib)
+}
+
 // forget takes an entry out of its line for good. It must be away.
 func (q *queue) forget(l *line, e *entry, now time.Time) {
-	q.away--
-	q.entries--
-	q.kib -= int64(e.kib)
-	q.share.remove(q.entries, e.kib)
 	q.countUnknown(e, -1)
+	givenUp := 0
 	if e.givenUp != causeNone {
-		q.givenUp--
-		q.share.givenUp.Add(-1)
+		givenUp = 1
 	}
+	q.count(-1, -givenUp, -int64(e.kib))
 	if e.owner == nil {
 		q.unlearned--
 	} else {
@@ -136,7 +144,6 @@ func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Acker) *item {
 	it := &item{d: d, acker: s, queue: q, line: l, entry: e, unsent: e.unsent}
 	q.learn(l, e, &d)
 	e.item, e.missing, e.onSchedule = it, 0, false
-	q.away--
 	q.refresh(l)
 	return it
 }
@@ -146,8 +153,7 @@ func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 	e.routed = instantOf(d.Routed)
 	if e.kib == 0 {
 		e.kib = uint16(min(1+d.Event.Size()>>10, math.MaxUint16))
-		q.kib += int64(e.kib)
-		q.share.kib.Add(int64(e.kib))
+		q.count(0, 0, int64(e.kib))
 	}
 	q.countUnknown(e, -1)
 	e.rank, e.bound = rankOf(d), d.ProviderUID != ""
@@ -196,7 +202,6 @@ func (q *queue) hurry(l *line, e *entry) {
 func (q *queue) release(it *item, back time.Time, onSchedule bool) {
 	e := it.entry
 	e.item, e.back, e.onSchedule, e.rescheduled, e.unsent = nil, instantOf(back), onSchedule, true, it.unsent
-	q.away++
 	q.refresh(it.line)
 }
 

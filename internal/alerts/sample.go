@@ -21,10 +21,12 @@ func (s *shard) sample(q *queue) {
 	}
 }
 
-// takeBack subtracts the shard's counts from the ledger: its next owner counts anew.
+// takeBack subtracts the shard's counts from the shares and the ledger: its next owner counts anew.
 func (s *shard) takeBack() {
-	for _, q := range s.queues {
-		q.entries, q.unlearned = 0, 0
+	for key, q := range s.queues {
+		q.count(-q.entries, -q.givenUp, -q.kib)
+		s.shares.put(key.namespace)
+		q.unlearned = 0
 		for _, o := range q.owners {
 			o.pending = 0
 		}

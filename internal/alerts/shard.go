@@ -287,10 +287,6 @@ func (s *shard) drain(stop context.CancelFunc) {
 	for s.tasks > 0 {
 		(<-s.results)()
 	}
-	for key, q := range s.queues {
-		q.share.leave(q.entries, q.givenUp, q.kib)
-		s.shares.put(key.namespace)
-	}
 	s.loads.Delete(s.number)
 }
 

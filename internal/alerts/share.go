@@ -23,33 +23,6 @@ type share struct {
 	users                 int          // queues, under shares.mu
 }
 
-// add records one more waiting delivery of a Provider, n in all.
-func (s *share) add(n int) {
-	s.deliveries.Add(1)
-	if n == 1 {
-		s.providers.Add(1)
-	}
-}
-
-// remove records one less waiting delivery of a Provider, of a size in KiB, n in all.
-func (s *share) remove(n int, kib uint16) {
-	s.deliveries.Add(-1)
-	s.kib.Add(-int64(kib))
-	if n == 0 {
-		s.providers.Add(-1)
-	}
-}
-
-// leave records that a Provider's n deliveries, of a size in KiB, now belong to another process. givenUp of them were to be given up.
-func (s *share) leave(n, givenUp int, kib int64) {
-	s.deliveries.Add(-int64(n))
-	s.givenUp.Add(-int64(givenUp))
-	s.kib.Add(-kib)
-	if n > 0 {
-		s.providers.Add(-1)
-	}
-}
-
 // Bounds on the deliveries of one namespace in memory. One event is a delivery for each Alert of its namespace, and while a namespace has more
 // its events wait. They are well above what a destination that keeps up needs.
 const (
@@ -194,8 +167,7 @@ func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, m
 func (q *queue) noteGivenUp(e *entry, why cause) {
 	q.countUnknown(e, -1)
 	e.givenUp = why
-	q.givenUp++
-	q.share.givenUp.Add(1)
+	q.count(0, 1, 0)
 }
 
 // countUnknown adds n to the count of unknown entries if the entry is one of them.

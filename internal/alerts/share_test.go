@@ -1,6 +1,8 @@
 package alerts
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -36,6 +38,34 @@ func TestT6DeliveriesForMoreProvidersThanTheQuotaAreBounded(t *testing.T) {
 		}
 		if n := good.count(); n != 1 {
 			t.Errorf("%d of 1 arrived at the healthy Provider", n)
+		}
+	})
+}
+
+// deadUnreadable are dead letters that the bus does not count.
+type deadUnreadable struct{ DeadLetters }
+
+func (deadUnreadable) DeadProviders(context.Context, int) (map[event.ProviderKey]int, error) {
+	return nil, errors.New("no answer")
+}
+
+// Fails when the deliveries of a shard that could not be taken over stay in the count of their namespace.
+func TestAFailedTakeoverLeavesNothingInTheShares(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		waiting := w.delivery("chat", "app")
+		waiting.Reschedules = 1
+		w.bus.mu.Lock()
+		w.bus.add(waiting, time.Now().Add(time.Hour))
+		w.bus.mu.Unlock()
+		d := w.deliverer(w.bus.session())
+		d.Dead = deadUnreadable{d.Dead}
+		if err := d.serve(t.Context(), 0, nil); err == nil {
+			t.Error("the shard was served")
+		}
+		if s := d.shares.of["team-a"]; s != nil {
+			t.Errorf("%d deliveries of a shard that is not served count", s.deliveries.Load())
 		}
 	})
 }

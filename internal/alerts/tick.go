@@ -42,7 +42,7 @@ func (s *shard) tick(work context.Context) {
 		} else {
 			l.destination = earlier(l.destination, oldest)
 		}
-		l.away += q.away
+		l.away += q.entries
 		if q.breaker.open() {
 			l.open++
 		}
@@ -59,6 +59,7 @@ func (s *shard) tick(work context.Context) {
 		s.pump(work, q)
 	}
 	l.held = len(s.items) // after the loop: putBackBlocked puts some of them back
+	l.away -= l.held
 	s.loads.Store(s.number, l)
 	s.readLetters(work, s.ticks%sweepEvery == 0)
 }
