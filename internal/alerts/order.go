@@ -50,10 +50,11 @@ func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && 
 type owner struct{ alert, uid string }
 
 // waiter is an owner with deliveries in a queue, which share it. pending is their number, and told the number last reported to the
-// ledger.
+// ledger. gone says that the Alert did not exist at the last sweep, if the destination could not be sent to then.
 type waiter struct {
 	named         owner
 	pending, told int
+	gone          bool
 }
 
 // instant is a time in nanoseconds since 1970, zero for none. It takes a third of the memory of a time.Time.

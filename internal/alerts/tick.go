@@ -125,48 +125,36 @@ func (q *queue) oldest() time.Time {
 // sweep examines all waiting deliveries. It gives up those that have lost their Alert or their Provider while nothing can be sent, and looks
 // for overdue ones.
 func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
-	at := instantOf(now)
-	bad, busy := q.bad(now), q.recalls > 0
-	gone := owners{of: map[*waiter]bool{}, provider: q.providerGone(now)}
+	if q.recalls > 0 {
+		return
+	}
+	at, bad, providerGone := instantOf(now), q.bad(now), q.providerGone(now)
+	if bad {
+		for _, o := range q.owners {
+			exists, _ := s.ownerOf(q.key.namespace, o.named, now, now)
+			o.gone = !exists
+		}
+	}
+	ended := func(e *entry) bool {
+		return bad && (e.bound && providerGone || e.owner.gone && at.sub(e.routed) >= ownerGrace)
+	}
 	var looks []lookup
 	for _, l := range q.lines {
 		for _, e := range l.entries {
-			if busy || e.recalling || len(looks) >= looksPerTick {
+			if e.recalling || len(looks) >= looksPerTick {
 				continue
 			}
 			switch {
 			case e.item == nil && e.overdue(at):
 				looks = append(looks, q.mark(l, e, true))
-			case e.item == nil && e.onSchedule && (e.owner == nil || bad && s.ownerless(q, e, &gone, at)):
+			case e.item == nil && e.onSchedule && (e.owner == nil || ended(e)):
 				looks = append(looks, q.mark(l, e, true))
-			case bad && e.item != nil && !e.item.busy && s.ownerless(q, e, &gone, at):
+			case e.item != nil && !e.item.busy && ended(e):
 				s.giveUp(work, e.item, q.current, labelOwnerGone, reasonOwnerGone)
 			}
 		}
 	}
 	s.recall(work, q, looks)
-}
-
-// owners caches, for one sweep, which Alerts of a queue are gone, and whether its Provider is.
-type owners struct {
-	of       map[*waiter]bool
-	provider bool
-}
-
-// ownerless reports whether an entry has lost its Alert or its Provider.
-func (s *shard) ownerless(q *queue, e *entry, gone *owners, now instant) bool {
-	if e.bound && gone.provider {
-		return true
-	}
-	if now.sub(e.routed) < ownerGrace {
-		return false
-	}
-	answer, asked := gone.of[e.owner]
-	if !asked {
-		_, answer = s.ownerOf(q.key.namespace, e.owner.named, e.routed.time(), now.time())
-		gone.of[e.owner] = answer
-	}
-	return answer
 }
 
 // putBackBlocked puts back the items that wait for a predecessor that is not expected soon. Short waits are spent in memory, where they end at
