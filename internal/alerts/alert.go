@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"notifier/internal/alerts/filter"
 	"notifier/internal/event"
 )
 
@@ -63,9 +64,9 @@ type extras struct {
 	// Unserved names the patterns that are beyond a bound and not served, empty for none.
 	Unserved string
 
-	include, exclude []pattern
-	metadata         map[string]string
-	summary          string
+	filter   filter.Filter
+	metadata map[string]string
+	summary  string
 }
 
 var noExtras extras
@@ -73,7 +74,7 @@ var noExtras extras
 // share replaces the extras of a compiled Alert by noExtras if they are empty.
 func (a *Alert) share() {
 	x := a.extras
-	if len(x.Denied)+len(x.Unserved)+len(x.include)+len(x.exclude)+len(x.metadata)+len(x.summary) == 0 {
+	if len(x.Denied)+len(x.Unserved)+len(x.metadata)+len(x.summary) == 0 && x.filter.Empty() {
 		a.extras = &noExtras
 	}
 }
@@ -93,37 +94,8 @@ func (a *Alert) wants(severity string) bool {
 	return !a.errorsOnly || severity == event.SeverityError
 }
 
-// admits applies inclusion and exclusion to a message that was clipped to maxText. When the meter runs out, exact is false and the event
-// is taken, unless an exclusion matched before: an unfiltered notification is better than a lost one.
-func (a *Alert) admits(text string, m *meter) (r ruling, exact bool) {
-	if len(a.include)+len(a.exclude) == 0 {
-		return ruledTaken, true
-	}
-	included, exact := matchAny(a.include, text, m)
-	if exact && !included && len(a.include) > 0 {
-		return ruledNotIncluded, true
-	}
-	excluded, ended := matchAny(a.exclude, text, m)
-	if excluded {
-		return ruledExcluded, true
-	}
-	return ruledTaken, exact && ended
-}
-
 // conflictDue reports whether a metadata conflict may be reported: at most once a minute.
 func (a *Alert) conflictDue(now time.Time) bool {
 	last := a.conflictTold.Load()
 	return now.UnixNano()-last >= int64(time.Minute) && a.conflictTold.CompareAndSwap(last, now.UnixNano())
-}
-
-func matchAny(patterns []pattern, text string, m *meter) (matched, exact bool) {
-	exact = true
-	for i := range patterns {
-		hit, ended := patterns[i].match(text, m)
-		if hit {
-			return true, true
-		}
-		exact = exact && ended
-	}
-	return false, exact
 }

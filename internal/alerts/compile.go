@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"maps"
 
-	"notifier/internal/patterns"
+	"notifier/internal/alerts/filter"
 )
 
 // Bounds on the cost of one Alert to the router. Metadata is bounded because it is copied into every delivery, which must fit into a
 // message on the bus.
 const (
-	maxPatterns        = 256      // of both lists
-	maxPatternText     = 64 << 10 // bytes of both lists
 	maxMetadata        = 16 << 10 // bytes of keys and values together
 	maxMetadataEntries = 1024
 	maxSummary         = 255 // characters, as in the API
@@ -22,29 +20,9 @@ const (
 // other tenants too long.
 const MaxSources = 1024
 
-// PatternError names a pattern of an Alert that does not compile.
-type PatternError struct {
-	// List is the field, "inclusionList" or "exclusionList", Index the pattern's place in it.
-	List  string
-	Index int
-	Err   error
-}
-
-func (e *PatternError) Error() string {
-	return fmt.Sprintf("spec.%s[%d]: %v", e.List, e.Index, e.Err)
-}
-
-// Unwrap returns the fault of the pattern.
-func (e *PatternError) Unwrap() error { return e.Err }
-
 // maxName is the greatest length of an object's name, in bytes, as Kubernetes has it. The names of Alerts and Providers are parts of the
 // bus's subjects, and a NATS server closes the connection of a client whose subject exceeds 4 KiB.
 const maxName = 253
-
-// LimitError names the part of a spec that is beyond a bound, so that the Alert cannot work as specified.
-type LimitError string
-
-func (e LimitError) Error() string { return string(e) }
 
 // Compile checks a spec and prepares it for matching. The error joins all faults of the spec, each fault of a pattern as a *PatternError.
 // Sources that name another namespace are no error: they are in Alert.Denied and the others work. Sources beyond MaxSources are no error
@@ -56,7 +34,9 @@ func (e LimitError) Error() string { return string(e) }
 func Compile(spec AlertSpec) (*Alert, error) {
 	a := existing(spec)
 	errs := []error{a.setSeverity(spec.Severity), a.setSources(spec.Sources)}
-	errs = append(errs, a.setPatterns(spec.Inclusion, spec.Exclusion))
+	var err error
+	a.filter, a.Unserved, err = filter.Compile(spec.Inclusion, spec.Exclusion)
+	errs = append(errs, err)
 	switch {
 	case spec.Provider == "":
 		errs = append(errs, errors.New("spec.providerRef.name is empty"))
@@ -64,7 +44,7 @@ func Compile(spec AlertSpec) (*Alert, error) {
 		errs = append(errs, errors.New("spec.providerRef.name is longer than a Provider's name can be"))
 	}
 	errs = append(errs, a.setMetadata(spec))
-	if err := errors.Join(errs...); err != nil {
+	if err = errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	a.share()
@@ -133,57 +113,4 @@ func (a *Alert) setMetadata(spec AlertSpec) error {
 	}
 	a.metadata, a.summary = maps.Clone(spec.Metadata), spec.Summary
 	return nil
-}
-
-// setPatterns compiles the exclusions first, since all of them count, and then as many inclusions as the bounds allow.
-func (a *Alert) setPatterns(inclusion, exclusion []string) error {
-	room := patternRoom{maxPatterns, programs, maxPatternText}
-	excluding, left, faults := room.compile("exclusionList", exclusion)
-	if left > 0 {
-		return LimitError(fmt.Sprintf("spec.exclusionList has too many patterns, and only the first %d could be served: so that none is "+
-			"ignored, the Alert matches nothing", len(exclusion)-left))
-	}
-	for _, f := range faults {
-		if _, beyond := errors.AsType[patterns.LimitError](f); beyond {
-			return LimitError(f.Error() + "; so that it is not ignored, the Alert matches nothing")
-		}
-	}
-	including, left, more := room.compile("inclusionList", inclusion)
-	switch {
-	case left > 0 && left == len(inclusion):
-		return LimitError("spec.exclusionList leaves no room for spec.inclusionList: the Alert matches nothing")
-	case left > 0:
-		a.Unserved = fmt.Sprintf("spec.inclusionList has too many patterns, and only the first %d are served: "+
-			"join them, or use another Alert", len(inclusion)-left)
-	}
-	a.include, a.exclude = including, excluding
-	return errors.Join(append(more, faults...)...)
-}
-
-// patternRoom is the remaining capacity of an Alert for patterns.
-type patternRoom struct{ patterns, instructions, text int }
-
-// compile compiles a list as far as there is capacity. It returns the number of patterns left out, and the faults of the others. A faulty
-// pattern is charged as a valid one of its length: it was parsed as well.
-func (r *patternRoom) compile(list string, expressions []string) (compiled []pattern, left int, faults []error) {
-	for i, expr := range expressions {
-		length := min(len(expr), patternBounds.Source+1) // of a longer one the rest may have been cut off
-		if r.patterns == 0 || length > r.text {
-			return compiled, len(expressions) - i, faults
-		}
-		p, err := compilePattern(expr)
-		if err != nil {
-			p.size = min(2*length, patternBounds.Size)
-		}
-		switch {
-		case p.size > r.instructions:
-			return compiled, len(expressions) - i, faults
-		case err != nil:
-			faults = append(faults, &PatternError{List: list, Index: i, Err: err})
-		default:
-			compiled = append(compiled, p)
-		}
-		r.patterns, r.instructions, r.text = r.patterns-1, r.instructions-p.size, r.text-length
-	}
-	return compiled, 0, faults
 }

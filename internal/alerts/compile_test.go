@@ -1,15 +1,9 @@
 package alerts
 
 import (
-	"errors"
-	"fmt"
-	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,66 +77,6 @@ func TestABadSpecIsAnErrorThatNamesThePlace(t *testing.T) {
 	}
 }
 
-// Fails when each list is counted on its own, when other patterns than the first are served, when an unserved inclusion is not reported,
-// or when all are served regardless of their cost.
-func TestOfTooManyInclusionsTheFirstAreServed(t *testing.T) {
-	numbered := func(n int) []string {
-		list := make([]string, n)
-		for i := range list {
-			list[i] = fmt.Sprintf("number %d$", i)
-		}
-		return list
-	}
-	for name, tc := range map[string]struct {
-		inclusion, exclusion []string
-		served               int
-		says                 string
-	}{
-		"as many as there may be": {numbered(200), numbered(56), 200, ""},
-		"too many":                {numbered(300), numbered(56), 200, "spec.inclusionList has too many patterns, and only the first 200 are served"},
-		"too dear together": {
-			append(slices.Repeat([]string{strings.Repeat("a", 8<<10)}, 7), append(numbered(1), strings.Repeat("b", 8<<10))...), nil, 8,
-			"spec.inclusionList has too many patterns, and only the first 8 are served",
-		},
-	} {
-		a, err := Compile(spec(func(s *AlertSpec) { s.Inclusion, s.Exclusion = tc.inclusion, tc.exclusion }))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if len(a.include) != tc.served || len(a.exclude) != len(tc.exclusion) || !strings.HasPrefix(a.Unserved, tc.says) || (a.Unserved == "") != (tc.says == "") {
-			t.Errorf("%s: %d are served, %d excluded, %q", name, len(a.include), len(a.exclude), a.Unserved)
-		}
-	}
-	_, err := Compile(spec(func(s *AlertSpec) { s.Exclusion = make([]string, 257) }))
-	if _, ok := errors.AsType[LimitError](err); !ok {
-		t.Errorf("too many exclusions are told as %T", err)
-	}
-}
-
-// T6: fails when faulty patterns cost nothing: those of one Alert could take gigabytes to parse.
-func TestPatternsAtFaultTakeRoomAsWell(t *testing.T) {
-	bad := strings.Repeat(`\pL`, 8<<10/3)
-	list := slices.Repeat([]string{bad}, 200)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if _, err := Compile(spec(func(s *AlertSpec) { s.Inclusion = list })); err == nil {
-		t.Fatal("they compile")
-	}
-	runtime.ReadMemStats(&after)
-	allocated := after.TotalAlloc - before.TotalAlloc
-	if allocated > 256<<20 {
-		t.Errorf("%d MiB are allocated for patterns that are refused", allocated>>20)
-	}
-}
-
-func TestEveryBadPatternIsNamed(t *testing.T) {
-	_, err := Compile(spec(func(s *AlertSpec) { s.Inclusion = []string{"(", "ok", "["} }))
-	p, ok := errors.AsType[*PatternError](err)
-	if !ok || p.List != "inclusionList" || p.Index != 0 || !strings.Contains(err.Error(), "inclusionList[2]") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestASourceInAnotherNamespaceIsDenied is E1. Fails when setSources serves it.
 func TestASourceInAnotherNamespaceIsDenied(t *testing.T) {
 	a, err := Compile(spec(func(s *AlertSpec) {
@@ -163,117 +97,6 @@ func TestASourceInAnotherNamespaceIsDenied(t *testing.T) {
 	}
 	if len(a.sources) != 1 || a.sources[0].Name != "ours" {
 		t.Errorf("serves %v", a.sources)
-	}
-}
-
-func TestMessagesAreClippedByCharacters(t *testing.T) {
-	for name, tc := range map[string]struct {
-		message string
-		want    int
-	}{
-		"a short message stays":              {"ok", 2},
-		"ASCII":                              {strings.Repeat("a", maxText+5), maxText},
-		"characters of two bytes count once": {strings.Repeat("é", maxText+5), 2 * maxText},
-		"just as long as allowed":            {strings.Repeat("é", maxText), 2 * maxText},
-	} {
-		if got := len(clip(tc.message)); got != tc.want {
-			t.Errorf("%s: %d bytes", name, got)
-		}
-	}
-}
-
-// ticking is a clock that advances at every look.
-type ticking struct {
-	now  time.Time
-	step time.Duration
-}
-
-func (c *ticking) look() time.Time {
-	c.now = c.now.Add(c.step)
-	return c.now
-}
-
-// Fails when the meter is not checked during a match, or when a match that was cut short counts as no match.
-func TestAMatchThatTakesTooLongIsCutShortAndPasses(t *testing.T) {
-	clock := &ticking{now: time.Unix(0, 0), step: 10 * time.Millisecond}
-	text := strings.Repeat("x", maxText)
-	for name, tc := range map[string]struct {
-		inclusion, exclusion []string
-		admit, exact         bool
-	}{
-		"an inclusion that was not finished": {inclusion: []string{"(a|b)[a-z]{5,50}y"}, admit: true},
-		"an exclusion that was not finished": {exclusion: []string{"(a|b)[a-z]{5,50}y"}, admit: true},
-		"a plain text is no trouble":         {inclusion: []string{"yes"}, admit: false, exact: true},
-		"an exclusion that is plain to see":  {exclusion: []string{"xxx", "(a|b)[a-z]{5,50}y"}, admit: false, exact: true},
-	} {
-		a, err := Compile(spec(func(s *AlertSpec) { s.Inclusion, s.Exclusion = tc.inclusion, tc.exclusion }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := meter{budget: newBudget(clock.look), namespace: "team-a"}
-		ruled, exact := a.admits(text, &m)
-		if (ruled == ruledTaken) != tc.admit || exact != tc.exact {
-			t.Errorf("%s: ruling %v, exact %v", name, ruled, exact)
-		}
-		if took := clock.look().Sub(m.started); took > eventTime+50*time.Millisecond {
-			t.Errorf("%s: went on for %v", name, took)
-		}
-	}
-}
-
-// Events are matched at the same time: no spent time expires before the last of them. Fails when each event has its full eventTime, when
-// all namespaces together have no bound, or when one namespace pays for the others.
-func TestT6OneNamespaceCannotSpendTheOthersTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clock := &ticking{now: time.Unix(0, 0)}
-		b := newBudget(clock.look)
-		spend := func(namespace string, wants time.Duration) time.Duration {
-			m := meter{budget: b, namespace: namespace}
-			if m.exhausted() {
-				return 0
-			}
-			clock.now = clock.now.Add(min(wants, m.left))
-			return m.end()
-		}
-		total := func(namespace string, events int) (sum time.Duration) {
-			for range events {
-				sum += spend(namespace, time.Minute)
-			}
-			return sum
-		}
-		if got := total("a", 100); got != namespaceTime {
-			t.Errorf("a got %v", got)
-		}
-		if got := total("b", 100) + total("c", 100); got > allTime-namespaceTime+eventTime {
-			t.Errorf("b and c got %v", got)
-		}
-		if got := spend("modest", 10*time.Millisecond); got != 10*time.Millisecond {
-			t.Errorf("modest got %v", got)
-		}
-		pass(budgetWindow)
-		if got := total("a", 100); got != namespaceTime {
-			t.Errorf("a window later a got %v", got)
-		}
-	})
-}
-
-// TestTheWorstPatternIsStopped measures real time: the most expensive pattern that compiles, on the most expensive text.
-func TestTheWorstPatternIsStopped(t *testing.T) {
-	worst, err := compilePattern(strings.Repeat(`(?:[ж-яЖ]{1,30}){1,32}`, 8) + `[ж-я]{1,100}\d`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Repeat("Ж", maxText)
-	m := meter{budget: newBudget(time.Now), namespace: "team-a"}
-	began := time.Now()
-	_, ended := worst.match(text, &m)
-	took := time.Since(began)
-	t.Logf("size %d, ended %v after %v", worst.size, ended, took)
-	if !ended && took > 2*eventTime {
-		t.Errorf("stopped only after %v", took)
-	}
-	if math.Abs(float64(worst.size-patternBounds.Size)) > 200 {
-		t.Errorf("size %d is not near the bound", worst.size)
 	}
 }
 

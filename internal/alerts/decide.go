@@ -3,6 +3,7 @@ package alerts
 import (
 	"time"
 
+	"notifier/internal/alerts/filter"
 	"notifier/internal/event"
 )
 
@@ -30,19 +31,21 @@ const (
 	ruledTaken
 )
 
+// ofFilter has the ruling of each result of an Alert's filter.
+var ofFilter = [...]ruling{filter.Admitted: ruledTaken, filter.NotIncluded: ruledNotIncluded, filter.Excluded: ruledExcluded}
+
 // matched reports whether the Alert wants the event, regardless of its Provider.
 func (r ruling) matched() bool { return r >= ruledProviderSuspended }
 
 // question is an event about which Alerts are asked one after the other.
 type question struct {
-	rec   *event.Record
-	text  string
-	meter meter
+	rec     *event.Record
+	message filter.Message
 }
 
 // ask returns the question of an event. The time of patterns is charged to a budget.
-func ask(rec *event.Record, b *budget) question {
-	return question{rec: rec, text: clip(rec.Event.Message), meter: meter{budget: b, namespace: rec.Event.InvolvedObject.Namespace}}
+func ask(rec *event.Record, b *filter.Budget) question {
+	return question{rec: rec, message: b.Message(rec.Event.InvolvedObject.Namespace, rec.Event.Message)}
 }
 
 // decision is the result of decide for one event and one Alert.
@@ -67,7 +70,9 @@ func (t *Destinations) decide(q *question, a *Alert, d *decision) {
 	case a.youngerThan(q.rec.Accepted):
 		d.ruling = ruledYounger
 	default:
-		d.ruling, exact = a.admits(q.text, &q.meter)
+		var r filter.Result
+		r, exact = a.filter.Admits(&q.message)
+		d.ruling = ofFilter[r]
 	}
 	d.cutShort = !exact
 	if d.ruling != ruledTaken {

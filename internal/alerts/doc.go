@@ -10,9 +10,8 @@
 // the schedule or is a dead letter (E2). An event that concerns many Alerts is routed concurrently with events of other namespaces,
 // which do not wait for it.
 //
-// Regular expressions are tenant input. They are bounded when an Alert is compiled and timed when they run. An event costs at most
-// eventTime, a namespace at most its share of a window, and all namespaces together at most half of it. A match that is cut short lets
-// the event pass: the Alert may miss an exclusion, never a notification, and its health reports that.
+// Package filter matches the regular expressions of Alerts within bounds. Where it lets an event pass because their time is spent, the
+// Alert's health reports that.
 //
 // Explain returns the decision of each Alert of a namespace about an event. It uses the router's decide, within a budget of its own.
 //

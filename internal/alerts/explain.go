@@ -28,6 +28,9 @@ var rulings = [...]struct{ field, why string }{
 	ruledTaken:             {"", "The Alert takes the event."},
 }
 
+// explainPart divides the router's budget: explanations may take that part of it, in addition to the router's own.
+const explainPart = 4
+
 // Explain returns the decision of each Alert of the event's namespace and its Provider about an event, ordered by the Alert's name. It
 // uses the current Alerts and Providers and the router's own decide. It sends, counts and reports nothing. The time that patterns take is
 // charged to the namespace in a budget apart from the router's.
@@ -43,7 +46,7 @@ func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision
 	}
 	defer turn.Release()
 	q := ask(rec, r.explaining)
-	defer q.meter.end()
+	defer q.message.End()
 	for _, a := range all {
 		if ctx.Err() != nil {
 			break

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"notifier/internal/alerts/filter"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )
@@ -222,9 +223,10 @@ func TestExplainTellsWhatADeliveryWaitsFor(t *testing.T) {
 func TestT6ExplainingLeavesNoTraceAtTheRouter(t *testing.T) {
 	r := newRouted(t)
 	clock := &ticking{now: time.Unix(0, 0), step: time.Millisecond}
-	r.explaining = newExplaining(clock.look)
+	r.explaining = filter.NewBudget(explainPart, clock.look)
+	before := r.budget.Left("team-a")
 	r.put(t, spec(func(s *AlertSpec) { s.Exclusion = []string{"(a|b)[a-z]{5,50}y"} }))
-	rec := recordOf(func(rec *event.Record) { rec.Event.Message = strings.Repeat("x", maxText) })
+	rec := recordOf(func(rec *event.Record) { rec.Event.Message = strings.Repeat("x", filter.MaxText) })
 	cut := 0
 	for range 20 {
 		for _, d := range r.Explain(t.Context(), rec) {
@@ -236,13 +238,13 @@ func TestT6ExplainingLeavesNoTraceAtTheRouter(t *testing.T) {
 	if cut == 0 {
 		t.Error("explaining has no bound")
 	}
-	if left := r.budget.share.Left("team-a"); left != namespaceTime {
+	if left := r.budget.Left("team-a"); left != before {
 		t.Errorf("the router has %v left", left)
 	}
-	if left := r.explaining.share.Left("team-b"); left <= 0 {
+	if left := r.explaining.Left("team-b"); left <= 0 {
 		t.Errorf("another namespace has %v left", left)
 	}
-	if reports := slices.Collect(maps.Keys(r.notes.ledger.accounts)); len(reports)+len(r.notes.recorded()) > 0 || r.budget.cut(compiled(t, spec(nil))) == false {
+	if reports := slices.Collect(maps.Keys(r.notes.ledger.accounts)); len(reports)+len(r.notes.recorded()) > 0 || r.overspent.cut(compiled(t, spec(nil))) == false {
 		t.Errorf("it was reported: %v", reports)
 	}
 	ended, cancel := context.WithCancel(t.Context())

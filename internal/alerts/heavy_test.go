@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"notifier/internal/event"
 )
@@ -28,7 +29,7 @@ func TestT6AnExpensiveEventIsRecognized(t *testing.T) {
 	if err := r.route(t.Context(), []*event.Record{about("many", "Kustomization"), about("few-1", "Kustomization")}); err != nil {
 		t.Fatal(err)
 	}
-	r.budget.share.Spend("few-2", 2*modestTime)
+	r.budget.Spend("few-2", 100*time.Millisecond)
 	for name, tc := range map[string]struct {
 		record *event.Record
 		want   bool

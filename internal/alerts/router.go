@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"notifier/internal/alerts/filter"
 	"notifier/internal/event"
 	"notifier/internal/fair"
 	"notifier/internal/options"
@@ -56,11 +57,12 @@ type RouterOptions struct {
 // Router turns events into deliveries.
 type Router struct {
 	RouterOptions
-	metrics routeMetrics
-	budget  *budget
+	metrics   routeMetrics
+	budget    *filter.Budget
+	overspent *overspent
 	// explaining is the budget of explanations, so that requests for them never have an event routed unfiltered. turn is acquired by the one
 	// explanation whose patterns are evaluated.
-	explaining *budget
+	explaining *filter.Budget
 	turn       *fair.Capacity
 }
 
@@ -74,7 +76,8 @@ func NewRouter(o RouterOptions) (*Router, error) {
 	}
 	return &Router{
 		RouterOptions: o, metrics: newRouteMetrics(o.Registerer),
-		budget: newBudget(time.Now), explaining: newExplaining(time.Now), turn: fair.NewCapacity(1),
+		budget: filter.NewBudget(1, time.Now), overspent: newOverspent(),
+		explaining: filter.NewBudget(explainPart, time.Now), turn: fair.NewCapacity(1),
 	}, nil
 }
 
@@ -96,7 +99,7 @@ const heavyMatch = 16
 func (r *Router) heavy(rec *event.Record) bool {
 	o := rec.Event.InvolvedObject
 	n := r.Alerts.concerned(o)
-	return n > heavyMatch || n > 0 && r.budget.share.Heavy(o.Namespace)
+	return n > heavyMatch || n > 0 && r.budget.Heavy(o.Namespace)
 }
 
 func awaitGate(ctx context.Context, gate <-chan struct{}) error {
@@ -114,7 +117,7 @@ func awaitGate(ctx context.Context, gate <-chan struct{}) error {
 // route dispatches the deliveries of a batch. The bus calls it for one batch of a namespace at a time.
 func (r *Router) route(ctx context.Context, batch []event.Message[*event.Record]) error {
 	began := time.Now()
-	r.turnBudget()
+	r.reportInTime(began)
 	var (
 		ready    []event.Message[event.Delivery]
 		ds       []event.Delivery
@@ -181,7 +184,7 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 			ds = r.take(a, &d, ds)
 		}
 	}
-	r.metrics.patternSeconds.Add(q.meter.end().Seconds())
+	r.metrics.patternSeconds.Add(q.message.End().Seconds())
 	return ds, selected
 }
 
@@ -230,7 +233,7 @@ func conflictMessage(object event.ObjectReference, keys []string) string {
 // cutShort reports that an Alert's patterns took too long and were not all evaluated.
 func (r *Router) cutShort(a *Alert) {
 	r.metrics.cutShort.Inc()
-	if !r.budget.cut(a) {
+	if !r.overspent.cut(a) {
 		return
 	}
 	r.Log.Warn("patterns took too long, event passed unfiltered", "namespace", a.Namespace, "alert", a.Name)
@@ -238,8 +241,9 @@ func (r *Router) cutShort(a *Alert) {
 		"inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered")
 }
 
-func (r *Router) turnBudget() {
-	for _, a := range r.budget.turn() {
+// reportInTime reports the Alerts whose patterns no longer take too long.
+func (r *Router) reportInTime(now time.Time) {
+	for _, a := range r.overspent.turn(now) {
 		r.reportPatterns(a, StateOK, ReasonPatternsInTime, "inclusionList and exclusionList are evaluated in time")
 	}
 }

@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"notifier/internal/event"
@@ -34,17 +33,4 @@ func BenchmarkRoute(b *testing.B) {
 			b.ReportMetric(float64(b.N*len(batch))/b.Elapsed().Seconds(), "events/s")
 		})
 	}
-}
-
-// BenchmarkWorstPattern measures one step of the worst pattern, for the bounds in pattern.go.
-func BenchmarkWorstPattern(b *testing.B) {
-	p, err := compilePattern(`(?:\pL{1,30}){1,32}\d`)
-	if err != nil {
-		b.Fatal(err)
-	}
-	text := strings.Repeat("Ж", 1000)
-	for b.Loop() {
-		p.re.MatchString(text)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(p.size*1000), "ns/step")
 }

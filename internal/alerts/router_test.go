@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"notifier/internal/alerts/filter"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )
@@ -362,14 +363,25 @@ func TestAMetadataConflictIsRecordedOnceAMinuteWithoutValues(t *testing.T) {
 	})
 }
 
+// ticking is a clock that advances at every look.
+type ticking struct {
+	now  time.Time
+	step time.Duration
+}
+
+func (c *ticking) look() time.Time {
+	c.now = c.now.Add(c.step)
+	return c.now
+}
+
 // Fails when cutShort does not report, or turn never withdraws the report.
 func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRouted(t)
-		clock := &ticking{now: time.Unix(0, 0), step: eventTime / 2}
-		r.budget = newBudget(clock.look)
+		clock := &ticking{now: time.Unix(0, 0), step: 250 * time.Millisecond} // half of the time of an event
+		r.budget = filter.NewBudget(1, clock.look)
 		r.put(t, spec(func(s *AlertSpec) { s.Exclusion = []string{"a[a-z]{5,50}y"} }))
-		long := recordOf(func(r *event.Record) { r.Event.Message = strings.Repeat("x", maxText) })
+		long := recordOf(func(r *event.Record) { r.Event.Message = strings.Repeat("x", filter.MaxText) })
 		route := func() {
 			if err := r.route(t.Context(), []*event.Record{long, long}); err != nil {
 				t.Fatal(err)
@@ -385,8 +397,7 @@ func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
 		}
 		clock.step = 0
 		for range 3 {
-			clock.now = clock.now.Add(budgetWindow)
-			pass(budgetWindow)
+			pass(filter.Window)
 			route()
 		}
 		if is := r.notes.ledger.accounts[objectName{kindAlert, "team-a", "alert"}].is.Health; is.Reason != ReasonPatternsInTime || is.State != StateOK {

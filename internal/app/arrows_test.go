@@ -83,8 +83,14 @@ func TestImportArrows(t *testing.T) {
 		"limits of senders know only the bounds on what tenants share": {
 			pkg: "internal/receiver/limit", internal: []string{"internal/fair"}, forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
-		"the alert plane knows only the vocabulary, the bounds on patterns and its destinations": {
-			pkg: "internal/alerts", internal: []string{"internal/event", "internal/fair", "internal/patterns", "internal/alerts/provider"},
+		"the alert plane knows only the vocabulary, its filters with the bounds on patterns, and its destinations": {
+			pkg: "internal/alerts", internal: []string{
+				"internal/event", "internal/fair", "internal/patterns", "internal/alerts/filter", "internal/alerts/provider",
+			},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
+		"filters of Alerts know only the bounds on patterns and what tenants share": {
+			pkg: "internal/alerts/filter", internal: []string{"internal/fair", "internal/patterns"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
 		"the API knows what owners are shown, and neither Kubernetes nor the bus": {

@@ -8,6 +8,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
+	"notifier/internal/alerts/filter"
 	"notifier/internal/reconcile/bounds"
 	"notifier/internal/reconcile/kube"
 )
@@ -43,7 +44,7 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 		return compiled, joined(deniedSources(compiled, spec), unservedSources(a), unmatchedSources(a), unservedPatterns(compiled))
 	}
 	f := &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
-	if _, beyond := errors.AsType[alerts.LimitError](err); beyond {
+	if _, beyond := errors.AsType[filter.LimitError](err); beyond {
 		f.reason = v1.LimitExceededReason
 	}
 	faulty, only := patternErrors(err)
@@ -126,7 +127,7 @@ func unmatchedSources(a *v1beta3.Alert) *fault {
 }
 
 // patternErrors returns the faults of patterns in a compile's error, and reports whether the error has only such faults.
-func patternErrors(err error) (faulty []*alerts.PatternError, only bool) {
+func patternErrors(err error) (faulty []*filter.PatternError, only bool) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		only = true
 		for _, e := range joined.Unwrap() {
@@ -135,17 +136,17 @@ func patternErrors(err error) (faulty []*alerts.PatternError, only bool) {
 		}
 		return faulty, only
 	}
-	if p, ok := errors.AsType[*alerts.PatternError](err); ok {
-		return []*alerts.PatternError{p}, true
+	if p, ok := errors.AsType[*filter.PatternError](err); ok {
+		return []*filter.PatternError{p}, true
 	}
 	return nil, false
 }
 
 // without returns list except the faulty patterns of field.
-func without(list []string, field string, faulty []*alerts.PatternError) []string {
+func without(list []string, field string, faulty []*filter.PatternError) []string {
 	var kept []string
 	for i, expr := range list {
-		if !slices.ContainsFunc(faulty, func(p *alerts.PatternError) bool { return p.List == field && p.Index == i }) {
+		if !slices.ContainsFunc(faulty, func(p *filter.PatternError) bool { return p.List == field && p.Index == i }) {
 			kept = append(kept, expr)
 		}
 	}

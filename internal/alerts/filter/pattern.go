@@ -1,4 +1,4 @@
-package alerts
+package filter
 
 import (
 	"io"
@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxText is how many characters of a message are matched: Flux's limit on a message.
-	maxText = 39000
+	// MaxText is how many characters of a message are matched: Flux's limit on a message.
+	MaxText = 39000
 	// cheapSteps is the product of program and text below which a match is not interrupted: it takes a few milliseconds at 10 to 20 ns a
 	// step.
 	cheapSteps = 200_000
@@ -46,60 +46,60 @@ func compilePattern(expr string) (pattern, error) {
 	return p, nil
 }
 
-// match reports whether the pattern matches text. When the meter runs out first, ended is false and matched is meaningless.
-func (p *pattern) match(text string, m *meter) (matched, ended bool) {
+// match reports whether the pattern matches a message. When its time runs out first, ended is false and matched is meaningless.
+func (p *pattern) match(m *Message) (matched, ended bool) {
 	if m.exhausted() {
 		return false, false
 	}
 	switch {
 	case p.plain:
-		return strings.Contains(text, p.literal), true
-	case p.size*len(text) <= cheapSteps:
-		return p.re.MatchString(text), true
+		return strings.Contains(m.text, p.literal), true
+	case p.size*len(m.text) <= cheapSteps:
+		return p.re.MatchString(m.text), true
 	}
 	// The reader can stop a match in progress: the matcher then sees the end of the text, and its result is disregarded.
-	r := &meteredReader{text: text, meter: m, stride: min(clockStride, max(1, clockSteps/p.size))}
+	r := &timedReader{message: m, stride: min(clockStride, max(1, clockSteps/p.size))}
 	matched = p.re.MatchReader(r)
 	return matched, !r.stopped
 }
 
-// meteredReader reads a text until it ends or the meter runs out.
-type meteredReader struct {
-	text string
-	at   int
+// timedReader reads a message until it ends or its time runs out.
+type timedReader struct {
+	message *Message
+	at      int
 	// passed counts the characters since the last look at the clock, which is due after stride.
 	passed  int
 	stride  int
-	meter   *meter
 	stopped bool
 }
 
 // ReadRune implements io.RuneReader.
-func (r *meteredReader) ReadRune() (rune, int, error) {
+func (r *timedReader) ReadRune() (rune, int, error) {
 	if r.passed++; r.passed >= r.stride {
 		r.passed = 0
-		r.stopped = r.stopped || r.meter.exhausted()
+		r.stopped = r.stopped || r.message.exhausted()
 	}
-	if r.stopped || r.at >= len(r.text) {
+	text := r.message.text
+	if r.stopped || r.at >= len(text) {
 		return 0, 0, io.EOF
 	}
-	if c := r.text[r.at]; c < utf8.RuneSelf {
+	if c := text[r.at]; c < utf8.RuneSelf {
 		r.at++
 		return rune(c), 1, nil
 	}
-	c, size := utf8.DecodeRuneInString(r.text[r.at:])
+	c, size := utf8.DecodeRuneInString(text[r.at:])
 	r.at += size
 	return c, size, nil
 }
 
-// clip cuts a message to maxText characters.
+// clip cuts a message to MaxText characters.
 func clip(message string) string {
-	if len(message) <= maxText {
+	if len(message) <= MaxText {
 		return message
 	}
 	n := 0
 	for i := range message {
-		if n == maxText {
+		if n == MaxText {
 			return message[:i]
 		}
 		n++
