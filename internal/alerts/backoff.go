@@ -43,7 +43,7 @@ func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 - jitterShare + 2*jitterShare*rand.Float64()))
 }
 
-// DefaultMaxAge is how long a delivery is tried.
+// DefaultMaxAge is how long a delivery is tried unless an administrator chooses less.
 const DefaultMaxAge = 24 * time.Hour
 
 // retryAt returns when to try a delivery again after its Attempts-th attempt failed, last at the latest.

@@ -140,7 +140,7 @@ func (d *day) begin() (stop func()) {
 	s, stopDeliverer := d.run()
 	r, err := NewRouter(RouterOptions{
 		Events: d.events, Deliverer: s.dispatcher, Alerts: d.alerts, Destinations: d.destinations, Reports: d.notes.ledger,
-		Recorder: d.notes, Log: slog.New(slog.DiscardHandler), Registerer: d.registry,
+		Recorder: d.notes, Gate: open, Log: slog.New(slog.DiscardHandler), Registerer: d.registry,
 	})
 	if err != nil {
 		d.t.Fatal(err)

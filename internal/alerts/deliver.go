@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,10 +57,7 @@ type History interface {
 	WasSent(ctx context.Context, d *event.Delivery) (bool, error)
 }
 
-// DefaultDrainTimeout is how long sends under way may take when a shard is given up.
-const DefaultDrainTimeout = 5 * time.Second
-
-// DelivererOptions wires a Deliverer. All but Gate, MaxAge and DrainTimeout are required.
+// DelivererOptions wires a Deliverer. All but ReplayWindow are required.
 type DelivererOptions struct {
 	Source       DeliverySource
 	Schedule     Schedule
@@ -78,10 +74,11 @@ type DelivererOptions struct {
 	Quota int
 	// ReplayWindow is the greatest age at which a dead letter is replayed when its Provider is mended, zero for no replay.
 	ReplayWindow time.Duration
-	// MaxAge is how long a delivery is tried, DefaultMaxAge where it is zero.
+	// MaxAge is how long a delivery is tried.
 	MaxAge time.Duration
-	// Gate, unless nil, is closed when the tables are complete. An earlier look at a delivery would miss its Alert.
-	Gate         <-chan struct{}
+	// Gate is closed when the tables are complete. An earlier look at a delivery would miss its Alert.
+	Gate <-chan struct{}
+	// DrainTimeout is how long sends under way may take when a shard is given up.
 	DrainTimeout time.Duration
 	Log          *slog.Logger
 	Registerer   prometheus.Registerer
@@ -91,13 +88,13 @@ func (o DelivererOptions) validate() error {
 	errs := []error{options.Missing(map[string]bool{
 		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Dead": o.Dead == nil,
 		"Archive": o.Archive == nil, "Alerts": o.Alerts == nil, "Destinations": o.Destinations == nil, "Reports": o.Reports == nil,
-		"Recorder": o.Recorder == nil, "Types": len(o.Types) == 0, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
+		"Recorder": o.Recorder == nil, "Types": len(o.Types) == 0, "Gate": o.Gate == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
 	})}
 	if o.Quota < 1 {
 		errs = append(errs, errors.New("Quota is not positive"))
 	}
-	if o.DrainTimeout < 0 || o.MaxAge < 0 {
-		errs = append(errs, errors.New("DrainTimeout or MaxAge is negative"))
+	if o.DrainTimeout <= 0 || o.MaxAge <= 0 {
+		errs = append(errs, errors.New("DrainTimeout or MaxAge is not positive"))
 	}
 	return errors.Join(errs...)
 }
@@ -124,7 +121,6 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("deliverer options: %w", err)
 	}
-	o.DrainTimeout, o.MaxAge = cmp.Or(o.DrainTimeout, DefaultDrainTimeout), cmp.Or(o.MaxAge, DefaultMaxAge)
 	whole := newWholeLetters(o.Dead, o.Archive, o.Alerts)
 	o.Dead = whole
 	d := &Deliverer{
@@ -150,7 +146,7 @@ func (d *Deliverer) exists(kind, namespace, name string) bool {
 // Run serves the shards that the bus gives to this process until ctx ends or the bus is lost. It returns when the sends under way have
 // ended or DrainTimeout is over, and every other delivery is back on the bus.
 func (d *Deliverer) Run(ctx context.Context) error {
-	if err := awaitGate(ctx, d.Gate); err != nil {
+	if !opened(ctx, d.Gate) {
 		return nil
 	}
 	return d.Source.Deliveries(ctx, d.serve)

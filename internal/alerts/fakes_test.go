@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -160,14 +161,24 @@ func (w *world) unbound(providerName, object string) event.Delivery {
 	return d
 }
 
+// drainTimeout is how long sends may take when a shard is given up.
+const drainTimeout = 5 * time.Second
+
+// open is a gate that is closed from the beginning.
+var open = func() <-chan struct{} {
+	gate := make(chan struct{})
+	close(gate)
+	return gate
+}()
+
 // deliverer makes a Deliverer over a session.
 func (w *world) deliverer(s *fakeSession) *Deliverer {
 	w.t.Helper()
 	w.registry = prometheus.NewRegistry()
 	d, err := NewDeliverer(DelivererOptions{
 		Source: s, Schedule: s, History: s, Dead: s, Archive: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
-		Reports: w.notes.ledger, Quota: w.quota, MaxAge: w.maxAge, Recorder: w.notes, Types: w.types,
-		Log: slog.New(slog.DiscardHandler), Registerer: w.registry,
+		Reports: w.notes.ledger, Quota: w.quota, MaxAge: cmp.Or(w.maxAge, DefaultMaxAge), Recorder: w.notes, Types: w.types,
+		Gate: open, DrainTimeout: drainTimeout, Log: slog.New(slog.DiscardHandler), Registerer: w.registry,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -176,7 +176,7 @@ func TestMissingOptionsAreNamed(t *testing.T) {
 		!strings.Contains(err.Error(), "DrainTimeout") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := NewRouter(RouterOptions{}); err == nil || !strings.Contains(err.Error(), "Deliverer") {
+	if _, err := NewRouter(RouterOptions{}); err == nil || !strings.Contains(err.Error(), "Deliverer") || !strings.Contains(err.Error(), "Gate") {
 		t.Errorf("got %v", err)
 	}
 }

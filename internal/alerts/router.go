@@ -40,7 +40,7 @@ type Dispatcher interface {
 // dispatchChunk bounds the deliveries that are made before they are dispatched: one batch of events may be for many Alerts.
 const dispatchChunk = 1024
 
-// RouterOptions wires a Router. All but Gate are required.
+// RouterOptions wires a Router. All are required.
 type RouterOptions struct {
 	Events       EventSource
 	Deliverer    Dispatcher
@@ -48,7 +48,7 @@ type RouterOptions struct {
 	Destinations *Destinations
 	Reports      *Ledger
 	Recorder     Recorder
-	// Gate, unless nil, is closed when the tables are complete. An event that was routed earlier would miss Alerts.
+	// Gate is closed when the tables are complete. An event that was routed earlier would miss Alerts.
 	Gate       <-chan struct{}
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -70,7 +70,7 @@ type Router struct {
 func NewRouter(o RouterOptions) (*Router, error) {
 	if err := options.Missing(map[string]bool{
 		"Events": o.Events == nil, "Deliverer": o.Deliverer == nil, "Alerts": o.Alerts == nil, "Destinations": o.Destinations == nil,
-		"Reports": o.Reports == nil, "Recorder": o.Recorder == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
+		"Reports": o.Reports == nil, "Recorder": o.Recorder == nil, "Gate": o.Gate == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
 	}); err != nil {
 		return nil, fmt.Errorf("router options: %w", err)
 	}
@@ -83,7 +83,7 @@ func NewRouter(o RouterOptions) (*Router, error) {
 
 // Run routes events until ctx ends or the bus is lost.
 func (r *Router) Run(ctx context.Context) error {
-	if err := awaitGate(ctx, r.Gate); err != nil {
+	if !opened(ctx, r.Gate) {
 		return nil
 	}
 	return r.Events.Events(ctx, event.Handler{
@@ -102,15 +102,13 @@ func (r *Router) heavy(rec *event.Record) bool {
 	return n > heavyMatch || n > 0 && r.budget.Heavy(o.Namespace)
 }
 
-func awaitGate(ctx context.Context, gate <-chan struct{}) error {
-	if gate == nil {
-		return nil
-	}
+// opened waits until a gate is closed, and reports whether that came before the end of ctx.
+func opened(ctx context.Context, gate <-chan struct{}) bool {
 	select {
 	case <-gate:
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 

@@ -89,7 +89,7 @@ func newRouted(tb testing.TB) routed {
 	var err error
 	r.Router, err = NewRouter(RouterOptions{
 		Events: r.events, Deliverer: r.events, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes.ledger,
-		Recorder: r.notes, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Recorder: r.notes, Gate: open, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		tb.Fatal(err)

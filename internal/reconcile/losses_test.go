@@ -89,7 +89,7 @@ func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prome
 		Source: noDeliveries{}, Schedule: struct{ alerts.Schedule }{}, History: struct{ alerts.History }{},
 		Dead: struct{ deadLetters }{}, Archive: struct{ alerts.Archive }{},
 		Alerts: o.Alerts, Destinations: o.Destinations, Reports: l, Recorder: sink.Recorder, Types: []string{"generic"}, Quota: 40,
-		Log: slog.New(slog.DiscardHandler), Registerer: registry,
+		MaxAge: alerts.DefaultMaxAge, DrainTimeout: time.Second, Gate: make(chan struct{}), Log: slog.New(slog.DiscardHandler), Registerer: registry,
 	})
 	if err != nil {
 		t.Fatal(err)
