@@ -126,7 +126,7 @@ func TestADeadTestMessageLeavesTheCountsOfAlertsKnown(t *testing.T) {
 			}
 		}
 		stop()
-		w.notes = newNotes()
+		w.notes = newNotes(w.alerts, w.destinations)
 		_, _, stop = w.start()
 		wait(time.Minute / 2)
 		if p, a := w.notes.ledger.Get(kindProvider, "team-a", "chat"), w.notes.ledger.Get(kindAlert, "team-a", "alert"); p.Dead != 2 || a.Dead != 1 || !a.Counted {

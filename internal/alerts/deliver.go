@@ -127,20 +127,10 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		DelivererOptions: o, sends: newSends(), lines: fair.NewLines(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,
 		metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
-	o.Reports.about(d.exists)
 	d.metrics.begin(otherType)
 	o.Destinations.eachType(d.metrics.begin)
 	d.registerGauges()
 	return d, nil
-}
-
-// exists reports whether there is an Alert or a Provider.
-func (d *Deliverer) exists(kind, namespace, name string) bool {
-	if kind == kindProvider {
-		return d.Destinations.Get(namespace, name) != nil
-	}
-	_, ok := d.Alerts.Lookup(namespace, name)
-	return ok
 }
 
 // Run serves the shards that the bus gives to this process until ctx ends or the bus is lost. It returns when the sends under way have

@@ -313,7 +313,7 @@ func TestAFailedAttemptIsJudged(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shard{Deliverer: &Deliverer{DelivererOptions: DelivererOptions{Recorder: newNotes(), MaxAge: DefaultMaxAge}}}
+			s := &shard{Deliverer: &Deliverer{DelivererOptions: DelivererOptions{Recorder: &notes{}, MaxAge: DefaultMaxAge}}}
 			d := tc.d
 			v := s.judge(&d, tc.failure, now, now)
 			if v.action != tc.action || v.label != tc.label || d.Attempts != tc.d.Attempts+1 {

@@ -64,7 +64,9 @@ type notes struct {
 	brief bool
 }
 
-func newNotes() *notes { return &notes{ledger: NewLedger(), told: map[string][]Standing{}} }
+func newNotes(alerts *Table, destinations *Destinations) *notes {
+	return &notes{ledger: NewLedger(alerts, destinations), told: map[string][]Standing{}}
+}
 
 // follow collects the ledger's reports until ctx ends.
 func (n *notes) follow(ctx context.Context) {
@@ -119,9 +121,10 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{
-		t: t, bus: newFakeBus(), alerts: NewTable(), destinations: NewDestinations(), notes: newNotes(), quota: 10_000,
+		t: t, bus: newFakeBus(), alerts: NewTable(), destinations: NewDestinations(), quota: 10_000,
 		types: []string{"generic", "slack"},
 	}
+	w.notes = newNotes(w.alerts, w.destinations)
 	w.alert("team-a", "alert", "uid-1", "chat")
 	return w
 }

@@ -19,6 +19,10 @@ const (
 // status follows it. Readers get the last reported state, so that an object that always has news is not read anew all the time. Memory is
 // bounded by the number of objects: about 1 KB each with one delivery, 4 KB at most.
 type Ledger struct {
+	// alerts and destinations have the objects that exist: the ledger forgets the others, and reports nothing about them.
+	alerts       *Table
+	destinations *Destinations
+
 	mu       sync.Mutex
 	accounts map[objectName]*account
 	// news are the accounts that have something to report. losing are those that show losses, which expire.
@@ -29,8 +33,7 @@ type Ledger struct {
 	// reported.
 	since         time.Time
 	counted, tell bool
-	// exists, unless nil, reports whether an object exists. pruned is when all objects were last checked with it.
-	exists func(kind, namespace, name string) bool
+	// pruned is when objects that no longer exist were last looked for.
 	pruned time.Time
 	// signal has a token when there may be news.
 	signal chan struct{}
@@ -44,18 +47,20 @@ type account struct {
 	told      time.Time
 }
 
-// NewLedger returns an empty Ledger.
-func NewLedger() *Ledger {
-	l := &Ledger{signal: make(chan struct{}, 1)}
+// NewLedger returns an empty Ledger of the objects in two tables.
+func NewLedger(alerts *Table, destinations *Destinations) *Ledger {
+	l := &Ledger{alerts: alerts, destinations: destinations, signal: make(chan struct{}, 1)}
 	l.begin(time.Now())
 	return l
 }
 
-// about sets exists: the ledger forgets objects that do not exist, and reports nothing about them.
-func (l *Ledger) about(exists func(kind, namespace, name string) bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.exists = exists
+// exists reports whether there is an object of a name.
+func (l *Ledger) exists(key objectName) bool {
+	if key.kind == kindProvider {
+		return l.destinations.Get(key.namespace, key.name) != nil
+	}
+	_, known := l.alerts.Lookup(key.namespace, key.name)
+	return known
 }
 
 // begin clears the ledger when a term begins or has ended.
@@ -218,12 +223,12 @@ func (l *Ledger) expire(now time.Time) (next time.Time) {
 
 // prune forgets objects that no longer exist. The caller has the lock.
 func (l *Ledger) prune(now time.Time) {
-	if l.exists == nil || now.Sub(l.pruned) < pruneEvery {
+	if now.Sub(l.pruned) < pruneEvery {
 		return
 	}
 	l.pruned = now
 	for key, a := range l.accounts {
-		if a.is.Pending == 0 && a.is.Dead == 0 && !l.exists(key.kind, key.namespace, key.name) {
+		if a.is.Pending == 0 && a.is.Dead == 0 && !l.exists(key) {
 			delete(l.accounts, key)
 			delete(l.news, key)
 			delete(l.losing, key)

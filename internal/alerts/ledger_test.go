@@ -96,7 +96,7 @@ func TestANewWorkerCountsWhatIsOnTheBus(t *testing.T) {
 		wait(time.Minute)
 		s.kill()
 		stop()
-		w.notes = newNotes()
+		w.notes = newNotes(w.alerts, w.destinations)
 		_, stop = w.run()
 		wait(time.Second)
 		if p, a := w.notes.ledger.Get(kindProvider, "team-a", "chat"), w.notes.ledger.Get(kindAlert, "team-a", "alert"); !p.Counted || a.Counted {
@@ -138,7 +138,7 @@ func TestANewWorkerCountsWhatWaitsForALimit(t *testing.T) {
 		wait(time.Minute)
 		s.kill()
 		stop()
-		w.notes = newNotes()
+		w.notes = newNotes(w.alerts, w.destinations)
 		_, stop = w.run()
 		wait(3 * time.Minute)
 		for _, key := range [][2]string{{kindProvider, "chat"}, {kindAlert, "alert"}} {
@@ -154,9 +154,10 @@ func TestANewWorkerCountsWhatWaitsForALimit(t *testing.T) {
 // fails when losses do not end after an hour, or when objects that no longer exist are kept.
 func TestNewsIsReportedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNotes()
+		w := newWorld(t)
+		w.destination("chat", &sink{})
+		n := w.notes
 		l := n.ledger
-		l.about(func(_, _, name string) bool { return name != "gone" })
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go n.follow(ctx)
@@ -191,8 +192,12 @@ func TestNewsIsReportedInTime(t *testing.T) {
 func TestTheMemoryOfAnObjectIsBounded(t *testing.T) {
 	const objects = 10_000
 	long := strings.Repeat("x", 4<<10)
+	table := NewTable()
+	for i := range objects {
+		put(t, table, "team-a", fmt.Sprint("alert-", i))
+	}
 	size := func(deliveries int) uint64 {
-		l := NewLedger()
+		l := NewLedger(table, NewDestinations())
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)

@@ -256,7 +256,7 @@ func TestT6CountingDeadLettersKeepsNoneInMemory(t *testing.T) {
 		_, _, stop := w.start()
 		w.die("chat")
 		stop()
-		w.notes = newNotes()
+		w.notes = newNotes(w.alerts, w.destinations)
 		w.bus.large.begin(largeLetter)
 		_, _, stop = w.start()
 		wait(time.Minute / 2)

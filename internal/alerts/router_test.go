@@ -85,7 +85,8 @@ type routed struct {
 
 func newRouted(tb testing.TB) routed {
 	tb.Helper()
-	r := routed{events: &fakeEvents{}, alerts: NewTable(), destinations: NewDestinations(), notes: newNotes()}
+	r := routed{events: &fakeEvents{}, alerts: NewTable(), destinations: NewDestinations()}
+	r.notes = newNotes(r.alerts, r.destinations)
 	var err error
 	r.Router, err = NewRouter(RouterOptions{
 		Events: r.events, Deliverer: r.events, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes.ledger,

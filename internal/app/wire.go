@@ -34,7 +34,8 @@ func (a *App) wire(ctx context.Context) error {
 	}
 	a.recorder = recorder.New(recorder.NewSink(a.clients.events), a.options.KubeAPIQPS, a.log)
 	subscriptions := subscribe.NewSubscriptions()
-	plane := alertPlane{alerts.NewTable(), alerts.NewDestinations(), alerts.NewLedger()}
+	plane := alertPlane{alerts: alerts.NewTable(), destinations: alerts.NewDestinations()}
+	plane.ledger = alerts.NewLedger(plane.alerts, plane.destinations)
 	for _, step := range []func() error{
 		a.wireWatcher,
 		func() error { return a.wireReconcile(hooks, subscriptions, plane) },

@@ -41,7 +41,7 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 			var events *lateSink
 			s := oneOfEach()
 			s.change = func(o *Options) {
-				ledger := alerts.NewLedger()
+				ledger := alerts.NewLedger(o.Alerts, o.Destinations)
 				o.Ledger = ledger
 				deliverer, events = losingDeliverer(t, o, ledger, registry)
 			}
