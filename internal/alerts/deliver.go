@@ -121,11 +121,9 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("deliverer options: %w", err)
 	}
-	whole := newWholeLetters(o.Dead, o.Archive, o.Alerts)
-	o.Dead = whole
 	d := &Deliverer{
-		DelivererOptions: o, sends: newSends(), lines: fair.NewLines(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(), whole: whole,
-		metrics: newDeliverMetrics(o.Registerer, o.Types),
+		DelivererOptions: o, sends: newSends(), lines: fair.NewLines(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(),
+		whole: newWholeLetters(o.Dead, o.Archive, o.Alerts), metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
 	d.metrics.begin(otherType)
 	o.Destinations.eachType(d.metrics.begin)

@@ -277,7 +277,7 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, v v
 	q, now := it.queue, time.Now()
 	q.inflight--
 	if v.action == toDeadLetters {
-		s.changing(q.key, 1)
+		s.dead.changing(q.key, 1)
 	}
 	if !v.began.IsZero() {
 		q.measure(v.took)
@@ -313,7 +313,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 	}
 	it.busy, it.sending = false, false
 	if v.action == toDeadLetters {
-		s.changed(q.key)
+		s.dead.changed(q.key)
 	}
 	switch {
 	case !stored:
@@ -331,8 +331,8 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		q.release(it, v.at, v.onSchedule)
 		newer := s.ackTwins(work, it, v)
 		if v.action == toDeadLetters {
-			s.died(&it.d, 1)
-			s.lettersOf(q.key).revivable = now.Add(s.ReplayWindow)
+			s.dead.add(&it.d, 1)
+			s.dead.get(q.key).revivable = now.Add(s.ReplayWindow)
 		}
 		if v.action != reschedule {
 			if rescheduled && !it.recalled {

@@ -20,7 +20,7 @@ var final = []string{labelOwnerGone, labelSuspended, labelUnsupported, labelUnve
 func (s *shard) replay(work context.Context, q *queue, dest *Destination, now time.Time) {
 	mended, recovered := q.mended, q.recovered
 	q.mended, q.recovered = false, false
-	if !mended && !recovered || !s.revivable(q.key, now) || s.ReplayWindow == 0 {
+	if !mended && !recovered || !s.dead.revivable(q.key, now) || s.ReplayWindow == 0 {
 		return
 	}
 	if q.replaying {

@@ -80,25 +80,25 @@ func (q *queue) has(object string, order uint64, id string) bool {
 
 // publish publishes dead letters that have their places, one after the other. Then it has the loop call ended with the number on the bus.
 func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, ended func(n int)) {
-	s.changing(q.key, len(letters))
+	s.dead.changing(q.key, len(letters))
 	s.spawn(func() {
 		n := 0
 		for ; n < len(letters); n++ {
 			letter := &letters[n]
-			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.Dead.Replay(ctx, *letter) }) {
+			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.whole.Replay(ctx, *letter) }) {
 				break
 			}
 			s.metrics.replayed.Inc()
 			s.post(func() {
-				s.changed(q.key)
+				s.dead.changed(q.key)
 				if letter.Seq > 0 {
-					s.died(&letter.Delivery, -1)
+					s.dead.add(&letter.Delivery, -1)
 				}
 			})
 		}
 		s.post(func() {
 			for range letters[n:] {
-				s.changed(q.key)
+				s.dead.changed(q.key)
 			}
 			if n > 0 {
 				s.log.Info("deliveries replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", n)

@@ -32,8 +32,8 @@ func (s *shard) takeBack() {
 		}
 		s.sample(q)
 	}
-	for key := range s.letters {
-		s.setLetters(key, 0)
+	for key := range s.dead.of {
+		s.dead.set(key, 0)
 	}
 }
 

@@ -38,14 +38,10 @@ type shard struct {
 	// items are all deliveries in memory, busy or not.
 	items map[*item]struct{}
 	ticks int
-	// letters counts the dead letters of each Provider that has any. readingLetters says that they are being read, and recountSoon that
-	// they are to be counted at the next tick.
-	letters                     map[destinationKey]*letters
+	// dead counts the dead letters. readingLetters says that they are being read, and recountSoon that they are to be counted at the next
+	// tick.
+	dead                        *deadCounts
 	readingLetters, recountSoon bool
-	// changes counts, by Provider, the dead letters that are being written or removed. unsettled has the Providers of those, and of those
-	// that were when the last reading of dead letters began, or since.
-	changes   map[destinationKey]int
-	unsettled map[destinationKey]bool
 	// longest is the queue that most recently had the most waiting items.
 	longest *queue
 	wakes   wakes
@@ -69,8 +65,7 @@ type shard struct {
 func newShard(d *Deliverer, number int) *shard {
 	return &shard{
 		Deliverer: d, log: d.Log.With("shard", number), number: number, since: time.Now(),
-		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{}, letters: map[destinationKey]*letters{},
-		changes: map[destinationKey]int{}, unsettled: map[destinationKey]bool{},
+		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{}, dead: newDeadCounts(d.Reports),
 		leaving: fair.NewQueue(leaving.namespace), results: make(chan func(), writers),
 		calls: make(chan func(context.Context)), stopped: make(chan struct{}),
 	}

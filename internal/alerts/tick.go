@@ -72,7 +72,7 @@ func (s *shard) idle(q *queue, now time.Time) bool {
 	case s.Destinations.Get(q.key.namespace, q.key.name) == nil:
 		return true
 	}
-	return now.Sub(q.idleSince) > idleFor && !s.revivable(q.key, now)
+	return now.Sub(q.idleSince) > idleFor && !s.dead.revivable(q.key, now)
 }
 
 // keep extends the deadlines of an item's messages on the bus.

@@ -142,18 +142,18 @@ func TestADeadLetterThatIsRemovedTwiceCountsOnce(t *testing.T) {
 		w := newWorld(t)
 		s := newShard(w.deliverer(w.bus.session()), 0)
 		one, other := w.delivery("chat", "app"), w.delivery("quiet", "app")
-		s.died(&one, 1)
-		s.died(&other, 1)
-		s.died(&one, -1)
-		s.died(&one, -1)
+		s.dead.add(&one, 1)
+		s.dead.add(&other, 1)
+		s.dead.add(&one, -1)
+		s.dead.add(&one, -1)
 		w.notes.ledger.publish(time.Now())
 		for key, want := range map[[2]string]int{{kindProvider, "chat"}: 0, {kindProvider, "quiet"}: 1, {kindAlert, "alert"}: 1} {
 			if got := w.notes.ledger.Get(key[0], "team-a", key[1]); got.Dead != want {
 				t.Errorf("%s %s: %d dead, want %d", key[0], key[1], got.Dead, want)
 			}
 		}
-		if len(s.letters) != 1 {
-			t.Errorf("%d Providers have dead letters", len(s.letters))
+		if len(s.dead.of) != 1 {
+			t.Errorf("%d Providers have dead letters", len(s.dead.of))
 		}
 	})
 }

@@ -1,0 +1,237 @@
+package alerts
+
+import (
+	"context"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// readsPerTick is how many Providers' dead letters a shard reads in a tick to attribute them to their Alerts.
+const readsPerTick = 8
+
+// letterCount counts the dead letters of one Provider.
+type letterCount struct {
+	n int
+	// by counts them by the Alerts' names, test messages under none. It is nil until the dead letters were read.
+	by map[string]int
+	// revivable is until when a change of the Provider may be the reason to try some of them again.
+	revivable time.Time
+}
+
+// attributed returns how many of them were read.
+func (c *letterCount) attributed() (n int) {
+	for _, of := range c.by {
+		n += of
+	}
+	return n
+}
+
+// deadCounts counts the dead letters of a shard, and reports the numbers to the ledger. The shard's loop owns it.
+type deadCounts struct {
+	ledger *Ledger
+	// of has the count of each Provider that has any.
+	of map[destinationKey]*letterCount
+	// changes counts, by Provider, the dead letters that are being written or removed. unsettled has the Providers of those, and of those
+	// that were when the last reading of dead letters began, or since.
+	changes   map[destinationKey]int
+	unsettled map[destinationKey]bool
+}
+
+func newDeadCounts(l *Ledger) *deadCounts {
+	return &deadCounts{ledger: l, of: map[destinationKey]*letterCount{}, changes: map[destinationKey]int{}, unsettled: map[destinationKey]bool{}}
+}
+
+// get returns the count of a Provider.
+func (d *deadCounts) get(key destinationKey) *letterCount {
+	c := d.of[key]
+	if c == nil {
+		c = &letterCount{by: map[string]int{}}
+		d.of[key] = c
+	}
+	return c
+}
+
+// revivable reports whether a Provider has dead letters that may be worth another try after a change.
+func (d *deadCounts) revivable(key destinationKey, now time.Time) bool {
+	c := d.of[key]
+	return c != nil && !now.After(c.revivable)
+}
+
+// recount takes in the number of dead letters of each Provider of the shard. Where it differs from the count here, their Alerts are to be
+// read again: the bus drops the oldest on its own. It leaves out the Providers of unsettled: the numbers may have their changes, or not.
+func (d *deadCounts) recount(providers map[event.ProviderKey]int) {
+	for p, n := range providers {
+		key := destinationKey{p.Namespace, p.Provider}
+		if d.unsettled[key] {
+			continue
+		}
+		if c := d.of[key]; c == nil || c.n != n || c.by != nil && c.attributed() != n {
+			d.set(key, n)
+		}
+	}
+	for key, c := range d.of {
+		_, there := providers[event.ProviderKey{Namespace: key.namespace, Provider: key.name}]
+		if !there && c.n > 0 && !d.unsettled[key] {
+			d.set(key, 0)
+		}
+	}
+}
+
+// changing records that n dead letters of a Provider are being written or removed. For each of them changed is called.
+func (d *deadCounts) changing(key destinationKey, n int) {
+	if n == 0 {
+		return
+	}
+	d.changes[key] += n
+	d.unsettled[key] = true
+}
+
+// changed records that the shard knows whether a dead letter was written or removed.
+func (d *deadCounts) changed(key destinationKey) {
+	if d.changes[key]--; d.changes[key] == 0 {
+		delete(d.changes, key)
+	}
+}
+
+// settle forgets the changes that have ended.
+func (d *deadCounts) settle() {
+	clear(d.unsettled)
+	for key := range d.changes {
+		d.unsettled[key] = true
+	}
+}
+
+// set sets the number of a Provider's dead letters, whose Alerts are to be read.
+func (d *deadCounts) set(key destinationKey, n int) {
+	c := d.get(key)
+	d.ledger.count(objectName{kindProvider, key.namespace, key.name}, 0, n-c.n)
+	c.n = n
+	switch {
+	case n == 0:
+		d.attribute(key, map[string]int{})
+		delete(d.of, key)
+	case c.by != nil:
+		d.ledger.unlearned(key.namespace, 1)
+		d.countAlerts(key, c.by, -1)
+		c.by = nil
+	}
+}
+
+// countAlerts adds a Provider's dead letters, times sign, to the counts of their Alerts.
+func (d *deadCounts) countAlerts(key destinationKey, by map[string]int, sign int) {
+	for alert, n := range by {
+		d.ledger.count(objectName{kindAlert, key.namespace, alert}, 0, sign*n)
+	}
+}
+
+// attribute takes in the number of a Provider's dead letters by Alert.
+func (d *deadCounts) attribute(key destinationKey, by map[string]int) {
+	c := d.of[key]
+	if c == nil {
+		return
+	}
+	d.countAlerts(key, c.by, -1)
+	d.countAlerts(key, by, 1)
+	if c.by == nil {
+		d.ledger.unlearned(key.namespace, -1)
+	}
+	c.by = by
+}
+
+// add adds n to the dead letters of a delivery's Provider and Alert; n is -1 for a replayed one.
+func (d *deadCounts) add(of *event.Delivery, n int) {
+	key := destinationKey{of.Namespace, of.Provider}
+	if n < 0 && d.of[key] == nil {
+		return // another replay removed it as well
+	}
+	c := d.get(key)
+	c.n += n
+	d.ledger.count(objectName{kindProvider, key.namespace, key.name}, 0, n)
+	if c.by != nil && (n > 0 || c.by[of.Alert] > 0) {
+		if c.by[of.Alert] += n; c.by[of.Alert] <= 0 {
+			delete(c.by, of.Alert)
+		}
+		d.ledger.count(objectName{kindAlert, key.namespace, of.Alert}, 0, n)
+	}
+	if c.n <= 0 {
+		d.set(key, 0)
+	}
+}
+
+// unread returns Providers whose dead letters are to be read, up to readsPerTick of them.
+func (d *deadCounts) unread() (unread []destinationKey) {
+	for key, c := range d.of {
+		if c.by == nil && len(unread) < readsPerTick {
+			unread = append(unread, key)
+		}
+	}
+	return unread
+}
+
+// expectDead counts the dead letters of each Provider at takeover, and allows replays for ReplayWindow: a Provider may have been mended
+// while the shard had no owner.
+func (s *shard) expectDead(ctx context.Context, now time.Time) error {
+	providers, err := s.whole.DeadProviders(ctx, s.number)
+	if err != nil {
+		return err
+	}
+	s.dead.recount(providers)
+	for _, c := range s.dead.of {
+		c.revivable = now.Add(s.ReplayWindow)
+	}
+	s.makeRevivable(now)
+	return nil
+}
+
+// makeRevivable makes a queue for each Provider that exists and has dead letters that may be worth another try. That of a Provider that does
+// not exist is dropped at once: an Alert can name any number of them (invariant T6).
+func (s *shard) makeRevivable(now time.Time) (made []*queue) {
+	for key, c := range s.dead.of {
+		if s.ReplayWindow > 0 && now.Before(c.revivable) && s.queues[key] == nil && s.Destinations.Get(key.namespace, key.name) != nil {
+			made = append(made, s.queue(key.namespace, key.name, now))
+		}
+	}
+	return made
+}
+
+// readLetters reads the Alerts of dead letters, of readsPerTick Providers at a time. With again it also counts the dead letters of each
+// Provider anew, and those of Providers that change meanwhile at a later tick.
+func (s *shard) readLetters(work context.Context, again bool) {
+	unread := s.dead.unread()
+	again = again || s.recountSoon
+	if s.readingLetters || len(unread) == 0 && !again {
+		return
+	}
+	s.readingLetters, s.recountSoon = true, false
+	s.dead.settle()
+	s.spawn(func() {
+		ctx, cancel := context.WithTimeout(work, tickEvery)
+		defer cancel()
+		for _, key := range unread {
+			if by, ok := s.readOf(ctx, key); ok {
+				s.post(func() { s.dead.attribute(key, by) })
+			}
+		}
+		if again {
+			settled := make(chan struct{})
+			s.post(func() { s.dead.settle(); close(settled) }) // what changed while the Alerts were read does not matter
+			<-settled
+			if providers, err := s.whole.DeadProviders(ctx, s.number); err == nil {
+				s.post(func() { s.dead.recount(providers) })
+			}
+		}
+		s.post(func() { s.readingLetters, s.recountSoon = false, len(s.dead.unsettled) > 0 })
+	})
+}
+
+// readOf counts the dead letters of a Provider by their Alerts.
+func (s *shard) readOf(ctx context.Context, key destinationKey) (by map[string]int, ok bool) {
+	by = map[string]int{}
+	err := s.whole.each(ctx, key, time.Time{}, func(l *event.Dead) { by[l.Delivery.Alert]++ })
+	if err != nil {
+		s.log.Debug("dead letters not counted, it will be tried again", "namespace", key.namespace, "provider", key.name, "error", err)
+		return nil, false
+	}
+	return by, true
+}
