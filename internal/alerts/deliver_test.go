@@ -158,7 +158,7 @@ func TestADeliveryWhoseAlertHasASuccessorEndsAtOnce(t *testing.T) {
 		w := newWorld(t)
 		w.destination("chat", &sink{})
 		d := w.delivery("chat", "app")
-		w.alerts.Put("team-a/alert", Inert(AlertSpec{Namespace: "team-a", Name: "alert", UID: "uid-2", Created: d.Routed.Add(time.Second)}))
+		w.alerts.Put(Inert(AlertSpec{Namespace: "team-a", Name: "alert", UID: "uid-2", Created: d.Routed.Add(time.Second)}))
 		w.bus.publish(d)
 		_, stop := w.run()
 		wait(lookAgain)
@@ -191,7 +191,7 @@ func TestADeliveryWhoseAlertIsGoneNeverReachesItsSuccessor(t *testing.T) {
 		},
 		"an Alert whose spec is broken keeps what was routed": {
 			live: func(w *world) {
-				w.alerts.Put("team-a/alert", Inert(AlertSpec{Namespace: "team-a", Name: "alert", UID: "uid-1"}))
+				w.alerts.Put(Inert(AlertSpec{Namespace: "team-a", Name: "alert", UID: "uid-1"}))
 			},
 			sent: 1,
 		},

@@ -195,7 +195,7 @@ func TestExplainSaysWhichPartOfASourceDecides(t *testing.T) {
 	}
 	r := newRouted(t)
 	inert := Inert(spec(nil))
-	r.alerts.Put(inert.Key(), inert)
+	r.alerts.Put(inert)
 	if got := r.Explain(t.Context(), recordOf(nil)); len(got) != 1 || got[0].Field != "spec" {
 		t.Errorf("of a spec that does not compile: %+v", got)
 	}

@@ -138,7 +138,7 @@ func (w *world) alert(namespace, name, uid, providerName string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.alerts.Put(a.Key(), a)
+	w.alerts.Put(a)
 }
 
 func (w *world) destination(name string, s Sender) {

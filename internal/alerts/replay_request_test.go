@@ -146,7 +146,7 @@ func TestASentDeliveryIsReplayedUnderItsID(t *testing.T) {
 					Namespace: "team-a", Name: first.Alert, UID: first.AlertUID, Provider: "chat", Summary: "now",
 					Sources: []Source{{Kind: "Kustomization", Name: "*"}},
 				})
-				w.alerts.Put(edited.Key(), edited)
+				w.alerts.Put(edited)
 				result := replay(t, d, view.ReplayRequest{IDs: []string{first.ID, first.ID}})
 				if crash {
 					s.kill()
@@ -273,7 +273,7 @@ func TestARefusedReplayStatesItsReason(t *testing.T) {
 		refusedNoAlert + "  ": {dies: true, then: func(w *world, d *event.Delivery) { w.alert("team-a", d.Alert, "another", "chat") }},
 		refusedInert: {then: func(w *world, d *event.Delivery) {
 			a := Inert(AlertSpec{Namespace: "team-a", Name: d.Alert, UID: d.AlertUID, Provider: "chat"})
-			w.alerts.Put(a.Key(), a)
+			w.alerts.Put(a)
 		}},
 		refusedMoved: {then: func(w *world, d *event.Delivery) { w.alert("team-a", d.Alert, d.AlertUID, "elsewhere") }},
 		refusedNoEvent: {then: func(w *world, d *event.Delivery) {

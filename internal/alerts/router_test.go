@@ -101,7 +101,7 @@ func newRouted(tb testing.TB) routed {
 func (r routed) put(tb testing.TB, s AlertSpec) {
 	tb.Helper()
 	a := compiled(tb, s)
-	r.alerts.Put(a.Key(), a)
+	r.alerts.Put(a)
 }
 
 func recordOf(change func(*event.Record)) *event.Record {

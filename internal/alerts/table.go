@@ -38,12 +38,8 @@ func (ns *namespace) find(name string) (place int, found *Alert) {
 	return place, found
 }
 
-// Put adds an Alert or replaces the one of the same key. It panics unless the key is the Alert's own "namespace/name": another key would
-// open one namespace's Alerts to another's events.
-func (t *Table) Put(key string, a *Alert) {
-	if key != a.Key() {
-		panic("alerts: Put with the key of another Alert")
-	}
+// Put adds an Alert or replaces the one of the same key.
+func (t *Table) Put(a *Alert) {
 	t.writers.Lock()
 	defer t.writers.Unlock()
 	v, _ := t.namespaces.LoadOrStore(a.Namespace, &namespace{})

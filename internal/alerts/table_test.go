@@ -24,7 +24,7 @@ func compiled(tb testing.TB, s AlertSpec) *Alert {
 func put(tb testing.TB, t *Table, namespace, name string, sources ...Source) {
 	tb.Helper()
 	a := compiled(tb, AlertSpec{Namespace: namespace, Name: name, UID: namespace + name, Provider: "chat", Sources: sources})
-	t.Put(a.Key(), a)
+	t.Put(a)
 }
 
 func kustomization(namespace, name string) event.ObjectReference {
@@ -92,7 +92,7 @@ func TestChangesCountAtTheNextEvent(t *testing.T) {
 		t.Fatalf("%d selected", n)
 	}
 	a := compiled(t, spec(func(s *AlertSpec) { s.Suspend = true }))
-	table.Put(a.Key(), a)
+	table.Put(a)
 	if n := len(selected(table, object, nil)); n != 0 {
 		t.Errorf("%d selected while suspended", n)
 	}
@@ -109,20 +109,20 @@ func TestChangesCountAtTheNextEvent(t *testing.T) {
 	}
 }
 
-// TestAnotherNamespacesEventsAreNeverEvaluated is E1. Fails when Select reads other namespaces than the object's, and when Put takes an
-// Alert under another namespace's key.
+// TestAnotherNamespacesEventsAreNeverEvaluated is E1. Fails when Select reads other namespaces than the object's, or when Put adds
+// an Alert to another namespace than its own.
 func TestAnotherNamespacesEventsAreNeverEvaluated(t *testing.T) {
 	table := NewTable()
 	put(t, table, "team-a", "alert", Source{Kind: "Kustomization", Name: "*"})
 	if got := selected(table, kustomization("team-b", "app"), nil); len(got) != 0 {
 		t.Errorf("selected %v", names(got))
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("Put took a key that is not the Alert's")
-		}
-	}()
-	table.Put("team-b/alert", compiled(t, spec(nil)))
+	if _, there := table.Lookup("team-b", "alert"); there {
+		t.Error("the Alert is in another namespace as well")
+	}
+	if got := selected(table, kustomization("team-a", "app"), nil); len(got) != 1 {
+		t.Errorf("in its own namespace %v are selected", names(got))
+	}
 }
 
 // filled returns a table with alerts spread over namespaces, all on one kind.

@@ -60,7 +60,7 @@ func TestT6AnEditCostsNothingForTheOtherAlertsOfItsNamespace(t *testing.T) {
 	into := make([]*Alert, 0, 8)
 	edit := func() {
 		again := compiled(t, spec(nil))
-		table.Put(again.Key(), again)
+		table.Put(again)
 		if into, _ = table.Select(object, nil, into[:0]); len(into) != 1 || into[0] != again {
 			t.Fatalf("selected %v", names(into))
 		}

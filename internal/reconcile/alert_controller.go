@@ -54,7 +54,7 @@ func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 }
 
 func (c *alertController) put(a *alerts.Alert, v verdict) {
-	c.table.Put(a.Key(), a)
+	c.table.Put(a)
 	c.verdicts.put(kube.Key{Namespace: a.Namespace, Name: a.Name}, v)
 }
 
