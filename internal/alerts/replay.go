@@ -48,20 +48,11 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 				s.sendAll(work, q, dest, time.Now())
 				return
 			}
-			s.republish(work, q, letters)
+			for i := range letters {
+				renew(&letters[i].Delivery, time.Now())
+			}
+			s.publish(work, q, letters, func(int) { q.replaying = false })
 			s.pump(work, q)
 		})
 	})
-}
-
-// republish publishes the dead letters of some outlines anew. They get their places in the lines before that, so that no later delivery
-// overtakes them.
-func (s *shard) republish(work context.Context, q *queue, letters []event.Dead) {
-	now := time.Now()
-	for i := range letters {
-		d := &letters[i].Delivery
-		renew(d, now)
-		q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
-	}
-	s.publish(work, q, letters, func(int) { q.replaying = false })
 }

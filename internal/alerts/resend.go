@@ -17,8 +17,7 @@ func renew(d *event.Delivery, now time.Time) {
 }
 
 // resend publishes deliveries of one Provider, in their order. It returns how many are on the bus, and the reasons why others are not, by
-// their IDs. The deliveries get their places in the lines before that, so that no later delivery overtakes them (invariant E4). A
-// delivery that has its place already is not published.
+// their IDs: a delivery that has its place in a line already is not published.
 func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []event.Dead) (resent int, refused map[string]string, _ error) {
 	if len(ready) == 0 {
 		return 0, nil, nil
@@ -30,21 +29,20 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []even
 	ended := make(chan int, 1)
 	refused = map[string]string{}
 	called := s.call(ctx, func(work context.Context) {
-		q, now := s.queue(key.namespace, key.name, time.Now()), time.Now()
-		var placed []event.Dead
+		q := s.queue(key.namespace, key.name, time.Now())
+		var allowed []event.Dead
 		for _, letter := range ready {
 			r := &letter.Delivery
-			switch object := event.ObjectKey(r.Object()); {
-			case q.has(object, r.Order, r.ID):
+			switch {
+			case q.has(r):
 				refused[r.ID] = refusedWaiting
 			case !d.requests.again.Allow(deliveryKey{r.Namespace, r.ID}):
 				refused[r.ID] = refusedJustNow
 			default:
-				q.place(object, r.Order, r.ID, now)
-				placed = append(placed, letter)
+				allowed = append(allowed, letter)
 			}
 		}
-		s.publish(work, q, placed, func(n int) { ended <- n })
+		s.publish(work, q, allowed, func(n int) { ended <- n })
 	})
 	if !called {
 		return 0, nil, noWorker(ctx)
@@ -69,17 +67,20 @@ func noWorker(ctx context.Context) error {
 }
 
 // has reports whether a delivery has a place.
-func (q *queue) has(object string, order uint64, id string) bool {
-	l := q.lines[object]
-	if l == nil {
-		return false
+func (q *queue) has(d *event.Delivery) (found bool) {
+	if l := q.lines[event.ObjectKey(d.Object())]; l != nil {
+		_, found = l.find(d.Order, d.ID)
 	}
-	_, found := l.find(order, id)
 	return found
 }
 
-// publish publishes dead letters that have their places, one after the other. Then it has the loop call ended with the number on the bus.
+// publish publishes dead letters, one after the other. They get their places in the lines before that, so that no later delivery overtakes
+// them (invariant E4). Then it has the loop call ended with the number on the bus.
 func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, ended func(n int)) {
+	for i := range letters {
+		d := &letters[i].Delivery
+		q.place(event.ObjectKey(d.Object()), d.Order, d.ID, time.Now())
+	}
 	s.dead.changing(q.key, len(letters))
 	s.spawn(func() {
 		n := 0
