@@ -162,16 +162,11 @@ func (s *shard) ownerOf(namespace string, o owner, routed, now time.Time) (exist
 // ended reports whether a delivery has lost its Alert or its Provider. A Provider that did not exist when the event was routed has not
 // been lost: the delivery waits for it.
 func (s *shard) ended(q *queue, d *event.Delivery, now time.Time) bool {
-	if d.ProviderUID != "" && q.providerGone(now) {
+	if d.ProviderUID != "" && q.gone(now) {
 		return true
 	}
 	_, gone := s.ownerOf(d.Namespace, owner{d.Alert, d.AlertUID}, d.Routed, now)
 	return gone
-}
-
-// providerGone reports whether the Provider is gone for good.
-func (q *queue) providerGone(now time.Time) bool {
-	return !q.absent.IsZero() && now.Sub(q.absent) >= ownerGrace
 }
 
 // start sends an item, and releases its place.
@@ -274,33 +269,13 @@ func (s *shard) giveUp(work context.Context, it *item, dest *Destination, label,
 
 // attempted takes in the result of an attempt before its outcome is on the bus: the destination is free for the next one.
 func (s *shard) attempted(work context.Context, it *item, dest *Destination, v verdict) {
-	q, now := it.queue, time.Now()
+	q := it.queue
 	q.inflight--
 	if v.action == toDeadLetters {
 		s.dead.changing(q.key, 1)
 	}
-	if !v.began.IsZero() {
-		q.measure(v.took)
-		switch {
-		case v.failure == nil:
-			q.recovered, q.refused = q.recovered || q.refused, false
-			q.breaker.success()
-			q.health.succeeded(dest.UID)
-		case v.failure.Class == event.Permanent:
-			// A refusal is an answer: the destination works.
-			q.refused = true
-			q.breaker.success()
-			q.health.failed(dest.UID, false, v.failure)
-		default:
-			if q.breaker.failure(now) {
-				s.log.Warn("destination fails, sending only probes", "namespace", q.key.namespace, "provider", q.key.name,
-					"reason", v.failure.Reason)
-			}
-			if wait := now.Add(pauseOf(v.failure)); wait.After(q.notBefore) {
-				q.notBefore = wait
-			}
-			q.health.failed(dest.UID, q.breaker.open(), v.failure)
-		}
+	if !v.began.IsZero() && q.attempted(dest.UID, v.took, v.failure, time.Now()) {
+		s.log.Warn("destination fails, sending only probes", "namespace", q.key.namespace, "provider", q.key.name, "reason", v.failure.Reason)
 	}
 	s.pump(work, q)
 }

@@ -6,23 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"notifier/internal/event"
 	"notifier/internal/fair"
-)
-
-// Bounds on one Provider's queue.
-const (
-	// maxConcurrent is how many sends to one destination may be under way at a time.
-	maxConcurrent = 8
-	// A queue keeps in memory the deliveries that it will send within horizon, from minDepth to maxDepth of them. It keeps unknownDepth
-	// until the destination's pace is known, and badDepth, for probes, while it cannot be sent to.
-	horizon      = 2 * time.Second
-	minDepth     = 64
-	unknownDepth = 256
-	maxDepth     = 1024
-	badDepth     = 8
 )
 
 // queue has the known deliveries to one Provider and the state of its destination. The shard's loop owns it.
@@ -45,9 +30,6 @@ type queue struct {
 	recallable linesByRank
 	recalls    int
 	recallAt   time.Time
-	// mended says that the Provider was changed. recovered says that it accepted a delivery after it had refused one (refused). Earlier dead
-	// letters are then worth another try.
-	mended, refused, recovered bool
 	// replaying says that dead letters are being published anew, and listing that they are being read before that. Until they are known,
 	// nothing is sent: it might belong after one of them.
 	replaying, listing bool
@@ -59,19 +41,7 @@ type queue struct {
 	// told and toldUnlearned are the values of entries and unlearned last reported to the ledger.
 	told, toldUnlearned int
 
-	// current is the destination as last seen.
-	current *Destination
-	limiter *rate.Limiter // nil without a limit
-	breaker breaker
-	// notBefore delays every send: the destination asked for it.
-	notBefore time.Time
-	// unusable says that the Provider does not exist or is not ready. absent is since when it does not exist.
-	unusable bool
-	absent   time.Time
-	// pace is the smoothed duration of a send, zero until a send has ended.
-	pace time.Duration
-
-	health health
+	destinationState
 
 	wakeAt    time.Time
 	wakeIndex int
@@ -256,93 +226,9 @@ func (q *queue) last() *item {
 	return q.waiting[len(q.waiting)-1]
 }
 
-// opensAt returns the time before which nothing is sent; it is not after now when the queue is open.
-func (q *queue) opensAt() time.Time {
-	if q.breaker.open() {
-		return later(q.notBefore, q.breaker.until)
-	}
-	return q.notBefore
-}
-
-// closed reports whether the queue cannot send right now.
-func (q *queue) closed(now time.Time) bool { return q.unusable || q.opensAt().After(now) }
-
-// bad reports whether the destination cannot be sent to for now.
-func (q *queue) bad(now time.Time) bool {
-	return q.unusable || q.breaker.open() || q.notBefore.Sub(now) > horizon
-}
-
-// speed returns how many deliveries a second the destination is expected to accept. The queue must have a limit or a known pace.
-func (q *queue) speed() float64 {
-	speed := math.Inf(1)
-	if q.pace > 0 {
-		speed = maxConcurrent / q.pace.Seconds()
-	}
-	if q.limiter != nil {
-		speed = min(speed, float64(q.limiter.Limit()))
-	}
-	return speed
-}
-
-// depth returns how many items may wait in memory.
-func (q *queue) depth(now time.Time) int {
-	switch {
-	case q.bad(now):
-		return badDepth
-	case q.pace == 0 && q.limiter == nil:
-		return unknownDepth
-	}
-	return int(max(minDepth, min(q.speed()*horizon.Seconds(), maxDepth)))
-}
-
 func later(t, u time.Time) time.Time {
 	if u.After(t) {
 		return u
 	}
 	return t
-}
-
-// adopt takes over a destination and its limit. A changed destination may have been mended, so an open breaker probes it at once. A wait
-// that the destination asked for ends when the Provider's configuration changes: it may be another account or host now.
-func (q *queue) adopt(d *Destination, now time.Time) {
-	q.unusable = false
-	if q.current == d {
-		return
-	}
-	if q.current != nil && q.breaker.open() {
-		q.breaker.until = now
-	}
-	if q.current != nil && q.current.Version != d.Version {
-		q.notBefore = time.Time{}
-	}
-	q.mended = q.mended || q.current == nil || q.current.Version != d.Version
-	q.current = d
-	switch {
-	case !d.limited():
-		q.limiter = nil
-	case q.limiter == nil:
-		q.limiter = rate.NewLimiter(d.Limit, max(1, d.Burst))
-	default:
-		q.limiter.SetLimitAt(now, d.Limit)
-		q.limiter.SetBurstAt(now, max(1, d.Burst))
-	}
-}
-
-// token takes a token of the limiter and returns zero, or returns the time until there is one.
-func (q *queue) token(now time.Time) time.Duration {
-	if q.limiter == nil || q.limiter.AllowN(now, 1) {
-		return 0
-	}
-	missing := 1 - q.limiter.TokensAt(now)
-	return max(time.Duration(missing/float64(q.limiter.Limit())*float64(time.Second)), time.Millisecond)
-}
-
-// measure adds the duration of a send to the smoothed pace.
-func (q *queue) measure(took time.Duration) {
-	took = max(took, 100*time.Microsecond)
-	if q.pace == 0 {
-		q.pace = took
-		return
-	}
-	q.pace += (took - q.pace) / 8
 }

@@ -128,7 +128,7 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 	if q.recalls > 0 {
 		return
 	}
-	at, bad, providerGone := instantOf(now), q.bad(now), q.providerGone(now)
+	at, bad, providerGone := instantOf(now), q.bad(now), q.gone(now)
 	if bad {
 		for _, o := range q.owners {
 			exists, _ := s.ownerOf(q.key.namespace, o.named, now, now)
