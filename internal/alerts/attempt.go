@@ -140,11 +140,6 @@ func (s *shard) needless(it *item, dest *Destination) bool {
 	return ok && sender.Needless(s.notification(&it.d))
 }
 
-// spare drops an item that is needless.
-func (s *shard) spare(work context.Context, it *item, dest *Destination) {
-	s.putAway(work, it, dest, verdict{action: drop, outcome: outcomeSkipped})
-}
-
 // judge decides the next step after a failed attempt and writes the attempt into d. After the first attempt it also records a Kubernetes
 // Event for the Alert's owner.
 func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time.Time) verdict {

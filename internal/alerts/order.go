@@ -163,10 +163,10 @@ type line struct {
 	entries []*entry
 	// busy is set from the start of a send until its outcome is on the bus.
 	busy bool
-	// next is the entry to recall, nil if there is none now. rank and place are its place among its queue's recallable lines.
-	next  *entry
-	rank  rank
-	place int
+	// next is the entry to recall, nil if there is none now. rank and recallIndex are its place among its queue's recallable lines.
+	next        *entry
+	rank        rank
+	recallIndex int
 }
 
 func (l *line) head() *entry { return l.entries[0] }

@@ -3,7 +3,6 @@ package alerts
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"notifier/internal/event"
@@ -201,70 +200,6 @@ func (s *shard) trim(work context.Context, q *queue, now time.Time) {
 		q = s.longest
 	}
 	s.shed(work, q, min(over, len(q.waiting)), now)
-}
-
-// shed puts back n of a queue's items, first those that would be sent first.
-func (s *shard) shed(work context.Context, q *queue, n int, now time.Time) {
-	spared := make([]*item, n)
-	for i := range slices.Backward(spared) {
-		spared[i] = q.last()
-		q.dequeue(spared[i])
-	}
-	slices.SortFunc(spared, compareItems)
-	for _, it := range spared {
-		s.putBack(work, it, now)
-	}
-}
-
-// putBack moves an item to the schedule, to be recalled when its turn comes, or gives it up if it has waited too long. The item is
-// written once, however long it waits. Without a recall, the schedule hands it out when its lifetime ends.
-func (s *shard) putBack(work context.Context, it *item, now time.Time) {
-	switch {
-	case it.recalled && len(it.twins) == 0:
-		s.leave(it)
-		it.queue.recallAt = now.Add(recallGap) // otherwise it would be recalled at once
-		return
-	case it.queue.bad(now) && !now.Before(s.expiry(&it.d)):
-		s.expire(work, it)
-		return
-	}
-	it.unsent = it.unsent || it.fresh()
-	it.d.Reschedules++
-	s.metrics.rescheduled.Inc()
-	at := s.expiry(&it.d)
-	if !now.Before(at) {
-		at = now.Add(leastScheduled)
-	}
-	s.putAway(work, it, nil, verdict{action: reschedule, at: at, onSchedule: true})
-}
-
-// leastScheduled is the least time on the schedule. A delivery past its lifetime whose destination accepts sends is then not handed out all
-// the time. The copy of a delivery that is being sent stays there longer than the send lasts.
-const leastScheduled = time.Minute
-
-// expire gives up an item that could not be sent in its lifetime.
-func (s *shard) expire(work context.Context, it *item) {
-	last := it.d.LastError
-	if last == "" && it.queue.unusable {
-		last = it.queue.health.now.Reason
-	}
-	s.giveUp(work, it, it.queue.current, labelExpired, s.expired(last))
-}
-
-// giveUpAll gives up all waiting items in memory. Deliveries on the schedule follow as they are recalled.
-func (s *shard) giveUpAll(work context.Context, q *queue, dest *Destination, label, reason string) {
-	q.health.set(dest.UID, StateFailing, ReasonGivenUp, reason)
-	for len(q.waiting) > 0 {
-		s.giveUp(work, q.waiting[0], dest, label, reason)
-	}
-}
-
-// giveUp ends a waiting item as a dead letter.
-func (s *shard) giveUp(work context.Context, it *item, dest *Destination, label, reason string) {
-	if now := s.Destinations.Get(it.queue.key.namespace, it.queue.key.name); now != nil {
-		it.d.Destination = now.Version
-	}
-	s.putAway(work, it, dest, verdict{action: toDeadLetters, label: label, reason: reason})
 }
 
 // attempted takes in the result of an attempt before its outcome is on the bus: the destination is free for the next one.

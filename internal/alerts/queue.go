@@ -60,7 +60,7 @@ func newQueue(key destinationKey, sh *share, now time.Time) *queue {
 func (q *queue) place(object string, order uint64, id string, now time.Time) (*line, *entry) {
 	l := q.lines[object]
 	if l == nil {
-		l = &line{object: object, place: fair.NotInHeap}
+		l = &line{object: object, recallIndex: fair.NotInHeap}
 		q.lines[object] = l
 	}
 	e, added := l.add(order, id)

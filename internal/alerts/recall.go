@@ -28,7 +28,7 @@ type linesByRank [rankUnknown + 1]fair.Heap[*line]
 func (l *line) Before(other *line) bool { return l.next.before(other.next) }
 
 // Index implements fair.HeapItem.
-func (l *line) Index() *int { return &l.place }
+func (l *line) Index() *int { return &l.recallIndex }
 
 // candidate returns the line's first entry that waits on the schedule if all before it are in memory or being read. Entries that are
 // retried or handed out later must be sent first (invariant E4).
@@ -60,13 +60,13 @@ func (r *linesByRank) first() *line {
 // refresh updates a line's place among the recallable lines after a change of its entries.
 func (q *queue) refresh(l *line) {
 	l.next = l.candidate()
-	present := l.place != fair.NotInHeap
+	present := l.recallIndex != fair.NotInHeap
 	switch {
 	case present && l.next != nil && l.next.rank == l.rank:
-		heap.Fix(&q.recallable[l.rank], l.place)
+		heap.Fix(&q.recallable[l.rank], l.recallIndex)
 		return
 	case present:
-		heap.Remove(&q.recallable[l.rank], l.place)
+		heap.Remove(&q.recallable[l.rank], l.recallIndex)
 	}
 	if l.next != nil {
 		l.rank = l.next.rank
@@ -178,14 +178,14 @@ func (s *shard) recalled(work context.Context, q *queue, places []lookup, found 
 			q.refresh(p.line)
 			continue
 		}
-		s.place(work, q, p, &found[i], now)
+		s.takeRecalled(work, q, p, &found[i], now)
 		q.refresh(p.line)
 	}
 	s.pump(work, q)
 }
 
-// place decides the next step for one entry that was read.
-func (s *shard) place(work context.Context, q *queue, p lookup, r *event.Recalled, now time.Time) {
+// takeRecalled decides the next step for one entry that was read.
+func (s *shard) takeRecalled(work context.Context, q *queue, p lookup, r *event.Recalled, now time.Time) {
 	e := p.entry
 	switch {
 	case r.Due: // the bus hands it out
@@ -242,12 +242,4 @@ func (s *shard) drop(it *item) {
 	delete(s.items, it)
 	s.heldBytes.Add(-it.bytes())
 	it.queue.share.hold(-1, -it.bytes())
-}
-
-// leave drops a recalled item from memory. The schedule has it unchanged, so nothing is written.
-func (s *shard) leave(it *item) {
-	it.queue.dequeue(it)
-	s.drop(it)
-	it.queue.release(it, s.expiry(&it.d), true)
-	s.nak(it.acker)
 }
