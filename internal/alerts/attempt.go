@@ -283,7 +283,7 @@ func (s *shard) account(ctx context.Context, d *event.Delivery, dest *Destinatio
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
-	if left, ok := s.lines.Admit(d.Namespace); ok {
+	if left, ok := s.logLines.Admit(d.Namespace); ok {
 		s.log.Log(ctx, level, "delivery", "outcome", v.outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
 			"provider", d.Provider, "attempts", d.Attempts, "reason", v.reason, "lines_left_out", left)
 	}

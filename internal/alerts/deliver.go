@@ -102,12 +102,12 @@ func (o DelivererOptions) validate() error {
 // Deliverer sends deliveries to their Providers.
 type Deliverer struct {
 	DelivererOptions
-	metrics deliverMetrics
-	loads   sync.Map // shard → load
-	shares  shares
-	sends   *sends
-	lines   *fair.Lines
-	shards  *serving
+	metrics  deliverMetrics
+	loads    sync.Map // shard → load
+	shares   shares
+	sends    *sends
+	logLines *fair.Lines
+	shards   *serving
 	// requests bounds the replays and tests that owners may ask for.
 	requests *requests
 	// whole reads the dead letters and the sent deliveries of all shards, a few at a time.
@@ -122,7 +122,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		return nil, fmt.Errorf("deliverer options: %w", err)
 	}
 	d := &Deliverer{
-		DelivererOptions: o, sends: newSends(), lines: fair.NewLines(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(),
+		DelivererOptions: o, sends: newSends(), logLines: fair.NewLines(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(),
 		whole: newWholeLetters(o.Dead, o.Archive, o.Alerts), metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
 	d.metrics.begin(otherType)

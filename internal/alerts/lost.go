@@ -20,7 +20,7 @@ func (d *Deliverer) lost(lost *event.Delivery, dest *Destination, label, reason 
 	}
 	object := lost.Event.InvolvedObject.String()
 	d.metrics.count(dest, outcomeDead, label)
-	if left, ok := d.lines.Admit(lost.Namespace); ok {
+	if left, ok := d.logLines.Admit(lost.Namespace); ok {
 		d.Log.Warn("delivery", "outcome", outcomeDead, "id", lost.ID, "namespace", lost.Namespace, "object", object, "alert", lost.Alert,
 			"provider", lost.Provider, "attempts", lost.Attempts, "reason", reason, "lines_left_out", left)
 	}
