@@ -63,7 +63,7 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) verdict {
 		// The router drops such deliveries when it knows the Provider.
 		return verdict{action: drop, outcome: outcomeSkipped}
 	}
-	if !it.unsent && !it.fresh() {
+	if !it.entry.unsent && !it.fresh() {
 		switch sent, err := s.wasSent(work, d); {
 		case err != nil:
 			s.metrics.busErrors.Inc()

@@ -40,7 +40,7 @@ func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 		s.expire(work, it)
 		return
 	}
-	it.unsent = it.unsent || it.fresh()
+	it.entry.unsent = it.entry.unsent || it.fresh()
 	it.d.Reschedules++
 	s.metrics.rescheduled.Inc()
 	at := s.expiry(&it.d)

@@ -27,8 +27,6 @@ type item struct {
 	told bool
 	// recalled says that the message is still on the schedule, so that the item returns there without a write.
 	recalled bool
-	// unsent says that the delivery was not sent before, so that the history need not be read.
-	unsent bool
 	// direct says that the acker is that of the event, which the delivery keeps open since taken.
 	direct bool
 	taken  time.Time
@@ -102,7 +100,7 @@ type entry struct {
 	rank rank
 	// bound says that the Provider existed when the event was routed.
 	bound bool
-	// unsent is the item's field while the item is away.
+	// unsent says that the delivery was not sent before, so that the history need not be read.
 	unsent bool
 	// rescheduled says that the delivery was put on the schedule. If another message delivers it, a copy may still be there.
 	rescheduled bool

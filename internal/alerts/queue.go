@@ -111,7 +111,7 @@ func (q *queue) forget(l *line, e *entry, now time.Time) {
 
 // hold makes an item of an absent entry.
 func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Acker) *item {
-	it := &item{d: d, acker: s, queue: q, line: l, entry: e, unsent: e.unsent}
+	it := &item{d: d, acker: s, queue: q, line: l, entry: e}
 	q.learn(l, e, &d)
 	e.item, e.missing, e.onSchedule = it, 0, false
 	q.refresh(l)
@@ -171,7 +171,7 @@ func (q *queue) hurry(l *line, e *entry) {
 // release makes an entry absent again, expected back at a time or waiting on the schedule.
 func (q *queue) release(it *item, back time.Time, onSchedule bool) {
 	e := it.entry
-	e.item, e.back, e.onSchedule, e.rescheduled, e.unsent = nil, instantOf(back), onSchedule, true, it.unsent
+	e.item, e.back, e.onSchedule, e.rescheduled = nil, instantOf(back), onSchedule, true
 	q.refresh(it.line)
 }
 

@@ -223,7 +223,7 @@ func (s *shard) join(it *item, h event.Message[event.Delivery]) {
 		// The newer copy knows of more attempts.
 		it.d, h.Value = h.Value, it.d
 		it.acker, h.Acker = h.Acker, it.acker
-		it.recalled, it.unsent, it.direct = false, false, false
+		it.recalled, it.direct, it.entry.unsent = false, false, false
 	}
 	it.twins = append(it.twins, h)
 }
