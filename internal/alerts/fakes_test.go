@@ -220,3 +220,14 @@ func wait(d time.Duration) {
 	pass(d)
 	synctest.Wait()
 }
+
+// ticking is a clock that advances at every look.
+type ticking struct {
+	now  time.Time
+	step time.Duration
+}
+
+func (c *ticking) look() time.Time {
+	c.now = c.now.Add(c.step)
+	return c.now
+}

@@ -12,51 +12,50 @@ import (
 // maxOverspent bounds the Alerts that are remembered as over budget. Further ones are served alike but not reported.
 const maxOverspent = 1000
 
-// overspent remembers the Alerts whose patterns took too long.
+// overspent remembers the Alerts whose patterns took too long and that are reported for it.
 type overspent struct {
-	mu    sync.Mutex
-	start time.Time
-	// over are the Alerts cut short in this window. was are those reported earlier and not yet reported well.
-	over, was map[string]*Alert
+	mu sync.Mutex
+	// alerts has, by key, each Alert and when it was last cut short. looked is when they were last examined.
+	alerts map[string]cutAlert
+	looked time.Time
+}
+
+type cutAlert struct {
+	*Alert
+	last time.Time
 }
 
 func newOverspent() *overspent {
-	return &overspent{start: time.Now(), over: map[string]*Alert{}, was: map[string]*Alert{}}
+	return &overspent{alerts: map[string]cutAlert{}, looked: time.Now()}
 }
 
 // cut records that an Alert's patterns were cut short, and reports whether that is news.
-func (o *overspent) cut(a *Alert) bool {
+func (o *overspent) cut(a *Alert, now time.Time) bool {
 	key := a.Key()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.over) >= maxOverspent {
+	_, known := o.alerts[key]
+	if !known && len(o.alerts) >= maxOverspent {
 		return false
 	}
-	o.over[key] = a
-	if _, known := o.was[key]; known {
-		return false
-	}
-	o.was[key] = a
-	return true
+	o.alerts[key] = cutAlert{a, now}
+	return !known
 }
 
-// turn begins a new window if the old one is over. It returns the Alerts that were cut short before and have since stayed within their
-// budget for a whole window.
-func (o *overspent) turn(now time.Time) []*Alert {
+// inTime forgets and returns, once in a window, the Alerts that have stayed within their budget for a whole one.
+func (o *overspent) inTime(now time.Time) (well []*Alert) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.Sub(o.start) < filter.Window {
+	if now.Sub(o.looked) < filter.Window {
 		return nil
 	}
-	var well []*Alert
-	for key, a := range o.was {
-		if _, again := o.over[key]; !again {
-			well = append(well, a)
-			delete(o.was, key)
+	o.looked = now
+	for key, c := range o.alerts {
+		if now.Sub(c.last) >= filter.Window {
+			well = append(well, c.Alert)
+			delete(o.alerts, key)
 		}
 	}
 	slices.SortFunc(well, func(x, y *Alert) int { return strings.Compare(x.Key(), y.Key()) })
-	o.start = now
-	clear(o.over)
 	return well
 }

@@ -231,7 +231,7 @@ func conflictMessage(object event.ObjectReference, keys []string) string {
 // cutShort reports that an Alert's patterns took too long and were not all evaluated.
 func (r *Router) cutShort(a *Alert) {
 	r.metrics.cutShort.Inc()
-	if !r.overspent.cut(a) {
+	if !r.overspent.cut(a, time.Now()) {
 		return
 	}
 	r.Log.Warn("patterns took too long, event passed unfiltered", "namespace", a.Namespace, "alert", a.Name)
@@ -241,7 +241,7 @@ func (r *Router) cutShort(a *Alert) {
 
 // reportInTime reports the Alerts whose patterns no longer take too long.
 func (r *Router) reportInTime(now time.Time) {
-	for _, a := range r.overspent.turn(now) {
+	for _, a := range r.overspent.inTime(now) {
 		r.reportPatterns(a, StateOK, ReasonPatternsInTime, "inclusionList and exclusionList are evaluated in time")
 	}
 }

@@ -364,18 +364,7 @@ func TestAMetadataConflictIsRecordedOnceAMinuteWithoutValues(t *testing.T) {
 	})
 }
 
-// ticking is a clock that advances at every look.
-type ticking struct {
-	now  time.Time
-	step time.Duration
-}
-
-func (c *ticking) look() time.Time {
-	c.now = c.now.Add(c.step)
-	return c.now
-}
-
-// Fails when cutShort does not report, or turn never withdraws the report.
+// Fails when cutShort does not report, or inTime never returns an Alert.
 func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRouted(t)
