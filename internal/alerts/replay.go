@@ -18,13 +18,12 @@ var final = []string{labelOwnerGone, labelSuspended, labelUnsupported, labelUnve
 // that it names, these are the dead letters from before the change. After a success that follows a refusal, they are those that were
 // never replayed.
 func (s *shard) replay(work context.Context, q *queue, dest *Destination, now time.Time) {
+	if q.replaying {
+		return // and again when that has ended
+	}
 	mended, recovered := q.mended, q.recovered
 	q.mended, q.recovered = false, false
 	if !mended && !recovered || !s.dead.revivable(q.key, now) || s.ReplayWindow == 0 {
-		return
-	}
-	if q.replaying {
-		q.mended, q.recovered = mended, recovered
 		return
 	}
 	q.replaying, q.listing = true, true
