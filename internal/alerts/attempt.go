@@ -268,7 +268,7 @@ func busContext(work context.Context) (context.Context, context.CancelFunc) {
 func (s *shard) account(ctx context.Context, d *event.Delivery, dest *Destination, v verdict) {
 	switch {
 	case v.action == toDeadLetters:
-		s.lost(d, dest, v.label, v.reason)
+		s.Lost(d, dest, v.label, v.reason)
 		return
 	case v.outcome == "":
 		return // put back without an attempt

@@ -45,7 +45,7 @@ func TestT6TheLinesAboutANamespacesDeliveriesAreBounded(t *testing.T) {
 	t.Parallel()
 	const alerts, events = 1000, 100
 	for name, give := range map[string]func(d *Deliverer, of *event.Delivery){
-		"given up": func(d *Deliverer, of *event.Delivery) { d.Lost(of, labelUnsupported, "type odd is not supported") },
+		"given up": func(d *Deliverer, of *event.Delivery) { d.Lost(of, nil, labelUnsupported, "type odd is not supported") },
 		"sent": func(d *Deliverer, of *event.Delivery) {
 			s := &shard{Deliverer: d, log: d.Log}
 			s.account(context.Background(), of, nil, verdict{action: record, outcome: outcomeSent})

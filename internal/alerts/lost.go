@@ -7,14 +7,9 @@ import (
 	"notifier/internal/event"
 )
 
-// Lost counts and logs a delivery that was given up, and reports it to the owners of its Alert and its Provider. The reason is safe to
-// show.
-func (d *Deliverer) Lost(lost *event.Delivery, label, reason string) {
-	d.lost(lost, nil, label, reason)
-}
-
-// lost is Lost with the delivery's destination. A nil destination is looked up.
-func (d *Deliverer) lost(lost *event.Delivery, dest *Destination, label, reason string) {
+// Lost counts and logs a delivery that was given up, and reports it to the owners of its Alert and its Provider, which is looked up where
+// dest is nil. The reason is safe to show.
+func (d *Deliverer) Lost(lost *event.Delivery, dest *Destination, label, reason string) {
 	if dest == nil {
 		dest = d.Destinations.Get(lost.Namespace, lost.Provider)
 	}

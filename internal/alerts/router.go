@@ -33,8 +33,8 @@ type Dispatcher interface {
 	CaughtUp(ctx context.Context, yes bool)
 	// Spill asks for the deliveries of events up to a place in the stream to be acknowledged soon.
 	Spill(ctx context.Context, order uint64)
-	// Lost takes a delivery that was given up as its event was routed.
-	Lost(d *event.Delivery, label, reason string)
+	// Lost takes a delivery to dest that was given up as its event was routed.
+	Lost(d *event.Delivery, dest *Destination, label, reason string)
 }
 
 // dispatchChunk bounds the deliveries that are made before they are dispatched: one batch of events may be for many Alerts.
@@ -195,7 +195,7 @@ func (r *Router) take(a *Alert, d *decision, ds []event.Delivery) []event.Delive
 	case ruledTaken:
 	case ruledUnsupported:
 		lost := d.delivery
-		r.Deliverer.Lost(&lost, labelUnsupported, d.dest.NotReady)
+		r.Deliverer.Lost(&lost, d.dest, labelUnsupported, d.dest.NotReady)
 		return ds
 	default:
 		r.metrics.skipped.Inc()

@@ -30,7 +30,7 @@ type fakeEvents struct {
 	dispatched func(event.Message[event.Delivery])
 }
 
-func (f *fakeEvents) Lost(d *event.Delivery, label, _ string) {
+func (f *fakeEvents) Lost(d *event.Delivery, _ *Destination, label, _ string) {
 	f.lost = append(f.lost, d.Alert+" "+label)
 }
 

@@ -54,7 +54,7 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 				all := 0
 				for _, loss := range losses {
 					for range loss.n {
-						deliverer.Lost(deliveryTo("chat"), loss.label, loss.reason)
+						deliverer.Lost(deliveryTo("chat"), nil, loss.label, loss.reason)
 					}
 					all += loss.n
 					at := time.Now()
