@@ -278,7 +278,7 @@ func (s *shard) account(ctx context.Context, d *event.Delivery, dest *Destinatio
 	if v.action == drop {
 		level = slog.LevelDebug
 	} else {
-		s.note(d, dest, v)
+		s.Reports.note(d, dest, v, time.Now())
 	}
 	if !s.log.Enabled(ctx, level) {
 		return

@@ -134,34 +134,28 @@ func (l *Ledger) matched(namespace, name, uid string, now time.Time) {
 	is.Matched = now
 }
 
-// noted is an outcome for the ledger.
-type noted struct {
-	Outcome
-	// failure is the reason of an outcome other than success. nextTry is when the delivery is tried again, and lost says that it was given
-	// up.
-	failure string
-	nextTry time.Time
-	lost    bool
-}
-
-// note records an outcome of a delivery for its Alert, and for its Provider by its UID, which is empty if it is not known.
-func (l *Ledger) note(d *event.Delivery, providerUID string, n noted) {
+// note records the outcome of a delivery for its Alert, and for its Provider unless dest is nil.
+func (l *Ledger) note(d *event.Delivery, dest *Destination, v verdict, now time.Time) {
+	o := outcomeOf(d, v, now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if d.Alert != "" {
-		l.take(objectName{kindAlert, d.Namespace, d.Alert}, d.AlertUID, n, d)
+		l.take(objectName{kindAlert, d.Namespace, d.Alert}, d.AlertUID, d, o, v.reason)
 	}
-	if providerUID != "" {
-		l.take(objectName{kindProvider, d.Namespace, d.Provider}, providerUID, n, d)
+	if dest != nil && dest.UID != "" {
+		l.take(objectName{kindProvider, d.Namespace, d.Provider}, dest.UID, d, o, v.reason)
 	}
 }
 
-func (l *Ledger) take(key objectName, uid string, n noted, d *event.Delivery) {
+func (l *Ledger) take(key objectName, uid string, d *event.Delivery, o Outcome, failure string) {
 	is := l.update(key, true)
 	is.renew(uid)
-	is.add(n)
-	if n.lost {
-		is.lose(d.Event.InvolvedObject.String(), n.failure, n.Time)
+	is.add(o, failure)
+	if n := len(d.Tries); n > 0 && o.Result == outcomeRetry {
+		is.NextTry = d.Tries[n-1].Next
+	}
+	if o.Result == outcomeDead && !d.Test {
+		is.Loss = Loss{Count: is.Loss.Count + 1, At: o.Time, Object: d.Event.InvolvedObject.String(), Reason: failure}
 		l.losing[key] = struct{}{}
 	}
 }

@@ -156,6 +156,7 @@ func TestNewsIsReportedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.destination("chat", &sink{})
+		chat := w.destinations.Get("team-a", "chat")
 		n := w.notes
 		l := n.ledger
 		ctx, stop := context.WithCancel(t.Context())
@@ -165,11 +166,11 @@ func TestNewsIsReportedInTime(t *testing.T) {
 		gone := d
 		gone.Alert = "gone"
 		for range 300 {
-			l.note(&d, "p", noted{Outcome: outcomeOf(&d, outcomeSent, "", time.Now())})
-			l.note(&gone, "", noted{Outcome: outcomeOf(&gone, outcomeSent, "", time.Now())})
+			l.note(&d, chat, verdict{outcome: outcomeSent}, time.Now())
+			l.note(&gone, nil, verdict{outcome: outcomeSent}, time.Now())
 			wait(time.Second / 2)
 		}
-		l.note(&d, "p", noted{Outcome: outcomeOf(&d, outcomeDead, "quota", time.Now()), failure: "too many", lost: true})
+		l.note(&d, chat, verdict{outcome: outcomeDead, label: event.LabelQuota, reason: "too many"}, time.Now())
 		wait(newsGap + time.Second)
 		told := n.standings("Provider/team-a/chat")
 		last := told[len(told)-1]
@@ -207,7 +208,7 @@ func TestTheMemoryOfAnObjectIsBounded(t *testing.T) {
 				d := event.Delivery{Namespace: "team-a", Alert: name, AlertUID: "0c9c2e41-7a3b-4f0e-9d53-5f8f4c1f2b77"}
 				d.Event.InvolvedObject = event.ObjectReference{Kind: "Kustomization", Name: fmt.Sprint("a-name-of-some-length-", j)}
 				d.Event.Reason = long
-				l.note(&d, "", noted{Outcome: outcomeOf(&d, outcomeRetry, "http_5xx", time.Now()), failure: "HTTP 503"})
+				l.note(&d, nil, verdict{outcome: outcomeRetry, label: provider.LabelServer, reason: "HTTP 503"}, time.Now())
 			}
 		}
 		l.publish(time.Now())

@@ -20,23 +20,10 @@ func (d *Deliverer) Lost(lost *event.Delivery, dest *Destination, label, reason 
 			"provider", lost.Provider, "attempts", lost.Attempts, "reason", reason, "lines_left_out", left)
 	}
 	d.recordFailure(lost, reason)
-	d.note(lost, dest, verdict{outcome: outcomeDead, label: label, reason: reason})
+	d.Reports.note(lost, dest, verdict{outcome: outcomeDead, label: label, reason: reason}, time.Now())
 	if dest == nil || lost.Test { // a test message's failure was recorded above, and no notification is lost
 		return
 	}
 	d.Recorder.Event(kindProvider, lost.Namespace, lost.Provider, dest.UID, warning, ReasonGivenUp,
 		fmt.Sprintf("notification about %s for Alert %s was given up: %s", object, lost.Alert, reason))
-}
-
-// note records the outcome of a delivery in the ledger.
-func (d *Deliverer) note(of *event.Delivery, dest *Destination, v verdict) {
-	uid := ""
-	if dest != nil {
-		uid = dest.UID
-	}
-	n := noted{Outcome: outcomeOf(of, v.outcome, v.label, time.Now()), failure: v.reason, lost: v.outcome == outcomeDead && !of.Test}
-	if tries := len(of.Tries); tries > 0 && v.outcome == outcomeRetry {
-		n.nextTry = of.Tries[tries-1].Next
-	}
-	d.Reports.note(of, uid, n)
 }

@@ -62,27 +62,26 @@ type Loss struct {
 // lossesShown is how long losses are shown after the last of them.
 const lossesShown = time.Hour
 
-// outcomeOf returns the outcome of a delivery with one of the words for it.
-func outcomeOf(d *event.Delivery, result, class string, now time.Time) Outcome {
+// outcomeOf returns the outcome of a delivery by its verdict.
+func outcomeOf(d *event.Delivery, v verdict, now time.Time) Outcome {
 	o := Outcome{
-		Time: now, Kind: d.Event.InvolvedObject.Kind, Name: d.Event.InvolvedObject.Name, Reason: d.Event.Reason, Result: result,
+		Time: now, Kind: d.Event.InvolvedObject.Kind, Name: d.Event.InvolvedObject.Name, Reason: d.Event.Reason, Result: v.outcome,
 		Attempts: int32(min(d.Attempts, 1<<30)),
 	}
 	if len(o.Reason) > maxReason {
 		o.Reason = strings.Clone(event.Truncate(o.Reason, maxReason, "…")) // a substring would keep all of it in memory
 	}
-	if result != outcomeSent {
-		o.Class = class
-	}
-	if n := len(d.Tries); n > 0 && result != outcomeSent {
-		o.Status = int32(d.Tries[n-1].Status)
+	if v.outcome != outcomeSent {
+		o.Class = v.label
+		if n := len(d.Tries); n > 0 {
+			o.Status = int32(d.Tries[n-1].Status)
+		}
 	}
 	return o
 }
 
-// add records an outcome.
-func (s *Standing) add(n noted) {
-	o := n.Outcome
+// add records an outcome, with the reason of a failure. NextTry is zero then.
+func (s *Standing) add(o Outcome, failure string) {
 	switch o.Result {
 	case outcomeSent:
 		s.Delivered++
@@ -91,7 +90,7 @@ func (s *Standing) add(n noted) {
 		s.Failed++
 		fallthrough
 	default:
-		s.LastFailure, s.Failure, s.NextTry = o, n.failure, n.nextTry
+		s.LastFailure, s.Failure, s.NextTry = o, failure, time.Time{}
 	}
 	switch kept := len(s.Recent); {
 	case kept >= MaxRecent:
@@ -102,11 +101,6 @@ func (s *Standing) add(n noted) {
 	default:
 		s.Recent = append(s.Recent, o)
 	}
-}
-
-// lose counts a delivery that was given up.
-func (s *Standing) lose(object, reason string, now time.Time) {
-	s.Loss = Loss{Count: s.Loss.Count + 1, At: now, Object: object, Reason: reason}
 }
 
 // renew clears all but Pending and Dead for an object with another UID.
