@@ -47,9 +47,9 @@ func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && 
 // owner is the Alert that asked for deliveries.
 type owner struct{ alert, uid string }
 
-// waiter is an owner with deliveries in a queue, which share it. pending is their number, and told the number last reported to the
+// ownerCount counts the deliveries of an owner in a queue, which share it. pending is their number, and told the number last reported to the
 // ledger. gone says that the Alert did not exist at the last sweep, if the destination could not be sent to then.
-type waiter struct {
+type ownerCount struct {
 	named         owner
 	pending, told int
 	gone          bool
@@ -85,7 +85,7 @@ type entry struct {
 	item *item
 	// routed is when the delivery was routed, none until it was read here. owner is its Alert, nil until then.
 	routed instant
-	owner  *waiter
+	owner  *ownerCount
 	// back is when an absent delivery is expected back, unless it waits on the schedule.
 	back instant
 	// missing counts the looks at the bus in a row that did not find the delivery.

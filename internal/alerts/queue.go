@@ -36,7 +36,7 @@ type queue struct {
 	// touched marks the queue while a batch is taken in.
 	touched bool
 	// owners are the Alerts of the entries, each once. unlearned counts the entries whose Alert is not known yet.
-	owners    map[owner]*waiter
+	owners    map[owner]*ownerCount
 	unlearned int
 	// told and toldUnlearned are the values of entries and unlearned last reported to the ledger.
 	told, toldUnlearned int
@@ -51,7 +51,7 @@ type queue struct {
 
 func newQueue(key destinationKey, sh *share, now time.Time) *queue {
 	return &queue{
-		key: key, lines: map[string]*line{}, owners: map[owner]*waiter{}, share: sh,
+		key: key, lines: map[string]*line{}, owners: map[owner]*ownerCount{}, share: sh,
 		wakeIndex: fair.NotInHeap, idleSince: now,
 	}
 }
@@ -139,7 +139,7 @@ func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 		e.owner.pending--
 	}
 	if q.owners[o] == nil {
-		q.owners[o] = &waiter{named: o}
+		q.owners[o] = &ownerCount{named: o}
 	}
 	e.owner = q.owners[o]
 	e.owner.pending++
