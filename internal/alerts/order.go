@@ -47,8 +47,8 @@ func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && 
 // owner is the Alert that asked for deliveries.
 type owner struct{ alert, uid string }
 
-// ownerCount counts the deliveries of an owner in a queue, which share it. pending is their number, and told the number last reported to the
-// ledger. gone says that the Alert did not exist at the last sweep, if the destination could not be sent to then.
+// ownerCount counts an owner's deliveries in a queue: pending is their number, and told the number last reported to the ledger. gone says that
+// the Alert did not exist at the last sweep, if the destination could not be sent to then.
 type ownerCount struct {
 	named         owner
 	pending, told int
