@@ -1,6 +1,6 @@
 // Package fair bounds the effect of one tenant's load on other tenants. A tenant is a namespace, and everything here is keyed by a
-// namespace or by a part of one. There are four types, one for each shared resource, beside Lines, which are
-// Limiters for lines of a log, and Heap, for the orders that their users keep:
+// namespace or by a part of one. There are four types, one for each shared resource, beside Lines, which bounds the lines of a log by
+// Limiters, and Heap, for the orders that their users keep:
 //
 //   - Queue orders work: namespaces take turns, so a namespace waits for its own backlog and for at most one item of each other.
 //   - Limiters bound how often something happens: one token bucket for each key, for a bounded number of keys.

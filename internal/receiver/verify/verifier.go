@@ -163,7 +163,8 @@ func (e *UnsupportedTypeError) Error() string {
 }
 
 // New compiles the verification of one Receiver type. It returns an *UnsupportedTypeError, ErrEmptyToken, a
-// *MissingKeyError, an *ExpressionError (joined with the other faults of spec.oidcProviders), or an error that names the unfit credential without quoting it.
+// *MissingKeyError, an *ExpressionError (joined with the other faults of spec.oidcProviders), or an error that names the unfit credential
+// without quoting it.
 func New(name string, c Credentials) (Verifier, error) {
 	k, ok := kinds[name]
 	switch {

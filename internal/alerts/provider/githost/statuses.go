@@ -73,7 +73,7 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 
 // Needless reports whether the host had the notification's status lately. A Kustomization asks for an update of its status at every interval,
 // which costs a request and a token of the host's limit. The name of a status by an expression is known only when it is sent: the caller is
-// the loop that serves many tenants, and may not evaluate one's expression, over an event of up to megabytes.
+// a loop that serves many tenants, and evaluating a tenant's expression over an event of megabytes would delay the others.
 func (s *Statuses) Needless(n provider.Notification) bool {
 	if s.naming.expr != nil || n.Replayed || s.latest.empty() {
 		return false
