@@ -112,17 +112,28 @@ func (s *Sink) Up(ctx context.Context) error {
 	return nil
 }
 
-// Down closes the listener and every connection; requests in flight are cut. The records stay.
+// answering is how long a sink that goes down still answers.
+const answering = time.Second
+
+// Down closes the listener and every connection. A request in the records gets its answer before, unless the answer hangs
+// or is delayed: those are cut. The records stay.
 func (s *Sink) Down() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.server == nil {
+	server := s.server
+	if server == nil {
+		s.mu.Unlock()
 		return nil
 	}
-	close(s.down)
-	err := s.server.Close()
 	s.server = nil
-	return err
+	close(s.down)
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), answering)
+	defer cancel()
+	// A sender that saw no answer sends again, and its request counts twice.
+	if server.Shutdown(ctx) == nil {
+		return nil
+	}
+	return server.Close()
 }
 
 // Answer sets the sink's answer from now on.

@@ -108,6 +108,34 @@ func TestSinkThatHangsLetsGoWhenItGoesDown(t *testing.T) {
 	}
 }
 
+// Fails when a sink that goes down cuts the answer to a request that it counts: the sender would send it again.
+func TestSinkThatGoesDownAnswersTheRequestsInItsRecords(t *testing.T) {
+	s := newSink(t)
+	ctx := within(t, time.Minute)
+	s.Answer(env.Answer{Body: strings.Repeat("x", 1<<20)}) // takes a while to write
+	for i := range 20 {
+		answered := make(chan error, 1)
+		go func() {
+			_, err := post(ctx, s.URL("/"), "")
+			// A connection that Down closes must not be taken for the next request.
+			http.DefaultClient.CloseIdleConnections()
+			answered <- err
+		}()
+		if _, err := s.Wait(ctx, func(r []env.Received) bool { return len(r) > i }); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Down(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-answered; err != nil {
+			t.Fatalf("request %d is in the records, its sender got %v", i, err)
+		}
+		if err := s.Up(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestSinkComesBackOnItsPort(t *testing.T) {
 	s := newSink(t)
 	ctx, before := within(t, time.Minute), s.Addr()
