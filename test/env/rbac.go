@@ -20,8 +20,11 @@ import (
 // tokenSeconds is the lifetime of the tokens of As.
 const tokenSeconds = 24 * 60 * 60
 
-// Namespace makes a namespace, waits for its default service account and returns its name. The API server completes a
-// name that ends with "-".
+// Namespace makes a namespace and its default service account, and returns its name. The API server completes a name
+// that ends with "-".
+//
+// Kubernetes makes that service account as well, but not always in a namespace that was just deleted: the API server
+// may still believe that the namespace ends, and the controller does not repeat the request that is refused for that.
 func (c *Cluster) Namespace(ctx context.Context, name string) (string, error) {
 	meta := metav1.ObjectMeta{Name: name}
 	if strings.HasSuffix(name, "-") {
@@ -31,10 +34,7 @@ func (c *Cluster) Namespace(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return ns.Name, Eventually(ctx, func(ctx context.Context) error {
-		_, err := c.Client.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
-		return err
-	})
+	return ns.Name, Eventually(ctx, func(ctx context.Context) error { return c.ServiceAccount(ctx, ns.Name, "default") })
 }
 
 // DeleteNamespace deletes a namespace and waits until it is gone, which takes 5 s and more.
