@@ -14,8 +14,9 @@ const noType = "none"
 
 // hookResults are all result labels of the webhook endpoint.
 var hookResults = []string{
-	"accepted", "busy", "duplicate", "encoding", "event", "failures_over_budget", "folded", "gone", "issuer", "method", "payload",
-	"ping", "quota", "starting", "suspended", "too_large", "unauthentic", "unavailable", "unknown", "unknown_over_budget", "unreadable",
+	"accepted", "busy", "duplicate", "encoding", "event", "failures_over_budget", "folded", "gone", "issuer", "method", "panic",
+	"payload", "ping", "quota", "starting", "suspended", "too_large", "unauthentic", "unavailable", "unknown", "unknown_over_budget",
+	"unreadable",
 }
 
 // webhookMetrics creates all label sets at the start: type and result are closed sets.

@@ -189,6 +189,23 @@ func TestT3OfSeveralReceiversOnAPathNoneHindersAnother(t *testing.T) {
 	}
 }
 
+// Fails when the panic of one Receiver, which is the outcome if no other accepts the webhook, has no label and so panics once more.
+func TestAPanicOfOneOfSeveralReceiversIsCountedOnce(t *testing.T) {
+	path := Path(token, "main", "payments")
+	broken := newHook(t, "ments/mainpay", onPath(path))
+	broken.Verifier = brokenVerifier{broken.Verifier}
+	handler := newWebhooks(t, newTable(t, unlimited(), newHook(t, "payments/main", onPath(path)), broken), &recorder{})
+	if resp := do(handler, push(path, "other", "{}")); resp.StatusCode != http.StatusInternalServerError {
+		t.Errorf("answered %d", resp.StatusCode)
+	}
+	if got := testutil.ToFloat64(handler.metrics.panics); got != 1 {
+		t.Errorf("%v panics are counted", got)
+	}
+	if got := testutil.ToFloat64(handler.metrics.webhooks["github"]["panic"]); got != 1 {
+		t.Errorf("%v webhooks are counted as panics", got)
+	}
+}
+
 // brokenVerifier panics.
 type brokenVerifier struct{ verify.Verifier }
 
