@@ -8,9 +8,9 @@ import (
 )
 
 // logWebhook logs the outcome of a request on a known path. The path itself is a secret and stays out.
-func logWebhook(ctx context.Context, l *answer.Log, h *Hook, a *answer.Answer, err error) {
-	level := a.Level()
-	if a == hookSuspended {
+func logWebhook(ctx context.Context, l *answer.Log, one *webhook) {
+	h, level := one.rt.hook, one.answer.Level()
+	if one.answer == hookSuspended {
 		level = slog.LevelDebug // the owner suspended it
 	}
 	left, ok := l.Admit(ctx, level)
@@ -20,5 +20,5 @@ func logWebhook(ctx context.Context, l *answer.Log, h *Hook, a *answer.Answer, e
 	attrs := []slog.Attr{
 		slog.String("namespace", h.Namespace), slog.String("receiver", h.Name), slog.String("type", h.Verifier.Type()),
 	}
-	l.Log.LogAttrs(ctx, level, "webhook", append(attrs, a.Attrs(left, err)...)...)
+	l.Log.LogAttrs(ctx, level, "webhook", append(attrs, one.answer.Attrs(left, one.err)...)...)
 }

@@ -14,12 +14,12 @@ import (
 func TestAFloodDoesNotHideWhatWasNotStored(t *testing.T) {
 	var lines bytes.Buffer
 	log := answer.NewLog(slog.New(slog.NewTextHandler(&lines, nil)))
-	flooded, other := newHook(t, "flood/hook"), newHook(t, "other/hook")
+	flooded, other := &route{hook: newHook(t, "flood/hook")}, &route{hook: newHook(t, "other/hook")}
 	for range 1000 {
-		logWebhook(t.Context(), log, flooded, hookBusy, nil)
-		logWebhook(t.Context(), log, flooded, hookIssuer, nil)
+		logWebhook(t.Context(), log, &webhook{rt: flooded, answer: hookBusy})
+		logWebhook(t.Context(), log, &webhook{rt: flooded, answer: hookIssuer})
 	}
-	logWebhook(t.Context(), log, other, hookUnavailable, nil)
+	logWebhook(t.Context(), log, &webhook{rt: other, answer: hookUnavailable})
 	if !strings.Contains(lines.String(), "level=WARN msg=webhook namespace=other") {
 		t.Errorf("no line tells of it; the last ones:\n%s", lines.String()[max(0, lines.Len()-500):])
 	}

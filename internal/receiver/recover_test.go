@@ -94,6 +94,9 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 			if got := testutil.ToFloat64(w.metrics.panics); got != panics {
 				t.Errorf("%v panics counted, want %v", got, panics)
 			}
+			if got := testutil.ToFloat64(w.metrics.webhooks["github"]["panic"]); want == 500 && got != 2 {
+				t.Errorf("%v webhooks counted as panics, want 2", got)
+			}
 			rt := table.first(hook.Path)
 			path := table.capacity(rt)
 			for level, c := range map[string]capacity{"all": table.all, "namespace": *rt.tenant.capacity.made.Load(), "path": path} {

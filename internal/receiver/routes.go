@@ -42,7 +42,7 @@ func (w *Webhooks) otherMethod(rw http.ResponseWriter, r *http.Request) {
 		w.serve(rw, r, s)
 	default:
 		answer.Abandon(rw, r)
-		w.record(r.Context(), s.routes[0], delivery{}, hookMethod, nil)
+		w.record(r.Context(), &webhook{rt: s.routes[0], answer: hookMethod})
 		rw.Header().Set("Allow", http.MethodPost)
 		hookMethod.Write(rw)
 	}
@@ -63,19 +63,13 @@ func (w *Webhooks) unknown(rw http.ResponseWriter, r *http.Request, starting boo
 	a.Write(rw)
 }
 
-// serve answers a webhook of a known path and records its outcome.
+// serve answers a webhook of a known path, and records its outcome for the Receivers.
 func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request, s *pathRoutes) {
 	w.inFlight.Add(1)
 	defer w.inFlight.Add(-1)
 	if len(s.routes) > 1 {
-		w.serveAll(rw, r, s).Write(rw)
+		w.conclude(r, w.processAll(rw, r, s)).Write(rw)
 		return
 	}
-	rt := s.routes[0]
-	d, a, refusal, err := w.process(rw, r, rt)
-	if refusal != nil {
-		a = w.failed(rt, refusal)
-	}
-	w.record(r.Context(), rt, d, a, err)
-	a.Write(rw)
+	w.conclude(r, []webhook{w.process(rw, r, s.routes[0])}).Write(rw)
 }

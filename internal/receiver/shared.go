@@ -14,97 +14,72 @@ import (
 	"notifier/internal/receiver/verify"
 )
 
-// hookPanicked is the answer after a panic, if no other Receiver on the path has a better one.
-var hookPanicked = answer.Silent(http.StatusInternalServerError, "panic", "")
-
-// candidate is one of several Receivers on a path, with its outcome for a request.
-type candidate struct {
-	rt           *route
-	delivery     delivery
-	answer       *answer.Answer
-	refusal, err error
-}
-
 // undecided reports whether the Receiver could not check if the request is authentic.
-func (c *candidate) undecided() bool {
-	if c.refusal != nil {
-		return errors.Is(c.refusal, oidc.ErrIssuerUnavailable) || errors.Is(c.refusal, limit.ErrNoTurn)
+func (one *webhook) undecided() bool {
+	if one.refusal != nil {
+		return errors.Is(one.refusal, oidc.ErrIssuerUnavailable) || errors.Is(one.refusal, limit.ErrNoTurn)
 	}
-	return !c.delivery.authentic
+	return !one.authentic
 }
 
-// serveAll serves a request on a path that several Receivers have. They verify it at the same time, each for itself, and those that find it
-// authentic are served. Receivers that take the path for proof are tried last, if the request cannot have been for another.
-//
-// The outcome of one Receiver is not shown to another. A request counts for the Receivers that find it authentic, or else for one of them.
-func (w *Webhooks) serveAll(rw http.ResponseWriter, r *http.Request, s *pathRoutes) *answer.Answer {
-	if a := early(r); a != nil {
-		answer.Abandon(rw, r)
-		w.record(r.Context(), s.routes[0], delivery{}, a, nil)
-		return a
-	}
+// processAll serves a request on a path that several Receivers have. They verify it at the same time, each for itself, and those that find
+// it authentic are served. Receivers that take the path for proof are tried last, if the request cannot have been for another.
+func (w *Webhooks) processAll(rw http.ResponseWriter, r *http.Request, s *pathRoutes) []webhook {
 	body := &sharedBody{request: r, held: limit.Body{Max: limit.MaxBody, Use: s.bodies.Use(), Wait: w.table.limits.Wait}}
 	defer body.held.Use.Release()
-	candidates := w.try(r.Context(), body, s.routes, false)
-	if !slices.ContainsFunc(candidates, func(c candidate) bool { return c.delivery.authentic || c.undecided() }) {
-		candidates = append(candidates, w.try(r.Context(), body, s.routes, true)...)
+	all := w.try(r.Context(), body, s.routes, false)
+	if !slices.ContainsFunc(all, func(one webhook) bool { return one.authentic || one.undecided() }) {
+		all = append(all, w.try(r.Context(), body, s.routes, true)...)
 	}
 	body.once.Do(func() { answer.Abandon(rw, r) })
 	if body.err != nil {
 		answer.Abandon(rw, r)
 	}
-	return w.conclude(r, candidates)
+	return all
 }
 
 // try lets Receivers verify a request and act on it: those that take the path for proof, or the others.
-func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []candidate {
-	candidates := make([]candidate, 0, len(routes))
-	for _, rt := range routes {
-		if verify.ProvesByPath(rt.hook.Verifier) == byPath && verify.TakesMethod(rt.hook.Verifier.Type(), body.request.Method) {
-			candidates = append(candidates, candidate{rt: rt, answer: hookPanicked})
-		}
-	}
+func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []webhook {
+	routes = slices.DeleteFunc(slices.Clone(routes), func(rt *route) bool {
+		return verify.ProvesByPath(rt.hook.Verifier) != byPath || !verify.TakesMethod(rt.hook.Verifier.Type(), body.request.Method)
+	})
+	all := make([]webhook, len(routes))
 	var wg sync.WaitGroup
-	for i := range candidates {
-		wg.Go(func() {
-			c := &candidates[i]
-			defer func() {
-				if p := recover(); p != nil {
-					answer.Panicked(p, w.log.Log, w.metrics.panics)
-				}
-			}()
-			c.delivery, c.answer, c.refusal, c.err = w.process(unanswered{}, body.forOne(ctx), c.rt)
-		})
+	for i, rt := range routes {
+		wg.Go(func() { all[i] = w.process(unanswered{}, body.forOne(ctx), rt) })
 	}
 	wg.Wait()
-	return candidates
+	return all
 }
 
-// conclude records the outcome of a request, and returns its answer. If a Receiver that found it authentic could not store it, that is the
-// answer. Else the answer is the best of those Receivers, since the failings of the others are their own. If no Receiver found it
-// authentic, the answer is that of the first that could not decide, so that the sender tries again, or else of the first.
-func (w *Webhooks) conclude(r *http.Request, candidates []candidate) *answer.Answer {
+// conclude records the outcome of a request for the Receivers of its path, and returns its answer. If a Receiver that found it authentic
+// could not store it, that is the answer. Else the answer is the best of those Receivers, since the failings of the others are their own.
+// If no Receiver found it authentic, the answer is that of the first that could not decide, so that the sender tries again, or else of the
+// first.
+//
+// The outcome of one Receiver is not shown to another. A request counts for the Receivers that find it authentic, or else for one of them.
+func (w *Webhooks) conclude(r *http.Request, all []webhook) *answer.Answer {
 	var best *answer.Answer
-	for i := range candidates {
-		c := &candidates[i]
-		if !c.delivery.authentic {
+	for i := range all {
+		one := &all[i]
+		if !one.authentic {
 			continue
 		}
-		w.record(r.Context(), c.rt, c.delivery, c.answer, c.err)
+		w.record(r.Context(), one)
 		switch {
-		case best == nil, c.answer == hookUnavailable, best != hookUnavailable && best.Status >= 300 && c.answer.Status < 300:
-			best = c.answer
+		case best == nil, one.answer == hookUnavailable, best != hookUnavailable && best.Status >= 300 && one.answer.Status < 300:
+			best = one.answer
 		}
 	}
 	if best != nil {
 		return best
 	}
-	c := &candidates[max(0, slices.IndexFunc(candidates, func(c candidate) bool { return c.undecided() }))]
-	if c.refusal != nil {
-		c.answer = w.failed(c.rt, c.refusal)
+	one := &all[max(0, slices.IndexFunc(all, func(one webhook) bool { return one.undecided() }))]
+	if one.refusal != nil {
+		one.answer = w.failed(one.rt, one.refusal)
 	}
-	w.record(r.Context(), c.rt, c.delivery, c.answer, c.err)
-	return c.answer
+	w.record(r.Context(), one)
+	return one.answer
 }
 
 // sharedBody is the body of a request that several Receivers verify. It is read once, when the first of them asks for it, and kept until

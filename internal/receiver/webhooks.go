@@ -95,6 +95,7 @@ var (
 	hookUnlisted    = answer.Refused(http.StatusBadRequest, "event", "event not listed", "")
 	hookUnavailable = answer.Refused(http.StatusServiceUnavailable, "unavailable", "not stored, try again", "5")
 	hookOverQuota   = answer.Refused(http.StatusServiceUnavailable, "quota", "too many targets of this namespace are waiting", "60").Caused()
+	hookPanicked    = answer.Silent(http.StatusInternalServerError, "panic", "")
 	hookGone        = answer.Refused(http.StatusServiceUnavailable, "gone", "the sender has not waited for the answer", "5").Caused()
 	hookPing        = &answer.Answer{Status: http.StatusOK, Result: "ping", Body: []byte(`{"accepted":true,"ping":true}`), Ping: true}
 	hookAccepted    = answer.Said(http.StatusOK, "accepted", `{"accepted":true}`)
@@ -110,197 +111,203 @@ var (
 	}
 )
 
-// record counts and logs the outcome of a webhook for one Receiver.
-func (w *Webhooks) record(ctx context.Context, rt *route, d delivery, a *answer.Answer, err error) {
-	rt.stats.Count(a, rt.received(d, a), time.Now())
-	w.metrics.count(rt.hook.Verifier.Type(), a.Result)
-	logWebhook(ctx, w.log, rt.hook, a, err)
-}
-
-// received returns the part of a webhook that its owner is shown beside its answer.
-func (rt *route) received(d delivery, a *answer.Answer) Received {
-	of := Received{ID: d.event.Delivery, Proved: d.authentic, Fault: d.fault}
-	switch {
-	case a.Status >= http.StatusMultipleChoices || a.Ping:
-	case rt.hook.Filter != nil:
-		of.Targets = TargetNames(d.selected)
-	default:
-		of.Targets = rt.targets
-	}
-	return of
-}
-
-// process serves a request on a known path and returns its answer, or the refusal of a request that is not authentic. err is for the log.
-func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal, err error) {
-	d, a, refusal = w.admit(rw, r, rt)
-	if a != nil || refusal != nil {
-		return d, a, refusal, nil
-	}
-	now := time.Now()
-	// A webhook over its Receiver's budget takes nothing of its namespace's.
-	within := rt.owner.deliveries.AllowN(now, 1) && rt.tenant.deliveries.AllowN(now, 1)
-	key, named := keyOf(d.event.Delivery, d.digest)
-	// A webhook that is sent again triggers again: its sender wants that, and a flood of repeats is coalesced.
-	repeated := named && rt.seen.has(key, now)
-	switch err := w.trigger(r.Context(), rt, d, now); {
-	case errors.Is(err, event.ErrTooManyTriggers):
-		return d, hookOverQuota, nil, err
-	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
-		return d, hookGone, nil, err
-	case err != nil:
-		return d, hookUnavailable, nil, err
-	}
-	if named && !repeated {
-		rt.seen.add(key, now)
-	}
-	a = hookAccepted
-	switch {
-	case repeated && !within:
-		a = hookFoldedDuplicate
-	case repeated:
-		a = hookDuplicate
-	case !within:
-		a = hookFolded
-	}
-	return d, a.Failing(d.unfiltered), nil, nil
-}
-
-// delivery is one webhook as far as it was read.
-type delivery struct {
+// webhook is a request on a known path for one Receiver, as far as it was served, with its outcome.
+type webhook struct {
+	rt *route
 	// authentic says that the sender has proved its identity.
 	authentic bool
-
-	event  verify.Event
-	digest bodyDigest
-	// selected are the triggers that the hook's filter chose. They count only if the hook has a filter.
+	event     verify.Event
+	digest    bodyDigest
+	// selected are the triggers: those of all targets, or of those that the hook's filter chose.
 	selected []event.Trigger
 	// unfiltered counts the Receiver's resources whose filter failed; fault is the reason.
 	unfiltered int
 	fault      string
+
+	answer *answer.Answer
+	// refusal is the reason why the request is not authentic. It then has no answer yet: see failed.
+	refusal error
+	// err is for the log.
+	err error
 }
 
-// early returns the answer to a request on a known path that does not depend on proof, nil for none.
-func early(r *http.Request) *answer.Answer {
+// record counts and logs the outcome of a webhook.
+func (w *Webhooks) record(ctx context.Context, one *webhook) {
+	one.rt.stats.Count(one.answer, one.received(), time.Now())
+	w.metrics.count(one.rt.hook.Verifier.Type(), one.answer.Result)
+	logWebhook(ctx, w.log, one)
+}
+
+// received returns the part of a webhook that its owner is shown beside its answer.
+func (one *webhook) received() Received {
+	of := Received{ID: one.event.Delivery, Proved: one.authentic, Fault: one.fault}
+	switch {
+	case one.answer.Status >= http.StatusMultipleChoices || one.answer.Ping:
+	case one.rt.hook.Filter != nil:
+		of.Targets = TargetNames(one.selected)
+	default:
+		of.Targets = one.rt.targets
+	}
+	return of
+}
+
+// process serves a request on a known path for one Receiver.
+func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (one webhook) {
+	defer func() {
+		if p := recover(); p != nil {
+			answer.Panicked(p, w.log.Log, w.metrics.panics)
+			one = webhook{rt: rt, answer: hookPanicked}
+		}
+	}()
+	one.rt = rt
+	w.admit(rw, r, &one)
+	if one.answer != nil || one.refusal != nil {
+		return one
+	}
+	now := time.Now()
+	// A webhook over its Receiver's budget takes nothing of its namespace's.
+	within := rt.owner.deliveries.AllowN(now, 1) && rt.tenant.deliveries.AllowN(now, 1)
+	key, named := keyOf(one.event.Delivery, one.digest)
+	// A webhook that is sent again triggers again: its sender wants that, and a flood of repeats is coalesced.
+	repeated := named && rt.seen.has(key, now)
+	one.err = w.publish(r.Context(), one.selected, now)
+	switch {
+	case errors.Is(one.err, event.ErrTooManyTriggers):
+		one.answer = hookOverQuota
+	case errors.Is(one.err, context.Canceled) && r.Context().Err() != nil:
+		one.answer = hookGone
+	case one.err != nil:
+		one.answer = hookUnavailable
+	case repeated && !within:
+		one.answer = hookFoldedDuplicate
+	case repeated:
+		one.answer = hookDuplicate
+	case !within:
+		one.answer = hookFolded
+	default:
+		one.answer = hookAccepted
+	}
+	if one.err != nil {
+		return one
+	}
+	if named && !repeated {
+		rt.seen.add(key, now)
+	}
+	one.answer = one.answer.Failing(one.unfiltered)
+	return one
+}
+
+// admit reads and verifies a request. A webhook that triggers has neither an answer nor a refusal then. The memory that was used is free
+// again when it returns.
+func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, one *webhook) {
 	switch {
 	case !answer.IdentityEncoded(r.Header):
-		return hookEncoded
+		one.answer = hookEncoded
 	case r.ContentLength > limit.MaxBody:
-		return hookTooLarge
+		one.answer = hookTooLarge
 	}
-	return nil
-}
-
-// admit reads and verifies a request on a known path. Both answer and refusal are nil for a webhook that triggers. The memory that it used
-// is free again when it returns.
-func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, rt *route) (d delivery, a *answer.Answer, refusal error) {
-	if a := early(r); a != nil {
+	if one.answer != nil {
 		answer.Abandon(rw, r)
-		return delivery{}, a, nil
+		return
 	}
-	p, ok := w.table.capacity(rt).enter(r.Context(), w.table.limits.Wait)
+	p, ok := w.table.capacity(one.rt).enter(r.Context(), w.table.limits.Wait)
 	if !ok {
 		answer.Abandon(rw, r)
-		return delivery{}, hookBusy, nil
+		one.answer = hookBusy
+		return
 	}
 	defer p.leave()
-	proven, a, refusal := w.verify(rw, r, rt, &p)
-	if a != nil || refusal != nil {
-		return delivery{}, a, refusal
+	claims, body := w.verify(rw, r, one, &p)
+	if one.authentic {
+		one.rt.stats.proved(one.rt.hook, time.Now())
+		w.decide(r, one, claims, body)
 	}
-	rt.stats.proved(rt.hook, time.Now())
-	d, a = w.decide(r, rt.hook, proven.claims, proven.body)
-	d.authentic, d.digest = true, proven.digest
-	return d, a, nil
 }
 
-// proven is the proof of an authentic request: its claims, and its body if the hook keeps it.
-type proven struct {
-	claims verify.Claims
-	body   []byte
-	digest bodyDigest
-}
-
-// verify reads the body of a request and returns the proof of an authentic one, else the answer or the refusal.
-func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, rt *route, p *permit) (proven, *answer.Answer, error) {
-	check, err := rt.hook.Verifier.Begin(r.Context(), r.Header)
+// verify reads the body of a request. It returns the claims of an authentic one, and the body if the hook keeps it.
+func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, one *webhook, p *permit) (verify.Claims, []byte) {
+	hook := one.rt.hook
+	check, err := hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
 		answer.Abandon(rw, r)
-		return proven{}, nil, err
+		one.refusal = err
+		return nil, nil
 	}
 	var body []byte
-	var digest bodyDigest
-	if rt.hook.keepsBody() {
+	if hook.keepsBody() {
 		body, err = keep(r, p)
 		_, _ = check.Write(body) // hashes do not fail
-		digest = bodyDigest(maphash.Bytes(w.seed, body))
+		one.digest = bodyDigest(maphash.Bytes(w.seed, body))
 	} else {
-		digest, err = stream(check, r.Body, w.seed)
+		one.digest, err = stream(check, r.Body, w.seed)
 	}
 	whole := body
-	if _, parses := rt.hook.Verifier.(verify.Parser); !parses {
+	if _, parses := hook.Verifier.(verify.Parser); !parses {
 		whole = nil
 	}
 	claims, refusal := check.Finish(whole)
 	switch {
 	case errors.Is(err, limit.ErrTooLarge):
 		answer.Abandon(rw, r)
-		return proven{}, hookTooLarge, nil
+		one.answer = hookTooLarge
 	case errors.Is(err, limit.ErrNoCapacity):
 		answer.Abandon(rw, r)
-		return proven{}, hookBusy, nil
+		one.answer = hookBusy
 	case err != nil:
-		return proven{}, hookUnreadable, nil
-	case refusal != nil:
-		return proven{}, nil, refusal
+		one.answer = hookUnreadable
+	default:
+		one.authentic, one.refusal = refusal == nil, refusal
 	}
-	return proven{claims, body, digest}, nil, nil
+	return claims, body
 }
 
-// decide returns the outcome of an authentic request.
-func (w *Webhooks) decide(r *http.Request, hook *Hook, claims verify.Claims, body []byte) (delivery, *answer.Answer) {
+// decide evaluates an authentic request: its event and the triggers, or its answer.
+func (w *Webhooks) decide(r *http.Request, one *webhook, claims verify.Claims, body []byte) {
+	hook := one.rt.hook
 	if hook.Suspended {
-		return delivery{}, hookSuspended
+		one.answer = hookSuspended
+		return
 	}
 	content, err := verify.ContentOf(r.Context(), hook.Verifier, r.Header, body)
 	if errors.Is(err, limit.ErrNoTurn) {
-		return delivery{}, hookBusy
+		one.answer = hookBusy
+		return
 	}
 	if err != nil {
-		return delivery{}, answer.Refused(http.StatusBadRequest, "payload", string(answer.ReasonOf(err)), "")
+		one.answer = answer.Refused(http.StatusBadRequest, "payload", string(answer.ReasonOf(err)), "")
+		return
 	}
-	d := delivery{event: content.Event}
+	one.event, one.selected = content.Event, hook.Targets
 	switch {
-	case d.event.Ping:
-		return d, hookPing
-	case !hook.listed(d.event):
-		return d, hookUnlisted
+	case one.event.Ping:
+		one.answer = hookPing
+	case !hook.listed(one.event):
+		one.answer = hookUnlisted
 	case hook.Filter != nil:
-		var failed error
-		d.selected, failed = hook.Filter.Select(r.Context(), claims, content.Document)
-		switch {
-		case errors.Is(failed, limit.ErrNoTurn):
-			return d, hookBusy
-		case errors.Is(failed, cel.ErrPending):
-			return d, hookStarting
-		}
-		if failed != nil {
-			w.metrics.filters.Inc()
-			d.fault = faultOf(failed)
-			d.unfiltered = 1
-		}
-		if failures, ok := errors.AsType[*cel.FilterFailures](failed); ok {
-			d.unfiltered = failures.Rules
-		}
+		w.filter(r.Context(), one, claims, content.Document)
 	}
-	return d, nil
 }
 
-// trigger publishes the triggers of a webhook.
-func (w *Webhooks) trigger(ctx context.Context, rt *route, d delivery, accepted time.Time) error {
-	if rt.hook.Filter != nil {
-		return w.publish(ctx, d.selected, accepted)
+// filter selects the triggers of an authentic request.
+func (w *Webhooks) filter(ctx context.Context, one *webhook, claims verify.Claims, document []byte) {
+	var failed error
+	one.selected, failed = one.rt.hook.Filter.Select(ctx, claims, document)
+	switch failures, ofRules := errors.AsType[*cel.FilterFailures](failed); {
+	case failed == nil:
+		return
+	case errors.Is(failed, limit.ErrNoTurn):
+		one.answer = hookBusy
+		return
+	case errors.Is(failed, cel.ErrPending):
+		one.answer = hookStarting
+		return
+	case ofRules:
+		one.unfiltered = failures.Rules
+	default:
+		one.unfiltered = 1
 	}
-	return w.publish(ctx, rt.hook.Targets, accepted)
+	w.metrics.filters.Inc()
+	one.fault = faultOf(failed)
 }
 
 // failed charges a failed authentication to its path. It charges after the check: a budget that others have used up must not refuse a
