@@ -77,9 +77,8 @@ type Reporter struct {
 
 // reported is the state of one Receiver at its last report.
 type reported struct {
-	version   int64
-	authentic int64
-	at        time.Time
+	all, authentic int64 // Stats.totals
+	at             time.Time
 	// refusalsAt is the time of the last report of nothing authentic.
 	refusalsAt time.Time
 	// unrecorded says that results of it could not be recorded and wait for the next report.
@@ -127,10 +126,11 @@ func (e entry) namespace() string {
 
 // due reports whether there is news of a Receiver and a report is allowed now.
 func (e entry) due(now time.Time) bool {
-	if e.stats.authentic() == e.before.authentic && now.Sub(e.before.refusalsAt) < refusalGap {
+	all, authentic := e.stats.totals()
+	if authentic == e.before.authentic && now.Sub(e.before.refusalsAt) < refusalGap {
 		return false
 	}
-	return (e.stats.version() != e.before.version || e.before.unrecorded) && now.Sub(e.before.at) >= reportGap
+	return (all != e.before.all || e.before.unrecorded) && now.Sub(e.before.at) >= reportGap
 }
 
 // news returns the Receivers to report now, in order.
@@ -153,7 +153,10 @@ func (r *Reporter) news(now time.Time) []entry {
 
 // rest returns the Receivers with other news than refusals.
 func (r *Reporter) rest() []entry {
-	return slices.DeleteFunc(r.entries(), func(e entry) bool { return e.stats.authentic() == e.before.authentic && !e.before.unrecorded })
+	return slices.DeleteFunc(r.entries(), func(e entry) bool {
+		_, authentic := e.stats.totals()
+		return authentic == e.before.authentic && !e.before.unrecorded
+	})
 }
 
 // entries returns the Receivers with any count, few of the many in a large cluster.
@@ -161,7 +164,7 @@ func (r *Reporter) entries() []entry {
 	var all []entry
 	for _, source := range r.Sources {
 		for key, s := range source.Stats() {
-			if s.version() != 0 {
+			if counts, _ := s.totals(); counts != 0 {
 				all = append(all, entry{key: key, stats: s, before: r.reported[s]})
 			}
 		}
@@ -191,9 +194,10 @@ func inTurn(news []entry, served map[string]time.Time) []entry {
 // report reports Receivers. A Receiver whose report fails stays in the news.
 func (r *Reporter) report(ctx context.Context, news []entry) {
 	for _, e := range news {
-		told := reported{version: e.stats.version(), authentic: e.stats.authentic()} // first: later counts are in the next report
+		var told reported
+		told.all, told.authentic = e.stats.totals() // first: later counts are in the next report
 		var err error
-		if told.version != e.before.version {
+		if told.all != e.before.all {
 			err = r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.stats.Read())
 		}
 		switch {

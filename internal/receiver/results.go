@@ -24,6 +24,8 @@ type Received struct {
 	// ID is the sender's. It is shown if Proved: the sender proved that it knows the token, or the event is about a known object.
 	ID     string
 	Proved bool
+	// Previous says that a token before the present one proved it.
+	Previous bool
 	// Targets are the TargetNames of the webhook's triggers. They are not changed afterwards.
 	Targets []string
 	// Fault is the reason, safe to show, why filters failed for an accepted webhook.
@@ -48,6 +50,9 @@ type single struct {
 	id      [maxShownID]byte
 	length  int
 }
+
+// shownID returns the webhook's ID in a form that is safe to show.
+func (s *single) shownID() string { return printable(string(s.id[:s.length]), maxShownID) }
 
 // counted are several webhooks with one result.
 type counted struct {
@@ -108,7 +113,7 @@ func (r *results) view(namespace, receiver string) []view.Webhook {
 	}
 	for _, s := range r.inOrder() {
 		w := told(s.at, s.answer, 1)
-		w.ID, w.Targets = printable(string(s.id[:s.length]), maxShownID), s.targets
+		w.ID, w.Targets = s.shownID(), s.targets
 		if s.fault != "" {
 			w.Reason = s.fault
 		}

@@ -140,10 +140,11 @@ func (w *Webhooks) record(ctx context.Context, one *webhook) {
 
 // received returns the part of a webhook that its owner is shown beside its answer.
 func (one *webhook) received() Received {
-	of := Received{ID: one.event.Delivery, Proved: one.authentic, Fault: one.fault}
+	hook := one.rt.hook
+	of := Received{ID: one.event.Delivery, Proved: one.authentic, Previous: one.authentic && hook.Previous, Fault: one.fault}
 	switch {
 	case one.answer.Status >= http.StatusMultipleChoices || one.answer.Ping:
-	case one.rt.hook.Filter != nil:
+	case hook.Filter != nil:
 		of.Targets = TargetNames(one.selected)
 	default:
 		of.Targets = one.rt.targets
@@ -219,7 +220,6 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, one *webhook) 
 	defer p.leave()
 	claims, body := w.verify(rw, r, one, &p)
 	if one.authentic {
-		one.rt.stats.proved(one.rt.hook, time.Now())
 		w.decide(r, one, claims, body)
 	}
 }
