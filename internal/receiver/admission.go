@@ -49,7 +49,7 @@ func (l *lazyCapacity) idle() bool {
 // capacity returns the capacity of the route's path, within that of its namespace.
 func (t *Table) capacity(rt *route) capacity {
 	return rt.path.capacity.get(func() capacity {
-		namespace := rt.tenant.capacity.get(func() capacity { return t.all.ofNamespace(t.limits) })
+		namespace := rt.owner.tenant.capacity.get(func() capacity { return t.all.ofNamespace(t.limits) })
 		return namespace.ofPath(t.limits)
 	})
 }

@@ -92,8 +92,8 @@ func ranked(claims []*route) []*route {
 	slices.SortFunc(claims, byPriority)
 	turn, seen := make(map[*route]int, len(claims)), map[string]int{}
 	for _, c := range claims {
-		turn[c] = seen[c.owner.namespace]
-		seen[c.owner.namespace]++
+		turn[c] = seen[c.owner.tenant.namespace]
+		seen[c.owner.tenant.namespace]++
 	}
 	slices.SortStableFunc(claims, func(a, b *route) int { return turn[a] - turn[b] })
 	return claims

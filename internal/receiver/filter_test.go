@@ -97,7 +97,7 @@ func (t *Table) lookupStats(tb testing.TB, path string) *Stats {
 	if rt == nil {
 		tb.Fatal("the path is not served")
 	}
-	return rt.stats
+	return rt.owner.stats
 }
 
 // namesOf returns the names of the triggers' targets, sorted.

@@ -99,7 +99,7 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 			}
 			rt := table.first(hook.Path)
 			path := table.capacity(rt)
-			for level, c := range map[string]capacity{"all": table.all, "namespace": *rt.tenant.capacity.made.Load(), "path": path} {
+			for level, c := range map[string]capacity{"all": table.all, "namespace": *rt.owner.tenant.capacity.made.Load(), "path": path} {
 				if !c.requests.Idle() || !c.bodies.Idle() {
 					t.Errorf("something of the %s's capacity is still in use", level)
 				}

@@ -247,13 +247,13 @@ func TestWebhooksTooOldToCountAsRepeatsAreForgotten(t *testing.T) {
 		}
 		r.send(hook, token, "1", "{}")
 		rt := r.table.first(hook.Path)
-		if rt.seen.seen == nil {
+		if rt.owner.seen.seen == nil {
 			t.Error("nothing is remembered")
 		}
 		elapse(rememberFor)
 		reporter.news(time.Now())
-		if rt.seen.seen != nil {
-			t.Errorf("remembered is %v", rt.seen.seen)
+		if rt.owner.seen.seen != nil {
+			t.Errorf("remembered is %v", rt.owner.seen.seen)
 		}
 	})
 }

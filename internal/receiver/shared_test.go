@@ -102,7 +102,7 @@ func TestT1AnAttackerOnAPathWithoutATokenGetsAndHindersNothing(t *testing.T) {
 			}
 			if s, _ := table.lookup(path); len(s.routes) == 2 {
 				other := s.routes[slices.IndexFunc(s.routes, func(r *route) bool { return r.hook == attacker })]
-				if got, _ := other.stats.totals(); got != 0 {
+				if got, _ := other.owner.stats.totals(); got != 0 {
 					t.Errorf("%d webhooks of the other tenant are counted", got)
 				}
 			}

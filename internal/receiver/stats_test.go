@@ -22,7 +22,7 @@ func (r *redelivery) deliveries(hook *Hook) Deliveries {
 	if rt == nil {
 		r.t.Fatal("not served")
 	}
-	return rt.stats.Read()
+	return rt.owner.stats.Read()
 }
 
 // Fails when an outcome is counted under another word, when a refused webhook counts as the last accepted, and when another Receiver's

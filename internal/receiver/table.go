@@ -30,15 +30,12 @@ type Table struct {
 	claims map[string][]*route
 }
 
-// route is a hook as it is served, with the state that belongs to its path, its Receiver and its namespace. That state outlives the hook:
-// an edit of the Receiver must not refill its budgets.
+// route is a hook as it is served, with the state that belongs to its path and its Receiver. That state outlives the hook: an edit of the
+// Receiver must not refill its budgets.
 type route struct {
-	hook   *Hook
-	path   *pathState
-	owner  *owner
-	tenant *tenant
-	stats  *Stats
-	seen   *redeliveries
+	hook  *Hook
+	path  *pathState
+	owner *owner
 	// targets are TargetNames of the hook's.
 	targets []string
 }
@@ -50,22 +47,22 @@ type pathState struct {
 	failures *rate.Limiter
 }
 
-// owner is the state of one Receiver.
+// owner is the state of one Receiver, as long as it is the same object.
 type owner struct {
 	key        string
-	namespace  string
+	tenant     *tenant
 	deliveries *rate.Limiter
-	// paths are one or two: of the token, and of the previous one.
+	stats      *Stats
+	seen       redeliveries
+	// paths are one or two: of the token, and of the previous one. Table.mu protects them.
 	paths []*pathState
-	// stats and seen are those of the object with stats.UID: a Receiver that is created again starts with new ones.
-	stats *Stats
-	seen  *redeliveries
 }
 
 // tenant is the state of one namespace. It is kept while the namespace has a Receiver, and then until none of it is in use. So a tenant
 // that creates its Receivers again gets no second capacity and no refilled budget.
 type tenant struct {
-	receivers  int
+	namespace  string
+	receivers  int // under Table.mu
 	capacity   lazyCapacity
 	deliveries *rate.Limiter
 }
@@ -111,10 +108,6 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.own(key, hooks[0])
-	n := t.tenants[o.namespace]
-	if uid := hooks[0].UID; o.stats == nil || o.stats.UID != uid {
-		o.stats, o.seen = NewStats(uid, time.Now()), new(redeliveries)
-	}
 	before := o.paths
 	o.paths = make([]*pathState, 0, len(hooks))
 	for _, h := range hooks {
@@ -123,9 +116,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			l = &pathState{path: h.Path, failures: t.limits.Failure.Limiter()}
 		}
 		o.paths = append(o.paths, l)
-		t.claim(h.Path, key, &route{
-			hook: h, path: l, owner: o, tenant: n, stats: o.stats, seen: o.seen, targets: TargetNames(h.Targets),
-		})
+		t.claim(h.Path, key, &route{hook: h, path: l, owner: o, targets: TargetNames(h.Targets)})
 	}
 	for _, l := range before {
 		if find(o.paths, l.path) == nil {
@@ -160,40 +151,48 @@ func (t *Table) Delete(key string) {
 		t.claim(l.path, key, nil)
 	}
 	delete(t.owners, key)
-	n := t.tenants[o.namespace]
-	n.receivers--
-	t.forget(o.namespace, n, time.Now())
+	o.tenant.receivers--
+	t.forget(o.tenant, time.Now())
 }
 
 // forget removes the state of a namespace that has no Receiver, once its capacity is free and its budget full.
-func (t *Table) forget(namespace string, n *tenant, now time.Time) {
+func (t *Table) forget(n *tenant, now time.Time) {
 	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {
 		return
 	}
 	if n.capacity.idle() {
-		delete(t.tenants, namespace)
+		delete(t.tenants, n.namespace)
 	}
 }
 
 // Complete declares that every Receiver present at start was put: from now on an unknown path is 404, before it is 503.
 func (t *Table) Complete() { t.complete.Store(true) }
 
-// own returns the state of a Receiver, made if needed, with the budget of h.
+// own returns the state of a Receiver, made if needed, with the budget of h. A Receiver that is created again has counts of its own, and
+// the budget that its predecessor left.
 func (t *Table) own(key string, h *Hook) *owner {
 	budget := h.RateLimit.Within(t.limits.Receiver)
-	if o := t.owners[key]; o != nil {
-		budget.Apply(o.deliveries)
-		return o
+	o := t.owners[key]
+	switch {
+	case o == nil:
+		o = &owner{key: key, tenant: t.tenant(h.Namespace), deliveries: budget.Limiter(), stats: NewStats(h.UID, time.Now())}
+		o.tenant.receivers++
+	case o.stats.UID != h.UID:
+		o = &owner{key: key, tenant: o.tenant, deliveries: o.deliveries, stats: NewStats(h.UID, time.Now()), paths: o.paths}
 	}
-	n := t.tenants[h.Namespace]
-	if n == nil {
-		n = &tenant{deliveries: t.limits.Tenant.Limiter()}
-		t.tenants[h.Namespace] = n
-	}
-	n.receivers++
-	o := &owner{key: key, namespace: h.Namespace, deliveries: budget.Limiter()}
+	budget.Apply(o.deliveries)
 	t.owners[key] = o
 	return o
+}
+
+// tenant returns the state of a namespace, made if needed.
+func (t *Table) tenant(namespace string) *tenant {
+	n := t.tenants[namespace]
+	if n == nil {
+		n = &tenant{namespace: namespace, deliveries: t.limits.Tenant.Limiter()}
+		t.tenants[namespace] = n
+	}
+	return n
 }
 
 // lookup returns the Receivers of the request URI, nil for none, and whether none may be found only because the table is not complete.
@@ -214,8 +213,8 @@ func (t *Table) expire(now time.Time) {
 	for _, o := range t.owners {
 		o.seen.expire(now)
 	}
-	for namespace, n := range t.tenants {
-		t.forget(namespace, n, now)
+	for _, n := range t.tenants {
+		t.forget(n, now)
 	}
 }
 

@@ -239,8 +239,18 @@ func TestBudgetsOutliveAnEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := table.first(path)
-	if after == before || after.path != before.path || after.owner != before.owner || after.tenant != before.tenant {
+	if after == before || after.path != before.path || after.owner != before.owner || after.owner.tenant != before.owner.tenant {
 		t.Error("the state did not outlive the edit, or the edit did not come through")
+	}
+	if err := table.Put("team-a/hook", newHook(t, "team-a/hook", func(h *Hook) { h.UID = "another" })); err != nil {
+		t.Fatal(err)
+	}
+	another := table.first(path)
+	if another.path != before.path || another.owner.deliveries != before.owner.deliveries || another.owner.tenant.receivers != 1 {
+		t.Error("a Receiver that was created again has other budgets")
+	}
+	if another.owner.stats == before.owner.stats || table.owners["team-a/hook"] != another.owner {
+		t.Error("a Receiver that was created again has the counts of the one before")
 	}
 }
 
@@ -256,7 +266,7 @@ func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
 			return p.leave
 		},
 		"the budget": func(_ *Table, rt *route) func() {
-			rt.tenant.deliveries.AllowN(time.Now(), rt.tenant.deliveries.Burst())
+			rt.owner.tenant.deliveries.AllowN(time.Now(), rt.owner.tenant.deliveries.Burst())
 			return func() { elapse(time.Minute) }
 		},
 	} {
@@ -271,7 +281,7 @@ func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
 				if err := table.Put("team-a/hook", hook); err != nil {
 					t.Fatal(err)
 				}
-				if after := table.first(hook.Path); after.tenant != before.tenant {
+				if after := table.first(hook.Path); after.owner.tenant != before.owner.tenant {
 					t.Error("the namespace has all its capacity again")
 				}
 				table.Delete("team-a/hook")

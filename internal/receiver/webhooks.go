@@ -133,7 +133,7 @@ type webhook struct {
 
 // record counts and logs the outcome of a webhook.
 func (w *Webhooks) record(ctx context.Context, one *webhook) {
-	one.rt.stats.Count(one.answer, one.received(), time.Now())
+	one.rt.owner.stats.Count(one.answer, one.received(), time.Now())
 	w.metrics.count(one.rt.hook.Verifier.Type(), one.answer.Result)
 	logWebhook(ctx, w.log, one)
 }
@@ -167,10 +167,10 @@ func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (
 	}
 	now := time.Now()
 	// A webhook over its Receiver's budget takes nothing of its namespace's.
-	within := rt.owner.deliveries.AllowN(now, 1) && rt.tenant.deliveries.AllowN(now, 1)
+	within := rt.owner.deliveries.AllowN(now, 1) && rt.owner.tenant.deliveries.AllowN(now, 1)
 	key, named := keyOf(one.event.Delivery, one.digest)
 	// A webhook that is sent again triggers again: its sender wants that, and a flood of repeats is coalesced.
-	repeated := named && rt.seen.has(key, now)
+	repeated := named && rt.owner.seen.has(key, now)
 	one.err = w.publish(r.Context(), one.selected, now)
 	switch {
 	case errors.Is(one.err, event.ErrTooManyTriggers):
@@ -192,7 +192,7 @@ func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (
 		return one
 	}
 	if named && !repeated {
-		rt.seen.add(key, now)
+		rt.owner.seen.add(key, now)
 	}
 	one.answer = one.answer.Failing(one.unfiltered)
 	return one
