@@ -33,25 +33,20 @@ func (r *CompileShare) Compile(ctx context.Context, namespace string, compile fu
 	if err != nil {
 		return 0, err
 	}
-	defer t.end()
+	defer t.Leave()
 	if putOff := t.putOff(time.Now()); putOff > 0 {
 		return putOff, nil
 	}
-	if !r.slots.take(ctx, t.slow) {
+	if !t.occupy(ctx, &r.slots) {
 		return 0, context.Cause(ctx)
 	}
-	began := time.Now()
-	defer func() {
-		r.slots.give()
-		t.charge(time.Since(began))
-	}()
 	compile()
 	return 0, nil
 }
 
 // putOff returns the delay of the namespace's work, zero for none. Each delay is longer than the one before, so that a thousand delayed
 // ones do not return at once.
-func (t *turn) putOff(now time.Time) time.Duration {
+func (t *Turn) putOff(now time.Time) time.Duration {
 	wait := t.wait()
 	if wait <= 0 {
 		return 0

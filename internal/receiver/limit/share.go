@@ -43,58 +43,35 @@ func NewShare() *Share {
 	return &Share{quick: slots{free: 2 * runtime.GOMAXPROCS(0)}, slow: slots{free: 1}, turns: newTurns(maxOwed)}
 }
 
-// Turn is a namespace's turn at a slot, until Leave.
-type Turn struct {
-	*turn
-	slots *slots
-	began time.Time
-}
-
 // Enter takes the namespace's turn and a slot for a document whose decoded size is size bytes. It reports whether both were free within two
 // seconds and before ctx ended.
-func (r *Share) Enter(ctx context.Context, namespace string, size int64) (t Turn, ok bool) {
+func (r *Share) Enter(ctx context.Context, namespace string, size int64) (t *Turn, ok bool) {
 	if r == nil {
-		return Turn{}, true
+		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
-	next, err := r.turns.take(ctx, namespace)
+	t, err := r.turns.take(ctx, namespace)
 	if err != nil {
-		return Turn{}, false
+		return nil, false
 	}
-	place := r.place(ctx, next, size)
-	if place == nil {
-		next.end()
-		return Turn{}, false
+	if !r.occupy(ctx, t, size) {
+		t.Leave()
+		return nil, false
 	}
-	return Turn{next, place, time.Now()}, true
+	return t, true
 }
 
-// Leave releases the turn and its slot, and charges the namespace for the time in between.
-func (t Turn) Leave() {
-	if t.turn == nil {
-		return
-	}
-	t.slots.give()
-	t.charge(time.Since(t.began))
-	t.end()
-}
-
-// place takes a place for a turn, and returns its slots, nil if none was free in time.
-func (r *Share) place(ctx context.Context, t *turn, size int64) *slots {
+func (r *Share) occupy(ctx context.Context, t *Turn, size int64) bool {
 	wait := t.wait()
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
-		return nil // a waiting webhook uses memory, so none waits in vain
+		return false // a waiting webhook uses memory, so none waits in vain
 	}
 	if fair.Sleep(ctx, wait) != nil {
-		return nil
+		return false
 	}
-	l := &r.quick
 	if size > quickSize || time.Since(t.slow) < slowFor {
-		l = &r.slow
+		return t.occupy(ctx, &r.slow)
 	}
-	if !l.take(ctx, t.slow) {
-		return nil
-	}
-	return l
+	return t.occupy(ctx, &r.quick)
 }

@@ -45,16 +45,19 @@ func newTurns(atOnce time.Duration) *turns {
 	}
 }
 
-// turn is a namespace's turn, until its end.
-type turn struct {
+// Turn is a namespace's turn, until Leave.
+type Turn struct {
 	past
 	use       fair.KeyUse[string]
 	turns     *turns
 	namespace string
+	// slots has the slot that it occupies since began, nil for none.
+	slots *slots
+	began time.Time
 }
 
 // take waits for the turn of a namespace. The error is that of ctx.
-func (t *turns) take(ctx context.Context, namespace string) (*turn, error) {
+func (t *turns) take(ctx context.Context, namespace string) (*Turn, error) {
 	use, err := t.working.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return nil, err
@@ -62,14 +65,35 @@ func (t *turns) take(ctx context.Context, namespace string) (*turn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before, _ := t.past.Get(namespace)
-	return &turn{before, use, t, namespace}, nil
+	return &Turn{past: before, use: use, turns: t, namespace: namespace}, nil
 }
 
 // wait returns the time until the namespace may work again, zero if it may now.
-func (t *turn) wait() time.Duration { return t.turns.time.Wait(t.namespace) }
+func (t *Turn) wait() time.Duration { return t.turns.time.Wait(t.namespace) }
+
+// occupy takes a slot, and reports whether one was free before ctx ended. The namespace is charged for the time until Leave.
+func (t *Turn) occupy(ctx context.Context, s *slots) bool {
+	if !s.take(ctx, t.slow) {
+		return false
+	}
+	t.slots, t.began = s, time.Now()
+	return true
+}
+
+// Leave frees the turn for the namespace's next work, and its slot.
+func (t *Turn) Leave() {
+	if t == nil {
+		return
+	}
+	if t.slots != nil {
+		t.slots.give()
+		t.charge(time.Since(t.began))
+	}
+	t.use.Release()
+}
 
 // charge notes the duration of work. It charges at most twice FilterTime, so that a suspended machine costs little.
-func (t *turn) charge(took time.Duration) {
+func (t *Turn) charge(took time.Duration) {
 	if took > quickTime {
 		t.slow = time.Now()
 	}
@@ -78,10 +102,7 @@ func (t *turn) charge(took time.Duration) {
 	t.remember()
 }
 
-// end frees the turn for the namespace's next work.
-func (t *turn) end() { t.use.Release() }
-
-func (t *turn) remember() {
+func (t *Turn) remember() {
 	t.turns.mu.Lock()
 	defer t.turns.mu.Unlock()
 	t.turns.past.Add(t.namespace, t.past)
