@@ -72,12 +72,12 @@ type Demand struct {
 // Verify returns a token that meets the demand, is signed by the issuer, and is valid now. The error is a Refusal, or wraps
 // ErrIssuerUnavailable.
 func (s *Issuers) Verify(ctx context.Context, token string, d Demand) (*oidc.IDToken, error) {
-	issuer, by, ok := s.issuer(d.Namespace, d.Issuer)
-	if !ok {
+	by := s.use(d.Namespace, d.Issuer)
+	if by == nil {
 		return nil, ErrIssuerUnavailable
 	}
 	// The signature is checked first and once: a forged token costs no more than that check.
-	payload, err := verifySignature(ctx, token, issuer, by)
+	payload, err := verifySignature(ctx, token, by)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ type verified []byte
 func (v verified) VerifySignature(context.Context, string) ([]byte, error) { return v, nil }
 
 // verifySignature returns the payload of a token that the issuer has signed.
-func verifySignature(ctx context.Context, token string, issuer *issuer, by *fetcher) ([]byte, error) {
+func verifySignature(ctx context.Context, token string, by *use) ([]byte, error) {
 	parsed, err := jose.ParseSignedCompact(token, signedWith)
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
 		return nil, RefusedAlgorithm
@@ -122,7 +122,7 @@ func verifySignature(ctx context.Context, token string, issuer *issuer, by *fetc
 		return nil, RefusedBearer
 	}
 	header := parsed.Signatures[0].Header
-	return issuer.verify(ctx, by, func(keys []jose.JSONWebKey) ([]byte, error) {
+	return by.verify(ctx, func(keys []jose.JSONWebKey) ([]byte, error) {
 		refused, tries := RefusedKey, 0
 		for _, key := range keys {
 			if header.KeyID != "" && key.KeyID != header.KeyID || !fits(key, header.Algorithm) {

@@ -25,13 +25,15 @@ const (
 
 // share is one namespace's part of Issuers, whose lock protects it.
 type share struct {
-	places *fair.Capacity // of fetches
-	rate   *rate.Limiter
-	uses   map[string]*use // by URL
+	issuers *Issuers
+	places  *fair.Capacity // of fetches
+	rate    *rate.Limiter
+	uses    map[string]*use // by URL
 }
 
-// use is one namespace's use of one issuer.
+// use is one namespace's use of one issuer, whose keys it fetches.
 type use struct {
+	share  *share
 	issuer *issuer
 	host   string
 	// last is the time of the namespace's last token of the issuer, asked that of its last fetch.
@@ -42,15 +44,8 @@ type use struct {
 // asked again without a pause. A fetch in progress is within that time.
 func (u *use) paused(now time.Time) bool { return !u.asked.IsZero() && now.Sub(u.asked) < fetchPause }
 
-// fetcher fetches an issuer's keys on behalf of a namespace.
-type fetcher struct {
-	issuers *Issuers
-	share   *share
-	use     *use
-}
-
-// issuer returns an issuer, for a namespace with a token of it, and reports whether the namespace has capacity for it.
-func (s *Issuers) issuer(namespace, address string) (*issuer, *fetcher, bool) {
+// use returns the use of an issuer by a namespace with a token of it, nil if the namespace has no capacity for it.
+func (s *Issuers) use(namespace, address string) *use {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -58,14 +53,14 @@ func (s *Issuers) issuer(namespace, address string) (*issuer, *fetcher, bool) {
 	n := s.shares[namespace]
 	if n == nil {
 		n = &share{
-			places: fair.NewCapacity(fetchesAtOnce), rate: rate.NewLimiter(fetchRate, fetchBurst), uses: map[string]*use{},
+			issuers: s, places: fair.NewCapacity(fetchesAtOnce), rate: rate.NewLimiter(fetchRate, fetchBurst), uses: map[string]*use{},
 		}
 		s.shares[namespace] = n
 	}
 	u := n.uses[address]
 	if u == nil {
 		if len(n.uses) >= maxIssuers && !s.forgetOne(n, now) {
-			return nil, nil, false
+			return nil
 		}
 		i := s.byURL[address]
 		if i == nil {
@@ -73,14 +68,14 @@ func (s *Issuers) issuer(namespace, address string) (*issuer, *fetcher, bool) {
 			s.byURL[address] = i
 		}
 		i.users++
-		u = &use{issuer: i}
+		u = &use{share: n, issuer: i}
 		if parsed, err := url.Parse(address); err == nil {
 			u.host = parsed.Host
 		}
 		n.uses[address] = u
 	}
 	u.last = now
-	return u.issuer, &fetcher{s, n, u}, true
+	return u
 }
 
 // forgetOne evicts an issuer from a share, and reports whether one could be evicted.
@@ -125,10 +120,10 @@ func (s *Issuers) sweep(now time.Time) {
 }
 
 // enter waits for one of the namespace's places for fetches, and reports whether one was free in time. leave releases it.
-func (a *fetcher) enter(ctx context.Context) (leave func(), ok bool) {
+func (u *use) enter(ctx context.Context) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	place, err := a.share.places.Acquire(ctx, 1)
+	place, err := u.share.places.Acquire(ctx, 1)
 	if err != nil {
 		return nil, false
 	}
@@ -136,19 +131,20 @@ func (a *fetcher) enter(ctx context.Context) (leave func(), ok bool) {
 }
 
 // allow reports whether the namespace may fetch the issuer's keys now, and counts the fetch if so.
-func (a *fetcher) allow() bool {
-	a.issuers.mu.Lock()
-	defer a.issuers.mu.Unlock()
+func (u *use) allow() bool {
+	n := u.share
+	n.issuers.mu.Lock()
+	defer n.issuers.mu.Unlock()
 	now, ofHost := time.Now(), 0
-	for _, u := range a.share.uses {
-		if u.host == a.use.host && u.paused(now) {
+	for _, other := range n.uses {
+		if other.host == u.host && other.paused(now) {
 			ofHost++
 		}
 	}
 	// A use that was evicted during the wait may have been replaced, and the new one could fetch as well.
-	if a.share.uses[a.use.issuer.url] != a.use || ofHost >= maxHostFetches || !a.share.rate.AllowN(now, 1) {
+	if n.uses[u.issuer.url] != u || ofHost >= maxHostFetches || !n.rate.AllowN(now, 1) {
 		return false
 	}
-	a.use.asked = now
+	u.asked = now
 	return true
 }

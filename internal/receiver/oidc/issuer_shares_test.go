@@ -101,8 +101,7 @@ func TestTheIssuerThatANamespaceUsedLongestAgoIsForgotten(t *testing.T) {
 		s := newIssuers(t, http.DefaultTransport, "")
 		of := func(namespace, url string) *issuer {
 			elapse(time.Millisecond)
-			i, _, _ := s.issuer(namespace, url)
-			return i
+			return s.use(namespace, url).issuer
 		}
 		first, second, third := of("a", "https://0"), of("a", "https://1"), of("a", "https://2")
 		google := of("b", GoogleIssuer)

@@ -93,7 +93,8 @@ type issuer struct {
 
 // verify returns the result of try for the issuer's keys. If they are too old, or try refuses them all, the issuer is asked for newer ones,
 // at most once in fetchPause. The error is try's, or wraps ErrIssuerUnavailable.
-func (i *issuer) verify(ctx context.Context, by *fetcher, try func([]jose.JSONWebKey) ([]byte, error)) ([]byte, error) {
+func (u *use) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, error)) ([]byte, error) {
+	i := u.issuer
 	for {
 		i.mu.Lock()
 		keys, fetched, fetching := i.keys, i.fetched, i.flight != nil
@@ -106,7 +107,7 @@ func (i *issuer) verify(ctx context.Context, by *fetcher, try func([]jose.JSONWe
 		if err == nil && (age < keysFresh || fetching) {
 			return payload, nil
 		}
-		again, failed := i.refresh(ctx, by, fetched)
+		again, failed := u.refresh(ctx, fetched)
 		switch {
 		case again:
 		case err == nil:
@@ -121,7 +122,8 @@ func (i *issuer) verify(ctx context.Context, by *fetcher, try func([]jose.JSONWe
 
 // refresh fetches the issuer's keys if that is due, and reports whether a fetch ended since that of the time seen. The error wraps
 // ErrIssuerUnavailable if none did, and the last one failed or the namespace may not fetch.
-func (i *issuer) refresh(ctx context.Context, by *fetcher, seen time.Time) (bool, error) {
+func (u *use) refresh(ctx context.Context, seen time.Time) (bool, error) {
+	i := u.issuer
 	i.mu.Lock()
 	flight, due := i.flight, i.due(seen)
 	changed, answered := !i.fetched.Equal(seen), !i.fetched.Before(i.tried)
@@ -142,7 +144,7 @@ func (i *issuer) refresh(ctx context.Context, by *fetcher, seen time.Time) (bool
 		return false, nil
 	}
 	// The wait for the namespace's own fetches is before the flight begins, because other namespaces may wait for the flight.
-	leave, ok := by.enter(ctx)
+	leave, ok := u.enter(ctx)
 	if !ok {
 		return false, ErrIssuerUnavailable
 	}
@@ -152,7 +154,7 @@ func (i *issuer) refresh(ctx context.Context, by *fetcher, seen time.Time) (bool
 		i.mu.Unlock()
 		return true, nil // another request has fetched: look again
 	}
-	if !by.allow() {
+	if !u.allow() {
 		i.mu.Unlock()
 		return false, ErrIssuerUnavailable
 	}
