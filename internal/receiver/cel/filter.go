@@ -226,20 +226,14 @@ func (s *filtering) selectObjects(ctx context.Context, r *Rule, conditions []*Co
 			break
 		}
 		s.vars[varObject] = object
-		passed := true
-		for _, c := range conditions {
-			var err error
-			if passed, err = s.evaluate(ctx, c); err != nil && failed == nil {
-				failed, cause = c, err
-			}
-			if !passed {
-				break
-			}
+		c, err := s.firstFalse(ctx, conditions)
+		if err != nil && failed == nil {
+			failed, cause = c, err
 		}
-		if ctx.Err() != nil {
+		if errors.Is(err, errSlow) {
 			break
 		}
-		if passed {
+		if c == nil {
 			t := r.Trigger
 			if t.Target.Selects() {
 				t.Target = t.Target.Named(name)
@@ -251,6 +245,16 @@ func (s *filtering) selectObjects(ctx context.Context, r *Rule, conditions []*Co
 	if failed != nil {
 		s.fail(failed, cause)
 	}
+}
+
+// firstFalse returns the first of the conditions that is not true, with the error if it failed. It returns nil if all are true.
+func (s *filtering) firstFalse(ctx context.Context, conditions []*Condition) (*Condition, error) {
+	for _, c := range conditions {
+		if passed, err := s.evaluate(ctx, c); !passed {
+			return c, err
+		}
+	}
+	return nil, nil
 }
 
 func (s *filtering) evaluate(ctx context.Context, c *Condition) (bool, error) {

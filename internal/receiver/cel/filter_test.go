@@ -226,6 +226,33 @@ func TestTheTimeOfAllFiltersIsBounded(t *testing.T) {
 	}
 }
 
+// ending is a context that ends after its error was asked for a number of times.
+type ending struct {
+	context.Context
+	asked *int
+}
+
+func (e ending) Err() error {
+	if *e.asked--; *e.asked < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Fails when the time ends between the last condition of an object and the next object, and the objects that were left out are no failure:
+// a target gets no request and nobody learns of it (T4).
+func TestT4ObjectsThatAreLeftOutForWantOfTimeAreAFailure(t *testing.T) {
+	objects := &objectCache{names: []string{"a", "b", "c"}}
+	f := newFilters(t, objects, `res.kind == "GitRepository"`, rule{name: "*"})
+	for checks := range 8 {
+		s := filtering{Filters: f, vars: map[string]any{}, decided: map[*Condition]decision{}, chosen: map[string]bool{}}
+		s.selectTriggers(ending{t.Context(), new(checks)}, &f.rules[0])
+		if got := chosen(t, s.triggers); (got == "a b c") != (s.failures.Rules == 0) {
+			t.Errorf("after %d checks: %q are chosen, failures: %q", checks, got, s.failures.Error())
+		}
+	}
+}
+
 // leaving is a cache during whose use the sender hangs up.
 type leaving struct {
 	FilterObjects
