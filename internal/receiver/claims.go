@@ -69,7 +69,7 @@ func eligible(claims []*route) []*route {
 	if !slices.ContainsFunc(claims, func(r *route) bool { return !verify.NeedsSecret(r.hook.Verifier.Type()) }) {
 		return claims
 	}
-	return slices.DeleteFunc(slices.Clone(claims), func(r *route) bool { return verify.ProvesByPath(r.hook.Verifier) })
+	return slices.DeleteFunc(slices.Clone(claims), func(r *route) bool { return verify.ProvesByPath(r.hook.Verifier.Type()) })
 }
 
 // excess returns the owners of the claims beyond maxOnPath.

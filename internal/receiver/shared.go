@@ -41,7 +41,7 @@ func (w *Webhooks) processAll(rw http.ResponseWriter, r *http.Request, s *pathRo
 // try lets Receivers verify a request and act on it: those that take the path for proof, or the others.
 func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, byPath bool) []webhook {
 	routes = slices.DeleteFunc(slices.Clone(routes), func(rt *route) bool {
-		return verify.ProvesByPath(rt.hook.Verifier) != byPath || !verify.TakesMethod(rt.hook.Verifier.Type(), body.request.Method)
+		return verify.ProvesByPath(rt.hook.Verifier.Type()) != byPath || !verify.TakesMethod(rt.hook.Verifier.Type(), body.request.Method)
 	})
 	all := make([]webhook, len(routes))
 	var wg sync.WaitGroup

@@ -19,5 +19,3 @@ func (generic) Event(h http.Header) Event                         { return gener
 func genericEvent(h http.Header) Event {
 	return Event{Delivery: first(h, "Idempotency-Key", "Webhook-Id")}
 }
-
-func (generic) pathOnly() {}

@@ -102,18 +102,20 @@ type kind struct {
 	keys []string
 	// noSecret says that the type has no Secret, and with it no token.
 	noSecret bool
+	// byPath says that the type takes the path for proof.
+	byPath bool
 	// anyMethod says that a webhook may have another method than POST.
 	anyMethod bool
 }
 
 // kinds are the supported Receiver types by name. A new type is one file and one row.
 var kinds = map[string]kind{
-	"acr":               {make: newACR},
+	"acr":               {byPath: true, make: newACR},
 	"bitbucket":         {make: newBitbucket},
-	"cdevents":          {make: newCDEvents},
-	"dockerhub":         {make: newDockerHub},
+	"cdevents":          {byPath: true, make: newCDEvents},
+	"dockerhub":         {byPath: true, make: newDockerHub},
 	"gcr":               {keys: gcrKeys, make: newGCR},
-	"generic":           {anyMethod: true, make: newGeneric},
+	"generic":           {byPath: true, anyMethod: true, make: newGeneric},
 	"generic-hmac":      {anyMethod: true, make: newHMAC},
 	"generic-oidc":      {noSecret: true, make: newGenericOIDC},
 	"gitea":             {make: newGitea},
@@ -121,7 +123,7 @@ var kinds = map[string]kind{
 	"gitlab":            {make: newGitLab},
 	"harbor":            {make: newHarbor},
 	"nexus":             {make: newNexus},
-	"quay":              {make: newQuay},
+	"quay":              {byPath: true, make: newQuay},
 	"standard-webhooks": {make: newStandardWebhooks},
 }
 
@@ -131,6 +133,9 @@ func SecretKeys(name string) []string { return slices.Clone(kinds[name].keys) }
 // NeedsSecret reports whether a type reads a Secret, from whose token its path is made. It returns true for an unknown
 // type.
 func NeedsSecret(name string) bool { return !kinds[name].noSecret }
+
+// ProvesByPath reports whether a type takes the path for proof.
+func ProvesByPath(name string) bool { return kinds[name].byPath }
 
 // TakesMethod reports whether webhooks of a type may have a method.
 func TakesMethod(name, method string) bool { return method == http.MethodPost || kinds[name].anyMethod }
@@ -182,12 +187,3 @@ type accepted struct{}
 
 func (accepted) Write(p []byte) (int, error)   { return len(p), nil }
 func (accepted) Finish([]byte) (Claims, error) { return nil, nil }
-
-// pathOnly is a Verifier that takes the path for proof.
-type pathOnly interface{ pathOnly() }
-
-// ProvesByPath reports whether a verifier takes the path for proof.
-func ProvesByPath(v Verifier) bool {
-	_, only := v.(pathOnly)
-	return only
-}

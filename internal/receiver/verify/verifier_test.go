@@ -112,6 +112,24 @@ func TestAnEmptyTokenIsRefusedByEveryTypeThatHasOne(t *testing.T) {
 	}
 }
 
+// T1: fails when a type that asks for no proof is not known to take the path for it. Its Receiver on the path of another namespace's would
+// get the webhooks of that one.
+func TestT1ATypeThatAsksForNoProofTakesThePathForIt(t *testing.T) {
+	for _, kind := range Types() {
+		v, err := New(kind, Credentials{
+			Token: []byte("czNjcmV0"), Issuers: newIssuers(t, http.DefaultTransport, ""),
+			Values: map[string][]byte{"email": []byte("a"), "audience": []byte("b")},
+			OIDC:   []OIDCProvider{{IssuerURL: "https://issuer.test", Validations: []OIDCValidation{{Expression: "true", Message: "m"}}}},
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		if accepted := verify(v, header(), "{}") == nil; accepted != ProvesByPath(kind) {
+			t.Errorf("%s: a request without a proof is accepted: %v; ProvesByPath: %v", kind, accepted, ProvesByPath(kind))
+		}
+	}
+}
+
 func TestAnUnsupportedTypeIsNamedWithThoseThatAreSupported(t *testing.T) {
 	_, err := New("carrier-pigeon", Credentials{Token: []byte(token)})
 	var unsupported *UnsupportedTypeError
