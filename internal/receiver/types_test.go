@@ -152,6 +152,30 @@ func TestT6CDEventsTakeTheirNamespacesTurn(t *testing.T) {
 	})
 }
 
+// T6: a type parses a body in its namespace's turn, since 3 MiB may take 0.2 s of a processor, a hundred times its hash. Fails when a type
+// parses without a turn.
+func TestT6EachTypeParsesInItsNamespacesTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		share := limit.NewShare()
+		turn, _ := share.Enter(t.Context(), "team-a", 0)
+		defer turn.Leave()
+		for _, kind := range []string{"acr", "cdevents", "dockerhub", "quay"} { // the proof of others does not matter here
+			hook := newHook(t, "team-a/hook", func(h *Hook) {
+				v, err := verify.New(kind, verify.Credentials{Token: []byte(token), Namespace: h.Namespace, Share: share})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.Verifier = v
+			})
+			began := time.Now()
+			resp := do(newWebhooks(t, newTable(t, unlimited(), hook), &recorder{}), push(hook.Path, token, changeMerged))
+			if took := time.Since(began); resp.StatusCode != http.StatusServiceUnavailable || took != longest {
+				t.Errorf("%s: %d after %v", kind, resp.StatusCode, took)
+			}
+		}
+	})
+}
+
 // The whole way over a real socket: discovery, keys, the handler, the trigger, and the tenant's own words in the answer. Fails when the
 // answer does not name the failed validation, and when an unavailable issuer counts as the sender's fault.
 func TestGenericOIDCThroughTheHandler(t *testing.T) {

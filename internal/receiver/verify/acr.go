@@ -1,12 +1,11 @@
 package verify
 
 import (
-	"context"
 	"errors"
 	"net/http"
 )
 
-// acr serves Azure Container Registry, which cannot sign: like generic it authenticates by its path. Parse reads the id
+// acr serves Azure Container Registry, which cannot sign: like generic it authenticates by its path. parse reads the id
 // and detects a ping, if present. The other fields only feed filters.
 type acr struct{ generic }
 
@@ -14,7 +13,7 @@ func newACR(Credentials) (Verifier, error) { return acr{}, nil }
 
 func (acr) Type() string { return "acr" }
 
-func (acr) Parse(_ context.Context, _ http.Header, body []byte) (Content, error) {
+func (acr) parse(_ http.Header, body []byte) (Content, error) {
 	var payload struct {
 		ID     string `json:"id"`
 		Action string `json:"action"`

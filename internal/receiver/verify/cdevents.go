@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"mime"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"notifier/internal/receiver/answer"
-	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/verify/cdevents"
 )
 
@@ -18,9 +16,9 @@ import (
 // with content nested as deeply as fits.
 const (
 	maxCDEvent = 64 << 10
-	// cdEventSize is the memory for each byte while an event is decoded: 84 for nested objects, each with a member
+	// cdEventGrowth is the memory for each byte while an event is decoded: 84 for nested objects, each with a member
 	// without a name.
-	cdEventSize = 90
+	cdEventGrowth = 90
 )
 
 const (
@@ -30,19 +28,13 @@ const (
 )
 
 // cdEvents serves senders of CDEvents, which cannot sign: like generic it authenticates by its path.
-type cdEvents struct {
-	generic
-	namespace string
-	share     *limit.Share
-}
+type cdEvents struct{ generic }
 
-func newCDEvents(c Credentials) (Verifier, error) {
-	return cdEvents{namespace: c.Namespace, share: c.Share}, nil
-}
+func newCDEvents(Credentials) (Verifier, error) { return cdEvents{}, nil }
 
 func (cdEvents) Type() string { return "cdevents" }
 
-func (v cdEvents) Parse(ctx context.Context, h http.Header, body []byte) (Content, error) {
+func (cdEvents) parse(h http.Header, body []byte) (Content, error) {
 	if len(body) > maxCDEvent {
 		return Content{}, refusedLong
 	}
@@ -50,9 +42,12 @@ func (v cdEvents) Parse(ctx context.Context, h http.Header, body []byte) (Conten
 	if err != nil {
 		return Content{}, err
 	}
-	inner, err := v.read(ctx, outer.Data)
+	inner, err := cdevents.Read(outer.Data)
+	if errors.Is(err, cdevents.ErrInvalid) {
+		return Content{}, refusedCDEvent
+	}
 	if err != nil {
-		return Content{}, err
+		return Content{}, refusalOf(err)
 	}
 	switch {
 	case outer.Type == "":
@@ -66,20 +61,6 @@ func (v cdEvents) Parse(ctx context.Context, h http.Header, body []byte) (Conten
 	// An ID is unique only among the IDs of its source.
 	e := Event{Name: outer.Type, Selects: true, Delivery: outer.ID + " " + outer.Source}
 	return Content{Event: e, Document: outer.Data}, nil
-}
-
-// read waits for the namespace's turn, so that a flood of its events delays only itself.
-func (v cdEvents) read(ctx context.Context, data []byte) (cdevents.Context, error) {
-	turn, ok := v.share.Enter(ctx, v.namespace, cdEventSize*int64(len(data)))
-	if !ok {
-		return cdevents.Context{}, limit.ErrNoTurn
-	}
-	defer turn.Leave()
-	e, err := cdevents.Read(data)
-	if errors.Is(err, cdevents.ErrInvalid) {
-		return cdevents.Context{}, refusedCDEvent
-	}
-	return e, refusalOf(err)
 }
 
 // cloudEvent is the CloudEvent that carries a CDEvent.

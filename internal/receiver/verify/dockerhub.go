@@ -1,9 +1,6 @@
 package verify
 
-import (
-	"context"
-	"net/http"
-)
+import "net/http"
 
 // dockerHub serves Docker Hub, which cannot sign: like generic it authenticates by its path. Its fields only feed
 // filters.
@@ -13,6 +10,6 @@ func newDockerHub(Credentials) (Verifier, error) { return dockerHub{}, nil }
 
 func (dockerHub) Type() string { return "dockerhub" }
 
-func (dockerHub) Parse(_ context.Context, _ http.Header, body []byte) (Content, error) {
+func (dockerHub) parse(_ http.Header, body []byte) (Content, error) {
 	return anyPayload(body)
 }

@@ -86,7 +86,7 @@ type gcrImage struct {
 	Tag    string `json:"tag"`
 }
 
-func (gcr) Parse(_ context.Context, _ http.Header, body []byte) (Content, error) {
+func (gcr) parse(_ http.Header, body []byte) (Content, error) {
 	var push struct {
 		Message *struct {
 			Data      string `json:"data"`

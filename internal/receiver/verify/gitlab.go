@@ -53,7 +53,7 @@ func (g signedGitLab) Begin(ctx context.Context, h http.Header) (Check, error) {
 	return g.standard.begin(h)
 }
 
-// Parse makes signedGitLab a Parser, since the signature needs the whole body.
-func (g signedGitLab) Parse(_ context.Context, h http.Header, body []byte) (Content, error) {
+// parse makes signedGitLab a parser, since the signature needs the whole body.
+func (g signedGitLab) parse(h http.Header, body []byte) (Content, error) {
 	return Content{Event: g.Event(h), Document: jsonDocument(h, body)}, nil
 }

@@ -20,7 +20,7 @@ func (nexus) Event(h http.Header) Event {
 	return Event{Delivery: h.Get("X-Nexus-Webhook-Delivery")}
 }
 
-func (v nexus) Parse(_ context.Context, h http.Header, body []byte) (Content, error) {
+func (v nexus) parse(h http.Header, body []byte) (Content, error) {
 	var payload struct {
 		Action         string `json:"action"`
 		RepositoryName string `json:"repositoryName"`

@@ -1,9 +1,6 @@
 package verify
 
-import (
-	"context"
-	"net/http"
-)
+import "net/http"
 
 // quay serves Quay, which cannot sign: like generic it authenticates by its path. Its fields only feed filters.
 type quay struct{ generic }
@@ -12,6 +9,6 @@ func newQuay(Credentials) (Verifier, error) { return quay{}, nil }
 
 func (quay) Type() string { return "quay" }
 
-func (quay) Parse(_ context.Context, _ http.Header, body []byte) (Content, error) {
+func (quay) parse(_ http.Header, body []byte) (Content, error) {
 	return anyPayload(body)
 }

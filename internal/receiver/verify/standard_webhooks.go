@@ -27,9 +27,9 @@ func (standardWebhooks) Event(h http.Header) Event {
 	return Event{Selects: true, Delivery: h.Get("Webhook-Id")}
 }
 
-// Parse reads the event's name from the field "type". The specification recommends this field and JSON but requires
+// parse reads the event's name from the field "type". The specification recommends this field and JSON but requires
 // neither, so a body without them is an event without a name.
-func (v standardWebhooks) Parse(_ context.Context, h http.Header, body []byte) (Content, error) {
+func (v standardWebhooks) parse(h http.Header, body []byte) (Content, error) {
 	var payload struct {
 		Type string `json:"type"`
 	}

@@ -31,10 +31,34 @@ type Verifier interface {
 // the answer.
 type Parser interface {
 	Verifier
-	// Parse reads the body of an authentic request. Its result replaces Event, and the body as filters see it. Its error
-	// is limit.ErrNoTurn if there was no share for it before ctx ended, else a Refusal. A Refusal says nothing about the
-	// sender's identity: an authentic body may be one that the type does not accept.
+	// Parse reads the body of an authentic request, in the turn of the Receiver's namespace. Its result replaces Event, and
+	// the body as filters see it. Its error is limit.ErrNoTurn if the turn was not reached before ctx ended, else a Refusal.
+	// A Refusal says nothing about the sender's identity: an authentic body may be one that the type does not accept.
 	Parse(ctx context.Context, h http.Header, body []byte) (Content, error)
+}
+
+// parser is the part of a Parser that its type defines.
+type parser interface {
+	Verifier
+	parse(h http.Header, body []byte) (Content, error)
+}
+
+// inTurn is the Parser of a parser. A body of 3 MiB may take a hundred times the processor time of its hash, so a flood of
+// them delays only its own namespace.
+type inTurn struct {
+	parser
+	namespace string
+	share     *limit.Share
+	growth    int64
+}
+
+func (v inTurn) Parse(ctx context.Context, h http.Header, body []byte) (Content, error) {
+	turn, ok := v.share.Enter(ctx, v.namespace, v.growth*int64(len(body)))
+	if !ok {
+		return Content{}, limit.ErrNoTurn
+	}
+	defer turn.Leave()
+	return v.parse(h, body)
 }
 
 // Content is the content of a request: its event, and the document for filters.
@@ -102,6 +126,8 @@ type kind struct {
 	keys []string
 	// noSecret says that the type has no Secret, and with it no token.
 	noSecret bool
+	// growth is the memory for each byte of a body while the type parses it, 1 if it is zero.
+	growth int64
 	// byPath says that the type takes the path for proof.
 	byPath bool
 	// anyMethod says that a webhook may have another method than POST.
@@ -112,7 +138,7 @@ type kind struct {
 var kinds = map[string]kind{
 	"acr":               {byPath: true, make: newACR},
 	"bitbucket":         {make: newBitbucket},
-	"cdevents":          {byPath: true, make: newCDEvents},
+	"cdevents":          {byPath: true, growth: cdEventGrowth, make: newCDEvents},
 	"dockerhub":         {byPath: true, make: newDockerHub},
 	"gcr":               {keys: gcrKeys, make: newGCR},
 	"generic":           {byPath: true, anyMethod: true, make: newGeneric},
@@ -179,7 +205,11 @@ func New(name string, c Credentials) (Verifier, error) {
 		return nil, ErrEmptyToken
 	}
 	c.Token = slices.Clone(c.Token)
-	return k.make(c)
+	v, err := k.make(c)
+	if p, parses := v.(parser); parses {
+		return inTurn{p, c.Namespace, c.Share, max(1, k.growth)}, err
+	}
+	return v, err
 }
 
 // accepted is the Check of a request that its headers alone have proven.
