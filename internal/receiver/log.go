@@ -13,12 +13,9 @@ func logWebhook(ctx context.Context, l *answer.Log, one *webhook) {
 	if one.answer == hookSuspended {
 		level = slog.LevelDebug // the owner suspended it
 	}
-	left, ok := l.Admit(ctx, level)
-	if !ok {
-		return
-	}
-	attrs := []slog.Attr{
-		slog.String("namespace", h.Namespace), slog.String("receiver", h.Name), slog.String("type", h.Verifier.Type()),
-	}
-	l.Log.LogAttrs(ctx, level, "webhook", append(attrs, one.answer.Attrs(left, one.err)...)...)
+	l.Write(ctx, level, "webhook", func() []slog.Attr {
+		return []slog.Attr{
+			slog.String("namespace", h.Namespace), slog.String("receiver", h.Name), slog.String("type", h.Verifier.Type()),
+		}
+	}, one.answer, one.err)
 }

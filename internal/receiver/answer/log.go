@@ -29,10 +29,10 @@ func NewLog(log *slog.Logger) *Log {
 	return &Log{Log: log, routine: rate.NewLimiter(linesPerSecond, lineBurst), trouble: rate.NewLimiter(linesPerSecond, lineBurst)}
 }
 
-// Admit reports whether a line of this level is written now, and the number of omitted lines before it.
-func (l *Log) Admit(ctx context.Context, level slog.Level) (left int64, ok bool) {
+// Write writes the line of an outcome, if its level and the rate admit it: first attrs, which is called only then. err may be nil.
+func (l *Log) Write(ctx context.Context, level slog.Level, message string, attrs func() []slog.Attr, a *Answer, err error) {
 	if !l.Log.Enabled(ctx, level) {
-		return 0, false
+		return
 	}
 	limiter := l.routine
 	if level >= slog.LevelWarn {
@@ -40,19 +40,14 @@ func (l *Log) Admit(ctx context.Context, level slog.Level) (left int64, ok bool)
 	}
 	if !limiter.AllowN(time.Now(), 1) {
 		l.left.Add(1)
-		return 0, false
+		return
 	}
-	return l.left.Swap(0), true
-}
-
-// Attrs returns an answer's attributes for a log line. left is the result of Admit; err may be nil.
-func (a *Answer) Attrs(left int64, err error) []slog.Attr {
-	attrs := []slog.Attr{slog.String("result", a.Result), slog.Int("status", a.Status), slog.Int64("lines_left_out", left)}
+	line := append(attrs(), slog.String("result", a.Result), slog.Int("status", a.Status), slog.Int64("lines_left_out", l.left.Swap(0)))
 	if a.Reason != "" {
-		attrs = append(attrs, slog.String("reason", a.Reason))
+		line = append(line, slog.String("reason", a.Reason))
 	}
 	if err != nil {
-		attrs = append(attrs, slog.Any("error", err))
+		line = append(line, slog.Any("error", err))
 	}
-	return attrs
+	l.Log.LogAttrs(ctx, level, message, line...)
 }

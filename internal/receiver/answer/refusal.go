@@ -8,13 +8,13 @@ type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Unclassified is the reason where no other may be disclosed.
-const Unclassified Refusal = "not authentic"
+// unclassified is the reason where no other may be disclosed.
+const unclassified Refusal = "not authentic"
 
-// ReasonOf returns the Refusal in err, else Unclassified. The sender may see it.
+// ReasonOf returns the Refusal in err, else unclassified. The sender may see it.
 func ReasonOf(err error) Refusal {
 	if known, ok := errors.AsType[Refusal](err); ok {
 		return known
 	}
-	return Unclassified
+	return unclassified
 }

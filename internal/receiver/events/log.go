@@ -16,16 +16,14 @@ func logPost(l *answer.Log, r *http.Request, a *answer.Answer, record *event.Rec
 	if level == slog.LevelInfo {
 		level = slog.LevelDebug // the delivery of an accepted event is logged later
 	}
-	left, ok := l.Admit(r.Context(), level)
-	if !ok {
-		return
-	}
-	attrs := []slog.Attr{slog.String("client", limit.ClientAddress(r).String())}
-	if record != nil {
-		o := record.Event.InvolvedObject
-		attrs = append(attrs,
-			slog.String("kind", o.Kind), slog.String("namespace", o.Namespace), slog.String("name", o.Name),
-			slog.String("id", record.ID), slog.Bool("known", record.Known))
-	}
-	l.Log.LogAttrs(r.Context(), level, "event posted", append(attrs, a.Attrs(left, err)...)...)
+	l.Write(r.Context(), level, "event posted", func() []slog.Attr {
+		attrs := []slog.Attr{slog.String("client", limit.ClientAddress(r).String())}
+		if record != nil {
+			o := record.Event.InvolvedObject
+			attrs = append(attrs,
+				slog.String("kind", o.Kind), slog.String("namespace", o.Namespace), slog.String("name", o.Name),
+				slog.String("id", record.ID), slog.Bool("known", record.Known))
+		}
+		return attrs
+	}, a, err)
 }
