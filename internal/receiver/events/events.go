@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,6 @@ func (o Options) validate() error {
 // Handler is the events endpoint: POST / with one event.
 type Handler struct {
 	options    Options
-	maxBody    int
 	addresses  *fair.Limiters[netip.Addr]
 	namespaces *fair.Limiters[namespaceKey]
 	trust      *trust
@@ -128,18 +128,15 @@ func New(o Options) (*Handler, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("events endpoint: %w", err)
 	}
+	o.MaxBody = min(cmp.Or(o.MaxBody, limit.MaxBody), limit.MaxBody)
 	h := &Handler{
 		options:    o,
-		maxBody:    limit.MaxBody,
 		addresses:  fair.NewLimiters[netip.Addr](o.Address.Limit(), o.Address.Burst, limit.MaxAddresses),
 		namespaces: fair.NewLimiters[namespaceKey](o.Namespace.Limit(), o.Namespace.Burst, maxNamespaces),
 		trust:      newTrust(),
 		held:       fair.NewCapacities[netip.Addr](fair.NewCapacity(o.Held), o.Held/addressHeld, addressReserve),
 		metrics:    newPostMetrics(o.Registerer),
 		log:        answer.NewLog(o.Log),
-	}
-	if o.MaxBody > 0 {
-		h.maxBody = min(h.maxBody, o.MaxBody)
 	}
 	mux := chi.NewRouter()
 	mux.Post("/", h.serve)
@@ -187,7 +184,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 		early = postEncoded
 	case isOwn(r.Header):
 		early = postLoop
-	case r.ContentLength > int64(h.maxBody):
+	case r.ContentLength > int64(h.options.MaxBody):
 		early = postTooLarge
 	}
 	if early != nil {
@@ -196,7 +193,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 	}
 	use := h.held.Use(client)
 	defer use.Release()
-	body := limit.Body{Max: h.maxBody, Use: use.Use, Wait: heldWait}
+	body := limit.Body{Max: h.options.MaxBody, Use: use.Use, Wait: heldWait}
 	defer body.Use.Release()
 	switch err := body.Read(r); {
 	case errors.Is(err, limit.ErrNoCapacity):
