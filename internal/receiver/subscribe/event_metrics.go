@@ -13,18 +13,15 @@ const (
 	eventUnknown   = "unknown" // the object is not in the watchers' cache
 )
 
-type eventMetrics struct {
-	triggers map[string]prometheus.Counter // result
-}
-
-func newEventMetrics(reg prometheus.Registerer) eventMetrics {
+// newEventMetrics returns a counter of events for each result.
+func newEventMetrics(reg prometheus.Registerer) map[string]prometheus.Counter {
 	vec := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "notifier_event_triggers_total",
 		Help: "Events that matched a Receiver of type event, by what became of them.",
 	}, []string{"result"})
-	m := eventMetrics{triggers: make(map[string]prometheus.Counter)}
+	events := make(map[string]prometheus.Counter)
 	for _, result := range []string{eventTriggered, eventHeld, eventResumed, eventUnknown} {
-		m.triggers[result] = vec.WithLabelValues(result)
+		events[result] = vec.WithLabelValues(result)
 	}
-	return m
+	return events
 }

@@ -59,7 +59,7 @@ type Options struct {
 // Subscriber triggers the Receivers of type event.
 type Subscriber struct {
 	Options
-	metrics eventMetrics
+	counters map[string]prometheus.Counter // by result
 }
 
 // New returns a Subscriber, or an error if an option is missing.
@@ -70,7 +70,7 @@ func New(o Options) (*Subscriber, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("subscriber: %w", err)
 	}
-	return &Subscriber{Options: o, metrics: newEventMetrics(o.Registerer)}, nil
+	return &Subscriber{Options: o, counters: newEventMetrics(o.Registerer)}, nil
 }
 
 // Run triggers until ctx ends.
@@ -225,7 +225,7 @@ func (w *watch) evaluate(r *event.Record, now time.Time) {
 	w.wanting = w.Subscriptions.wanting(r, w.wanting[:0])
 	for _, s := range w.wanting {
 		if !r.Known {
-			w.metrics.triggers[eventUnknown].Inc()
+			w.counters[eventUnknown].Inc()
 			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventForged, receiver.Received{}})
 			continue
 		}
@@ -242,14 +242,14 @@ func (w *watch) evaluate(r *event.Record, now time.Time) {
 				"kind", g.stop.loop.Kind, "object", g.stop.loop.Object, "pause", g.stop.loop.Pause.String())
 		}
 		if triggers {
-			w.metrics.triggers[eventTriggered].Inc()
+			w.counters[eventTriggered].Inc()
 			if !w.triggered[s.Subscription] { // the targets of a Receiver may be many, and are the same for each event
 				w.triggered[s.Subscription] = true
 				w.trigger(s.Subscription, now)
 			}
 			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventAccepted, receiver.Received{ID: r.ID, Proved: true, Targets: s.targets}})
 		} else {
-			w.metrics.triggers[eventHeld].Inc()
+			w.counters[eventHeld].Inc()
 			w.outcomes = append(w.outcomes, eventOutcome{s.stats, eventFolded, receiver.Received{ID: r.ID, Proved: true}})
 		}
 	}
@@ -272,7 +272,7 @@ func (w *watch) succeed(id subscriber, s *Subscription, now time.Time) {
 
 // resume triggers for the events that were held back.
 func (w *watch) resume(s *Subscription, now time.Time) {
-	w.metrics.triggers[eventResumed].Inc()
+	w.counters[eventResumed].Inc()
 	w.trigger(s, now)
 }
 

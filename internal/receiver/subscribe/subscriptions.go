@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,17 +47,12 @@ func (s *Subscription) validate() error {
 	return errors.Join(append(errs, receiver.CheckNamespace(s.Namespace, s.Targets))...)
 }
 
-// wants reports whether the Receiver subscribes to an event about an object of its namespace.
+// wants reports whether the Receiver, if it is not suspended, subscribes to an event about an object of its namespace.
 func (s *Subscription) wants(r *event.Record) bool {
-	if s.Suspended || len(s.Reasons) > 0 && !s.Reasons.Has(r.Event.Reason) {
+	if len(s.Reasons) > 0 && !s.Reasons.Has(r.Event.Reason) {
 		return false
 	}
-	for _, source := range s.Sources {
-		if source.selects(r.Event.InvolvedObject, r.Labels) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Sources, func(source EventSource) bool { return source.selects(r.Event.InvolvedObject, r.Labels) })
 }
 
 func (s EventSource) selects(o event.ObjectReference, labels map[string]string) bool {
