@@ -145,15 +145,13 @@ func replacing(args []ref.Val) uint64 {
 	return (text(args[0]) + uint64(strings.Count(s, old))*text(args[2])) / bytesPerUnit
 }
 
-// pieceWork is the work of one piece of a text.
-const pieceWork = 1
-
+// splitting makes each piece, for one unit.
 func splitting(args []ref.Val) uint64 {
 	s, separator, ok := texts(args)
 	if !ok || text(args[0]) > maxWork*bytesPerUnit {
 		return linear(args)
 	}
-	return linear(args) + uint64(strings.Count(s, separator)+1)*pieceWork
+	return linear(args) + uint64(strings.Count(s, separator)+1)
 }
 
 func texts(args []ref.Val) (first, second string, ok bool) {
