@@ -54,27 +54,19 @@ func (t *Table) capacity(rt *route) capacity {
 	})
 }
 
-// permit is the capacity that one request uses while it is read: its place, and the kept bytes of its body.
-type permit struct {
-	place fair.Use
-	body  limit.Body
-}
-
 // enter takes a place for a request, and reports whether one was free in time. Requests wait for a place in order: reading takes well under
-// a millisecond unless the sender is slow. The body waits up to the same time whenever it grows.
-func (c capacity) enter(ctx context.Context, wait time.Duration) (p permit, ok bool) {
-	p.body = limit.Body{Max: limit.MaxBody, Use: c.bodies.Use(), Wait: wait}
-	if p.place, ok = c.requests.TryAcquire(1); ok {
-		return p, true
+// a millisecond unless the sender is slow.
+func (c capacity) enter(ctx context.Context, wait time.Duration) (place fair.Use, ok bool) {
+	if place, ok = c.requests.TryAcquire(1); ok {
+		return place, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	var err error
-	p.place, err = c.requests.Acquire(ctx, 1)
-	return p, err == nil
+	place, err := c.requests.Acquire(ctx, 1)
+	return place, err == nil
 }
 
-func (p *permit) leave() {
-	p.body.Use.Release()
-	p.place.Release()
+// body returns the body of a request that is kept within a capacity. It waits up to the same time whenever it grows.
+func (t *Table) body(within *fair.Capacity) limit.Body {
+	return limit.Body{Max: limit.MaxBody, Use: within.Use(), Wait: t.limits.Wait}
 }

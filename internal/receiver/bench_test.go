@@ -182,11 +182,14 @@ func BenchmarkAdmission(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					p, ok := table.capacity(rt).enter(b.Context(), time.Second)
-					if !ok || body > 0 && p.body.Use.Grow(b.Context(), int64(body)) != nil {
+					c := table.capacity(rt)
+					place, ok := c.enter(b.Context(), time.Second)
+					kept := c.bodies.Use()
+					if !ok || body > 0 && kept.Grow(b.Context(), int64(body)) != nil {
 						b.Error("no capacity")
 					}
-					p.leave()
+					kept.Release()
+					place.Release()
 				}
 			})
 		})

@@ -27,11 +27,13 @@ func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 		round.Add(senders)
 		for i := range senders {
 			all.Go(func() {
-				p, ok := path.enter(t.Context(), DefaultLimits().Wait)
+				place, ok := path.enter(t.Context(), DefaultLimits().Wait)
 				if !ok {
 					t.Error("no place")
 				}
-				defer p.leave()
+				defer place.Release()
+				kept := limit.Body{Max: limit.MaxBody, Use: path.bodies.Use(), Wait: DefaultLimits().Wait}
+				defer kept.Use.Release()
 				first := true
 				r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(bytes.NewReader(make([]byte, step)), readerFunc(func([]byte) (int, error) {
 					if first {
@@ -41,7 +43,7 @@ func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 					}
 					return 0, io.EOF
 				}), bytes.NewReader(make([]byte, limit.MaxBody-step))))
-				if err := p.body.Read(r); err != nil {
+				if err := kept.Read(r); err != nil {
 					t.Errorf("body %d: %v", i, err)
 				}
 			})

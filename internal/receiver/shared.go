@@ -25,7 +25,7 @@ func (one *webhook) undecided() bool {
 // processAll serves a request on a path that several Receivers have. They verify it at the same time, each for itself, and those that find
 // it authentic are served. Receivers that take the path for proof are tried last, if the request cannot have been for another.
 func (w *Webhooks) processAll(rw http.ResponseWriter, r *http.Request, s *pathRoutes) []webhook {
-	body := &sharedBody{request: r, held: limit.Body{Max: limit.MaxBody, Use: s.bodies.Use(), Wait: w.table.limits.Wait}}
+	body := &sharedBody{request: r, held: w.table.body(s.bodies)}
 	defer body.held.Use.Release()
 	all := w.try(r.Context(), body, s.routes, false)
 	if !slices.ContainsFunc(all, func(one webhook) bool { return one.authentic || one.undecided() }) {
@@ -126,12 +126,12 @@ func (s *sharedReader) Read(p []byte) (int, error) {
 func (*sharedReader) Close() error { return nil }
 
 // keep reads a body into memory, within the request's own capacity or, if other Receivers read it as well, the shared one.
-func keep(r *http.Request, p *permit) ([]byte, error) {
+func keep(r *http.Request, own *limit.Body) ([]byte, error) {
 	if shared, ok := r.Body.(*sharedReader); ok {
 		return shared.all()
 	}
-	err := p.body.Read(r)
-	return p.body.Bytes, err
+	err := own.Read(r)
+	return own.Bytes, err
 }
 
 // unanswered is the response writer of a Receiver among several. It discards: the answer is one of several, and the connection is shared.

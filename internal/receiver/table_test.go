@@ -259,11 +259,11 @@ func TestBudgetsOutliveAnEdit(t *testing.T) {
 func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
 	for name, use := range map[string]func(*Table, *route) (end func()){
 		"a place": func(table *Table, rt *route) func() {
-			p, ok := table.capacity(rt).enter(t.Context(), table.limits.Wait)
+			place, ok := table.capacity(rt).enter(t.Context(), table.limits.Wait)
 			if !ok {
 				t.Fatal("no place")
 			}
-			return p.leave
+			return place.Release
 		},
 		"the budget": func(_ *Table, rt *route) func() {
 			rt.owner.tenant.deliveries.AllowN(time.Now(), rt.owner.tenant.deliveries.Burst())

@@ -211,21 +211,24 @@ func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, one *webhook) 
 		answer.Abandon(rw, r)
 		return
 	}
-	p, ok := w.table.capacity(one.rt).enter(r.Context(), w.table.limits.Wait)
+	c := w.table.capacity(one.rt)
+	place, ok := c.enter(r.Context(), w.table.limits.Wait)
 	if !ok {
 		answer.Abandon(rw, r)
 		one.answer = hookBusy
 		return
 	}
-	defer p.leave()
-	claims, body := w.verify(rw, r, one, &p)
+	defer place.Release()
+	kept := w.table.body(c.bodies)
+	defer kept.Use.Release()
+	claims, body := w.verify(rw, r, one, &kept)
 	if one.authentic {
 		w.decide(r, one, claims, body)
 	}
 }
 
 // verify reads the body of a request. It returns the claims of an authentic one, and the body if the hook keeps it.
-func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, one *webhook, p *permit) (verify.Claims, []byte) {
+func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, one *webhook, kept *limit.Body) (verify.Claims, []byte) {
 	hook := one.rt.hook
 	check, err := hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
@@ -235,7 +238,7 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, one *webhook,
 	}
 	var body []byte
 	if hook.keepsBody() {
-		body, err = keep(r, p)
+		body, err = keep(r, kept)
 		_, _ = check.Write(body) // hashes do not fail
 		one.digest = bodyDigest(maphash.Bytes(w.seed, body))
 	} else {
