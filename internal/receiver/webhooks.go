@@ -244,11 +244,7 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, one *webhook,
 	} else {
 		one.digest, err = stream(check, r.Body, w.seed)
 	}
-	whole := body
-	if _, parses := hook.Verifier.(verify.Parser); !parses {
-		whole = nil
-	}
-	claims, refusal := check.Finish(whole)
+	claims, refusal := check.Finish(body)
 	switch {
 	case errors.Is(err, limit.ErrTooLarge):
 		answer.Abandon(rw, r)

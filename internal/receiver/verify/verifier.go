@@ -72,8 +72,8 @@ type Content struct {
 type Check interface {
 	io.Writer
 	// Finish returns nil for an authentic request, else a Refusal, and the claims that the sender has proven. body is
-	// the whole body for a Parser's requests and nil for all others. It is called exactly once, also when the body could
-	// not be read to its end, and ends the use of the Check.
+	// the whole body for a Parser's requests, and nil for those of which none is kept. It is called exactly once, also
+	// when the body could not be read to its end, and ends the use of the Check.
 	Finish(body []byte) (Claims, error)
 }
 
