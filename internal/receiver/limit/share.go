@@ -25,7 +25,8 @@ const (
 // seriously meant filter needs, so that none fails on a busy machine.
 const FilterTime = 250 * time.Millisecond
 
-// ErrNoTurn says that filters, or the expressions over a token's claims, could not begin in time. It is no failure of theirs.
+// ErrNoTurn says that filters, the expressions over a token's claims, or the parsing of a body could not begin in time. It is no failure of
+// theirs.
 var ErrNoTurn = errors.New("no turn for expressions in time")
 
 // Share divides memory and processor time among namespaces for long work on authentic webhooks: filters, the expressions over a token's
