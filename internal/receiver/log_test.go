@@ -13,7 +13,7 @@ import (
 // webhooks.
 func TestAFloodDoesNotHideWhatWasNotStored(t *testing.T) {
 	var lines bytes.Buffer
-	log := answer.NewLog(slog.New(slog.NewTextHandler(&lines, nil)))
+	log := answer.NewLog(slog.New(slog.NewTextHandler(&lines, nil)), "webhook")
 	flooded, other := &route{hook: newHook(t, "flood/hook")}, &route{hook: newHook(t, "other/hook")}
 	for range 1000 {
 		logWebhook(t.Context(), log, &webhook{rt: flooded, answer: hookBusy})

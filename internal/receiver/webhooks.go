@@ -68,7 +68,7 @@ func NewWebhooks(o WebhooksOptions) (*Webhooks, error) {
 		triggers:     o.Triggers,
 		proxies:      o.Proxies,
 		unknownPaths: fair.NewLimiters[netip.Addr](limits.Unknown.Limit(), limits.Unknown.Burst, limit.MaxAddresses),
-		log:          answer.NewLog(o.Log),
+		log:          answer.NewLog(o.Log, "webhook"),
 		seed:         maphash.MakeSeed(),
 		overUnknown:  answer.Silent(http.StatusTooManyRequests, "unknown_over_budget", limits.Unknown.RetryAfter()),
 		overFailure: answer.Refused(

@@ -12,7 +12,8 @@ import (
 // Log writes one line per outcome, up to a rate: a flood of requests must not become a flood of lines. Omitted lines are counted on the
 // next line. Metrics count everything.
 type Log struct {
-	Log *slog.Logger
+	Log     *slog.Logger
+	message string
 	// routine and trouble are separate, so that a flood of successes does not hide failures.
 	routine, trouble *rate.Limiter
 	left             atomic.Int64
@@ -24,13 +25,13 @@ const (
 	lineBurst      = 100
 )
 
-// NewLog returns a Log that writes at most 20 lines a second, 100 at once, of warnings and of other lines each.
-func NewLog(log *slog.Logger) *Log {
-	return &Log{Log: log, routine: rate.NewLimiter(linesPerSecond, lineBurst), trouble: rate.NewLimiter(linesPerSecond, lineBurst)}
+// NewLog returns a Log of lines with one message. It writes at most 20 a second, 100 at once, of warnings and of other lines each.
+func NewLog(log *slog.Logger, message string) *Log {
+	return &Log{Log: log, message: message, routine: rate.NewLimiter(linesPerSecond, lineBurst), trouble: rate.NewLimiter(linesPerSecond, lineBurst)}
 }
 
 // Write writes the line of an outcome, if its level and the rate admit it: first attrs, which is called only then. err may be nil.
-func (l *Log) Write(ctx context.Context, level slog.Level, message string, attrs func() []slog.Attr, a *Answer, err error) {
+func (l *Log) Write(ctx context.Context, level slog.Level, attrs func() []slog.Attr, a *Answer, err error) {
 	if !l.Log.Enabled(ctx, level) {
 		return
 	}
@@ -49,5 +50,5 @@ func (l *Log) Write(ctx context.Context, level slog.Level, message string, attrs
 	if err != nil {
 		line = append(line, slog.Any("error", err))
 	}
-	l.Log.LogAttrs(ctx, level, message, line...)
+	l.Log.LogAttrs(ctx, level, l.message, line...) //nolint:sloglint // a constant of the endpoint
 }

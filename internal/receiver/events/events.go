@@ -136,7 +136,7 @@ func New(o Options) (*Handler, error) {
 		trust:      newTrust(),
 		held:       fair.NewCapacities[netip.Addr](fair.NewCapacity(o.Held), o.Held/addressHeld, addressReserve),
 		metrics:    newPostMetrics(o.Registerer),
-		log:        answer.NewLog(o.Log),
+		log:        answer.NewLog(o.Log, "event posted"),
 	}
 	mux := chi.NewRouter()
 	mux.Post("/", h.serve)

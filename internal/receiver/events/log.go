@@ -16,7 +16,7 @@ func logPost(l *answer.Log, r *http.Request, a *answer.Answer, record *event.Rec
 	if level == slog.LevelInfo {
 		level = slog.LevelDebug // the delivery of an accepted event is logged later
 	}
-	l.Write(r.Context(), level, "event posted", func() []slog.Attr {
+	l.Write(r.Context(), level, func() []slog.Attr {
 		attrs := []slog.Attr{slog.String("client", limit.ClientAddress(r).String())}
 		if record != nil {
 			o := record.Event.InvolvedObject
