@@ -196,8 +196,7 @@ func (t *publisher) unclaim(it item, tr *transition) {
 	t.queue.Enqueue(it)
 	tr.decided = false
 	if s := t.subjects[it]; len(s.pending) > 1 {
-		s.pending = s.pending[1:]
-		t.metrics.waiting.Dec()
+		t.drop(s, 0)
 		t.metrics.transitions.WithLabelValues(resultLeft).Inc()
 	}
 }
@@ -284,8 +283,7 @@ func (t *publisher) settled(it item, now lastPublished) {
 	defer t.mu.Unlock()
 	s := t.subjects[it]
 	s.last = now
-	s.pending = s.pending[1:]
-	t.metrics.waiting.Dec()
+	t.drop(s, 0)
 	switch {
 	case len(s.pending) > 0:
 		t.queue.Enqueue(it)

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"slices"
 	"time"
 
 	"notifier/internal/event"
@@ -159,7 +160,7 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 	case w == nil:
 	case w.UID == tr.UID && w.Outcome == tr.Outcome: // including the same state with a newer message
 		tr.first = w.first
-		t.drop(s)
+		t.drop(s, len(s.pending)-1)
 	default:
 		t.leave(it, s)
 	}
@@ -174,12 +175,15 @@ func (t *publisher) leave(it item, s *subject) {
 		s.left = map[event.Outcome]time.Time{}
 	}
 	s.left[w.Outcome] = time.Now()
-	t.drop(s)
+	t.drop(s, len(s.pending)-1)
 	t.metrics.transitions.WithLabelValues(resultLeft).Inc()
 }
 
-func (t *publisher) drop(s *subject) {
-	s.pending = s.pending[:len(s.pending)-1]
+// drop removes a pending transition by its place. Nothing keeps it after that, and with it a former version of the object.
+func (t *publisher) drop(s *subject, place int) {
+	if s.pending = slices.Delete(s.pending, place, place+1); len(s.pending) == 0 {
+		s.pending = nil
+	}
 	t.metrics.waiting.Dec()
 }
 
