@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 	"weak"
 )
 
@@ -36,4 +37,23 @@ func TestAFormerVersionOfAnObjectIsNotKept(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Fails when the publisher has a copy of its own of the names of an object that it loaded, or keeps those of a former version.
+func TestThePublisherSharesTheNamesOfAnObject(t *testing.T) {
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		stop()
+		watcher, stop := w.replica(true)
+		defer stop()
+		for _, labels := range []map[string]string{nil, {"a": "1"}} {
+			w.put(kustomization{labels: labels})
+			pass(time.Minute)
+			cached := watcher.informerOf(kindNamed("Kustomization")).get("team-a", "app")
+			for it := range watcher.leading.Load().subjects {
+				if unsafe.StringData(it.name) != unsafe.StringData(cached.Name) {
+					t.Errorf("with labels %v the name %s is twice in memory", labels, it.name)
+				}
+			}
+		}
+	})
 }

@@ -117,7 +117,7 @@ func (t *publisher) consider(o *object, found bool) {
 		return
 	}
 	if len(s.pending) == 0 && s.last.state == st {
-		s.last.state = st // the same state, but sharing the strings of the object
+		s.last.state, t.subjects[it] = st, s // the same state and key, but sharing the strings of the object
 		return
 	}
 	now := time.Now()
