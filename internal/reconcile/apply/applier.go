@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 	"notifier/internal/options"
 	"notifier/internal/reconcile/kube"
 )
@@ -110,7 +111,7 @@ func (o *Options) validate() error {
 // Applier writes the reconcile requests of the shards that its replica owns.
 type Applier struct {
 	opts     Options
-	log      *slog.Logger
+	lines    *fair.Lines
 	metrics  *metrics
 	limiter  *rate.Limiter
 	refusals *refusals
@@ -140,7 +141,7 @@ func New(opts Options) (*Applier, error) {
 		return nil, fmt.Errorf("apply options: %w", err)
 	}
 	a := &Applier{
-		opts: opts, log: opts.Log, metrics: newMetrics(opts.Registerer),
+		opts: opts, lines: fair.NewLines(), metrics: newMetrics(opts.Registerer),
 		limiter:  rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
 		refusals: newRefusals(opts.Log),
 		storing:  make(chan struct{}, maxSettling),
@@ -197,6 +198,15 @@ func (a *Applier) Run(ctx context.Context) error {
 		return fmt.Errorf("triggers: %w", err)
 	}
 	return nil
+}
+
+// line returns the log for one line about a namespace. It drops a line beyond the bounds of fair.Lines.
+func (a *Applier) line(namespace string) *slog.Logger {
+	left, ok := a.lines.Admit(namespace)
+	if !ok {
+		return slog.New(slog.DiscardHandler)
+	}
+	return a.opts.Log.With("namespace", namespace, "lines_left_out", left)
 }
 
 // work attempts a request for an object, or with a job resolves the job's target. It enqueues the remaining work and returns no error.

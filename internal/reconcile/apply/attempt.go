@@ -227,7 +227,7 @@ func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 }
 
 func (a *Applier) logAttempt(k slotKey, o outcome, end bool) {
-	log := a.log.With("namespace", k.namespace, "kind", k.object.kind, "name", k.object.name)
+	log := a.line(k.namespace).With("kind", k.object.kind, "name", k.object.name)
 	switch {
 	case o.ended != "":
 		log.Info("trigger ended", "result", o.ended)

@@ -169,7 +169,7 @@ func (a *Applier) endExpanding(j *job, target event.Target, names []string, why 
 		a.postpone(j, minUnseenPause, time.Time{})
 	default:
 		j.result = why
-		a.log.Info("trigger ended", "namespace", j.key.namespace, "receiver", j.trigger.Receiver, "kind", j.trigger.Target.Kind,
+		a.line(j.key.namespace).Info("trigger ended", "receiver", j.trigger.Receiver, "kind", j.trigger.Target.Kind,
 			"name", j.trigger.Target.Name, "result", why)
 	}
 	a.useRoom(j.key.namespace)
@@ -250,7 +250,7 @@ func (a *Applier) forget(j *job) {
 
 func (a *Applier) giveBack(held event.Message[event.Trigger]) {
 	if err := held.Nak(); err != nil {
-		a.log.Warn("trigger not given back, the bus will hand it out again by itself", "namespace", held.Value.Namespace, "error", err)
+		a.line(held.Value.Namespace).Warn("trigger not given back, the bus will hand it out again by itself", "error", err)
 	}
 }
 
@@ -259,6 +259,6 @@ func (a *Applier) confirm(ctx context.Context, held event.Message[event.Trigger]
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	if err := held.Ack(ctx); err != nil {
-		a.log.Warn("end of a trigger not confirmed, it may be applied again", "namespace", held.Value.Namespace, "error", err)
+		a.line(held.Value.Namespace).Warn("end of a trigger not confirmed, it may be applied again", "error", err)
 	}
 }

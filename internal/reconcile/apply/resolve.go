@@ -147,8 +147,7 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 		case kube.IsUnresolvable(err):
 			return refuse(err)
 		case err != nil:
-			a.log.Warn("kind not looked up, it will be tried again", "namespace", r.Namespace, "receiver", r.Name,
-				"kind", target.Kind, "error", err)
+			a.line(r.Namespace).Warn("kind not looked up, it will be tried again", "receiver", r.Name, "kind", target.Kind, "error", err)
 			return target, nil, resultUnknown
 		}
 		found.APIVersion = resource.GroupVersion().String()

@@ -57,7 +57,7 @@ func newReviewer(a *Applier) *reviewer {
 	v := &reviewer{a: a, namespaces: map[string]*round{}}
 	queue := func(title string) *kube.Controller[name] {
 		return kube.NewController(kube.ControllerOptions[name]{
-			Name: title, Workers: reviewWorkers, Parts: name.parts, Reconcile: v.work, Log: a.log,
+			Name: title, Workers: reviewWorkers, Parts: name.parts, Reconcile: v.work, Log: a.opts.Log,
 		})
 	}
 	v.fresh, v.rounds = queue("reviews of changes"), queue("reviews in turn")

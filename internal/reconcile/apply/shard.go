@@ -99,7 +99,7 @@ func (a *Applier) keep(sh *shard) {
 	a.mu.Unlock()
 	for _, h := range held {
 		if err := h.InProgress(); err != nil {
-			a.log.Debug("trigger could not be held", "namespace", h.Value.Namespace, "error", err)
+			a.opts.Log.Debug("trigger could not be held", "namespace", h.Value.Namespace, "error", err)
 		}
 	}
 }
