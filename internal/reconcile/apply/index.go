@@ -12,25 +12,22 @@ type groupKind struct {
 	group, kind string
 }
 
-func groupKindOf(t event.Target) groupKind {
-	return groupKind{t.APIVersion == "", groupOf(t.APIVersion), t.Kind}
-}
-
 // sameness is equal for targets with the same meaning, like event.TargetKey, but without an account and without a digest.
 type sameness struct {
 	groupKind
 	name, selector string
 }
 
-func samenessOf(t event.Target) sameness { return sameness{groupKindOf(t), t.Name, t.Selector()} }
+func samenessOf(t event.Target) sameness {
+	return sameness{groupKind{t.APIVersion == "", groupOf(t.APIVersion), t.Kind}, t.Name, t.Selector()}
+}
 
 // index finds a Receiver's targets without a scan: a tenant has as many triggers as all its Receivers have targets, and each is
 // resolved repeatedly. It is filled for the first trigger, because most Receivers of a large cluster are idle.
 type index struct {
 	once sync.Once
-	// same and keys map to the first such target in Receiver.Targets; keys are event.TargetKey with the Receiver's account.
+	// same maps to the first such target in Receiver.Targets.
 	same map[sameness]int
-	keys map[string]int
 	// selecting has the targets with a selector, by the group and kind that they select from.
 	selecting map[groupKind][]int
 }
@@ -52,20 +49,15 @@ func (r *Receiver) targets() *index {
 }
 
 func (x *index) fill(r *Receiver) {
-	x.same, x.keys = make(map[sameness]int, len(r.Targets)), make(map[string]int, len(r.Targets))
-	x.selecting = map[groupKind][]int{}
+	x.same, x.selecting = make(map[sameness]int, len(r.Targets)), map[groupKind][]int{}
 	for i, t := range r.Targets {
-		first(x.same, samenessOf(t), i)
-		first(x.keys, event.TargetKey(t, r.ServiceAccount), i)
-		if t.Selects() {
-			x.selecting[groupKindOf(t)] = append(x.selecting[groupKindOf(t)], i)
+		same := samenessOf(t)
+		if _, known := x.same[same]; !known {
+			x.same[same] = i
 		}
-	}
-}
-
-func first[K comparable](m map[K]int, k K, i int) {
-	if _, known := m[k]; !known {
-		m[k] = i
+		if t.Selects() {
+			x.selecting[same.groupKind] = append(x.selecting[same.groupKind], i)
+		}
 	}
 }
 

@@ -36,13 +36,12 @@ func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, w
 		if other.Namespace != w.Namespace || other.Created.Add(time.Second).After(w.Accepted) {
 			continue
 		}
-		if i, ok := other.targets().keys[w.Key]; ok {
-			return other, other.Targets[i], ""
-		}
-		if len(other.targets().selecting[w.same.groupKind]) == 0 || event.TargetKey(w.Target, other.ServiceAccount) != w.Key {
+		x := other.targets()
+		_, known := x.same[w.same]
+		if !known && len(x.selecting[w.same.groupKind]) == 0 || event.TargetKey(w.Target, other.ServiceAccount) != w.Key {
 			continue
 		}
-		if target, why = a.chosen(other, w); why == "" {
+		if target, why = a.asked(other, w); why == "" {
 			return other, target, ""
 		}
 	}
