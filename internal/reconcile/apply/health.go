@@ -13,6 +13,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/fair"
+	"notifier/internal/reconcile/kube"
 )
 
 // healthPrefix begins the keys under which Receivers' Health is reported: healthPrefix + namespace + "/" + name.
@@ -74,18 +75,13 @@ type Reports interface {
 	Watch(ctx context.Context, h func(key string, value []byte)) error
 }
 
-// name identifies a Receiver.
-type name struct{ namespace, name string }
-
-func (n name) parts() (namespace, receiver string) { return n.namespace, n.name }
-
 // refusals are the refused writes, by Receiver, and their reports. A Receiver without refusals has no entry.
 type refusals struct {
 	log     *slog.Logger
 	mu      sync.Mutex
 	entries map[string]map[string]*refusedWrites // by namespace, then name
 	// changed has the Receivers to report; wake is filled when changed gets its first.
-	changed map[name]bool
+	changed map[kube.Key]bool
 	wake    chan struct{}
 }
 
@@ -98,7 +94,7 @@ type refusedWrites struct {
 }
 
 func newRefusals(log *slog.Logger) *refusals {
-	return &refusals{log: log, entries: map[string]map[string]*refusedWrites{}, changed: map[name]bool{}, wake: make(chan struct{}, 1)}
+	return &refusals{log: log, entries: map[string]map[string]*refusedWrites{}, changed: map[kube.Key]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // deny records that a write for the Receiver was refused.
@@ -270,16 +266,16 @@ func (b *refusals) entry(namespace, receiver string) *refusedWrites {
 	return entries[receiver]
 }
 
-func (b *refusals) drop(n name) {
-	delete(b.entries[n.namespace], n.name)
-	if len(b.entries[n.namespace]) == 0 {
-		delete(b.entries, n.namespace)
+func (b *refusals) drop(n kube.Key) {
+	delete(b.entries[n.Namespace], n.Name)
+	if len(b.entries[n.Namespace]) == 0 {
+		delete(b.entries, n.Namespace)
 	}
 }
 
 // mark schedules the Receiver's report. The caller holds the lock.
 func (b *refusals) mark(namespace, receiver string) {
-	b.changed[name{namespace, receiver}] = true
+	b.changed[kube.Key{Namespace: namespace, Name: receiver}] = true
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -298,13 +294,14 @@ func (b *refusals) learn(key string, value []byte) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p, changed := b.entry(namespace, receiver), b.changed[name{namespace, receiver}]
+	n := kube.Key{Namespace: namespace, Name: receiver}
+	p, changed := b.entry(namespace, receiver), b.changed[n]
 	// A report that was removed after this replica wrote it was about a Receiver that no longer exists.
 	if !p.own || len(value) == 0 && !changed {
 		p.health = h
 	}
 	if len(p.health.Denied) == 0 && !changed {
-		b.drop(name{namespace, receiver})
+		b.drop(n)
 	}
 }
 
@@ -351,16 +348,16 @@ const reportPause = time.Second
 // flush reports the changed Receivers, and returns whether all reports succeeded.
 func (b *refusals) flush(ctx context.Context, reports Reports) bool {
 	b.mu.Lock()
-	values := map[name][]byte{}
+	values := map[kube.Key][]byte{}
 	for n := range b.changed {
-		p := b.entries[n.namespace][n.name]
+		p := b.entries[n.Namespace][n.Name]
 		if p == nil || p.gone {
 			values[n] = nil
 			continue
 		}
 		value, err := p.health.report()
 		if err != nil {
-			b.log.Error("health of a Receiver cannot be encoded", "namespace", n.namespace, "receiver", n.name, "error", err)
+			b.log.Error("health of a Receiver cannot be encoded", "namespace", n.Namespace, "receiver", n.Name, "error", err)
 			continue
 		}
 		values[n] = value
@@ -369,17 +366,17 @@ func (b *refusals) flush(ctx context.Context, reports Reports) bool {
 	b.mu.Unlock()
 	all := true
 	for n, value := range values {
-		err := reports.Put(ctx, healthPrefix+n.namespace+"/"+n.name, value)
+		err := reports.Put(ctx, healthPrefix+n.String(), value)
 		b.mu.Lock()
 		if err != nil {
 			all = false
 			b.changed[n] = true
-		} else if p := b.entries[n.namespace][n.name]; p != nil && len(p.health.Denied) == 0 && !b.changed[n] {
+		} else if p := b.entries[n.Namespace][n.Name]; p != nil && len(p.health.Denied) == 0 && !b.changed[n] {
 			b.drop(n)
 		}
 		b.mu.Unlock()
 		if err != nil {
-			b.log.Warn("health of a Receiver not reported yet", "namespace", n.namespace, "receiver", n.name, "error", err)
+			b.log.Warn("health of a Receiver not reported yet", "namespace", n.Namespace, "receiver", n.Name, "error", err)
 		}
 	}
 	return all

@@ -31,7 +31,7 @@ type reviewer struct {
 	a *Applier
 	// fresh has the Receivers that changed. rounds has namespaces, without a name, and Receivers with findings. Namespaces take turns in
 	// both.
-	fresh, rounds *kube.Controller[name]
+	fresh, rounds *kube.Controller[kube.Key]
 	// begun is true once reviews may be enqueued. Applier.Run sets it right before run.
 	begun atomic.Bool
 
@@ -55,9 +55,9 @@ type round struct {
 
 func newReviewer(a *Applier) *reviewer {
 	v := &reviewer{a: a, namespaces: map[string]*round{}}
-	queue := func(title string) *kube.Controller[name] {
-		return kube.NewController(kube.ControllerOptions[name]{
-			Name: title, Workers: reviewWorkers, Parts: name.parts, Reconcile: v.work, Log: a.opts.Log,
+	queue := func(title string) *kube.Controller[kube.Key] {
+		return kube.NewController(kube.ControllerOptions[kube.Key]{
+			Name: title, Workers: reviewWorkers, Parts: kube.Key.Parts, Reconcile: v.work, Log: a.opts.Log,
 		})
 	}
 	v.fresh, v.rounds = queue("reviews of changes"), queue("reviews in turn")
@@ -68,15 +68,15 @@ func newReviewer(a *Applier) *reviewer {
 func (v *reviewer) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	for _, queue := range []*kube.Controller[name]{v.fresh, v.rounds} {
+	for _, queue := range []*kube.Controller[kube.Key]{v.fresh, v.rounds} {
 		wg.Go(func() { _ = queue.Run(ctx) }) // it waits for no cache and ends with ctx alone
 	}
 }
 
 // work reviews a Receiver, or without a name a namespace. It enqueues the remaining work and returns no error.
-func (v *reviewer) work(ctx context.Context, n name) error {
-	if n.name == "" {
-		v.turn(ctx, n.namespace)
+func (v *reviewer) work(ctx context.Context, n kube.Key) error {
+	if n.Name == "" {
+		v.turn(ctx, n.Namespace)
 	} else {
 		v.review(ctx, n, time.Now().Add(-answerTime))
 	}
@@ -88,12 +88,12 @@ func (v *reviewer) changed(namespace, receiver string) {
 	if !v.begun.Load() {
 		return // the replica that takes the shard over reviews all
 	}
-	v.fresh.EnqueueAfter(name{namespace, receiver}, reviewDelay)
+	v.fresh.EnqueueAfter(kube.Key{Namespace: namespace, Name: receiver}, reviewDelay)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.namespaces[namespace] == nil {
 		v.namespaces[namespace] = newRound()
-		v.rounds.EnqueueAfter(name{namespace: namespace}, v.untilPlace(namespace))
+		v.rounds.EnqueueAfter(kube.Key{Namespace: namespace}, v.untilPlace(namespace))
 	}
 }
 
@@ -104,7 +104,7 @@ func (v *reviewer) all(mine func(namespace string) bool) {
 	}
 	for _, namespace := range v.a.opts.Receivers.Namespaces() {
 		if mine(namespace) {
-			v.rounds.EnqueueAfter(name{namespace: namespace}, reviewDelay)
+			v.rounds.EnqueueAfter(kube.Key{Namespace: namespace}, reviewDelay)
 		}
 	}
 }
@@ -121,12 +121,12 @@ func (v *reviewer) turn(ctx context.Context, namespace string) {
 		receiver, began, left := v.take(namespace, limit)
 		switch {
 		case receiver != "":
-			v.review(ctx, name{namespace, receiver}, began)
+			v.review(ctx, kube.Key{Namespace: namespace, Name: receiver}, began)
 		case left && limit < maxQuestions:
-			v.rounds.Enqueue(name{namespace: namespace}) // behind the others
+			v.rounds.Enqueue(kube.Key{Namespace: namespace}) // behind the others
 			return
 		default:
-			v.rounds.EnqueueAfter(name{namespace: namespace}, v.untilPlace(namespace))
+			v.rounds.EnqueueAfter(kube.Key{Namespace: namespace}, v.untilPlace(namespace))
 			return
 		}
 	}
@@ -195,29 +195,29 @@ func (v *reviewer) untilPlace(namespace string) time.Duration {
 }
 
 // review reviews one Receiver with answers that are no older than since, and shows the findings.
-func (v *reviewer) review(ctx context.Context, n name, since time.Time) {
-	r, ok := v.a.opts.Receivers.Live(n.namespace, n.name)
-	sh := v.a.shardOf(n.namespace)
+func (v *reviewer) review(ctx context.Context, n kube.Key, since time.Time) {
+	r, ok := v.a.opts.Receivers.Live(n.Namespace, n.Name)
+	sh := v.a.shardOf(n.Namespace)
 	if !ok || sh == nil {
 		return
 	}
 	found := v.find(ctx, r, since)
-	if ctx.Err() != nil || !v.a.keepsNamespace(sh, n.namespace) {
+	if ctx.Err() != nil || !v.a.keepsNamespace(sh, n.Namespace) {
 		return
 	}
 	v.a.refusals.reviewed(r, found.denied, found.unknown)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	round := v.namespaces[n.namespace]
+	round := v.namespaces[n.Namespace]
 	if round == nil {
 		return
 	}
 	if len(found.denied) == 0 && !found.again {
-		delete(round.pauses, n.name)
+		delete(round.pauses, n.Name)
 		return
 	}
-	if pause := max(2*round.pauses[n.name], minDenialPause); pause < v.a.opts.ReviewInterval {
-		round.pauses[n.name] = pause
+	if pause := max(2*round.pauses[n.Name], minDenialPause); pause < v.a.opts.ReviewInterval {
+		round.pauses[n.Name] = pause
 		v.rounds.EnqueueAfter(n, pause)
 	}
 }
