@@ -364,22 +364,22 @@ func (b *refusals) flush(ctx context.Context, reports Reports) bool {
 	}
 	clear(b.changed)
 	b.mu.Unlock()
-	all := true
+	failed, cause := 0, error(nil)
 	for n, value := range values {
 		err := reports.Put(ctx, healthPrefix+n.String(), value)
 		b.mu.Lock()
 		if err != nil {
-			all = false
+			failed, cause = failed+1, err
 			b.changed[n] = true
 		} else if p := b.entries[n.Namespace][n.Name]; p != nil && len(p.health.Denied) == 0 && !b.changed[n] {
 			b.drop(n)
 		}
 		b.mu.Unlock()
-		if err != nil {
-			b.log.Warn("health of a Receiver not reported yet", "namespace", n.Namespace, "receiver", n.Name, "error", err)
-		}
 	}
-	return all
+	if failed > 0 { // one line, because tenants decide on the number of Receivers
+		b.log.Warn("health of Receivers not reported yet", "receivers", failed, "error", cause)
+	}
+	return failed == 0
 }
 
 // safeReason turns a message of the API server into one printable line of bounded length.

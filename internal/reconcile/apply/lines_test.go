@@ -84,3 +84,19 @@ func TestT6TheLinesAboutANamespacesTriggersAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// T6: the reports about a namespace's many Receivers cannot be stored. Fails when each has a line in the log, again with every try.
+func TestT6TheLinesAboutReportsThatFailAreBounded(t *testing.T) {
+	log := &bytes.Buffer{}
+	b := newRefusals(slog.New(slog.NewJSONHandler(log, nil)))
+	for i := range 100 {
+		r := Receiver{Namespace: "team-a", Name: fmt.Sprint("r-", i), UID: fmt.Sprint(i), ServiceAccount: "deployer"}
+		b.deny(r, Denied{ServiceAccount: "deployer", Kind: "GitRepository", Object: "app"})
+	}
+	if b.flush(t.Context(), &fakeReports{fail: true}) || len(b.changed) != 100 {
+		t.Errorf("%d reports are tried again, want 100", len(b.changed))
+	}
+	if n := bytes.Count(log.Bytes(), []byte("\n")); n != 1 {
+		t.Errorf("%d lines about 100 reports, want 1", n)
+	}
+}
