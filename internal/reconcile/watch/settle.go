@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// settleTime is how long a transition waits for a POST about it.
+	settleTime = 5 * time.Second
 	// emitterTime is how long a controller tries to POST an event: at once and after 1, 3, 7 and 15 s, each time for up to 5 s.
 	emitterTime = 20 * time.Second
 	// postsSince is the greatest age of a kind's last POST at which its controller counts as POSTing.
@@ -90,7 +92,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 		return nil, false, err
 	case tr.decided:
 		return last, true, nil
-	case tr.found && t.known(last, tr, prior):
+	case tr.found && known(last, tr, prior):
 		tr.result = resultKnown
 		return nil, t.claim(it, tr), nil
 	case tr.found:
@@ -103,7 +105,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	tr.result = resultPublished
 	if t.coveredBy(it, last, tr, prior) {
 		tr.result = resultPosted // its post has not arrived yet
-	} else if wait := t.contradicted(last, tr); wait > 0 {
+	} else if wait := contradicted(last, tr); wait > 0 {
 		t.queue.EnqueueAfter(it, wait)
 		return nil, false, nil
 	}
@@ -149,12 +151,12 @@ func (t *publisher) claim(it item, tr *transition) bool {
 // contradicted returns the pause that a later POST which does not cover the transition demands. The object is then about to leave the
 // state, and an event published after a newer one of the object would be out of order (invariant E4). A POST proves nothing (invariant
 // E9), so the wait is bounded, and the transition is published if the object stays in the state.
-func (t *publisher) contradicted(last *event.Record, tr *transition) time.Duration {
+func contradicted(last *event.Record, tr *transition) time.Duration {
 	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted ||
 		last.Event.InvolvedObject.UID != tr.UID || !last.Accepted.After(tr.observed) {
 		return 0
 	}
-	until := last.Accepted.Add(t.opts.Settle)
+	until := last.Accepted.Add(settleTime)
 	if latest := tr.first.Add(maxWait); until.After(latest) {
 		until = latest
 	}
@@ -215,7 +217,7 @@ func (t *publisher) last(ctx context.Context, it item) (*event.Record, error) {
 
 // known reports whether the object's last event on the bus published the state already. Either it was POSTed and the transition that it
 // covered was lost while it waited, or another worker published it and loadUnrecorded did not see that.
-func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) bool {
+func known(r *event.Record, tr *transition, prior lastPublished) bool {
 	switch {
 	case r == nil, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:
 		return false
@@ -229,7 +231,7 @@ func (t *publisher) known(r *event.Record, tr *transition, prior lastPublished) 
 	if revision := r.Event.Revision(); revision != "" && tr.Revision != "" {
 		return revision == tr.Revision
 	}
-	return !r.Event.Timestamp.Before(tr.object.ready.since.time().Add(-t.opts.Settle))
+	return !r.Event.Timestamp.Before(tr.object.ready.since.time().Add(-settleTime))
 }
 
 // newRecord returns the event of the transition into next from prior.

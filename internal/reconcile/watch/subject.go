@@ -200,7 +200,7 @@ func (t *publisher) push(it item, s *subject, tr *transition) {
 
 // due returns the time when the transition may be published: a POST about it would have arrived by then. The caller holds the lock.
 func (t *publisher) due(it item, tr *transition) time.Time {
-	due := tr.reached.Add(t.opts.Settle)
+	due := tr.reached.Add(settleTime)
 	if tr.Outcome == event.OutcomeSucceeded && it.kind.postsLast && t.posting(it.kind, tr.observed) {
 		due = tr.observed.Add(emitterTime)
 	}

@@ -1,9 +1,7 @@
 package watch
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -61,26 +59,19 @@ type Options struct {
 	State     State
 	// Changed, unless nil, is called with the namespace of each object that is made or deleted, or whose labels change. Those that a start
 	// finds do not count. It must not block.
-	Changed func(namespace string)
-	// Settle is how long a transition waits for a POST about it, 5 s by default.
-	Settle     time.Duration
+	Changed    func(namespace string)
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
 func (o *Options) validate() error {
-	o.Settle = cmp.Or(o.Settle, 5*time.Second)
 	if o.Changed == nil {
 		o.Changed = func(string) {}
 	}
-	errs := []error{options.Missing(map[string]bool{
+	return options.Missing(map[string]bool{
 		"Metadata": o.Metadata == nil, "Objects": o.Objects == nil, "Catalogue": o.Catalogue == nil, "Events": o.Events == nil,
 		"State": o.State == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
-	})}
-	if o.Settle < 0 {
-		errs = append(errs, errors.New("a negative Settle"))
-	}
-	return errors.Join(errs...)
+	})
 }
 
 // Watcher keeps the cache of Flux objects. Its methods may be called concurrently and at any time.

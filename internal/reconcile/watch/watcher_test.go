@@ -190,9 +190,9 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 }
 
 func TestOptionsNameEveryFault(t *testing.T) {
-	_, err := New(Options{Settle: -1})
+	_, err := New(Options{})
 	want := "watch options: Catalogue is missing\nEvents is missing\nLog is missing\nMetadata is missing\nObjects is missing\n" +
-		"Registerer is missing\nState is missing\na negative Settle"
+		"Registerer is missing\nState is missing"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
