@@ -2,6 +2,7 @@ package watch
 
 import (
 	"container/list"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -84,13 +85,8 @@ func (n *posts) add(x post) {
 }
 
 func (n *posts) removeOldest(it item) {
-	elements := n.byItem[it]
-	n.all.Remove(elements[0])
-	if len(elements) == 1 {
-		delete(n.byItem, it)
-		return
-	}
-	n.byItem[it] = elements[1:]
+	oldest := n.byItem[it][0]
+	n.remove(it, func(e *list.Element) bool { return e == oldest })
 }
 
 // take looks for a POST that covers tr, observed after prior was published, and uses it up. It also drops all posts that no later
@@ -124,19 +120,16 @@ func (n *posts) forget(it item, uid string, outcome event.Outcome) {
 
 // remove drops the unwanted posts of an object. The caller holds the lock.
 func (n *posts) remove(it item, unwanted func(*list.Element) bool) {
-	var kept []*list.Element
-	for _, e := range n.byItem[it] {
-		if unwanted(e) {
+	n.byItem[it] = slices.DeleteFunc(n.byItem[it], func(e *list.Element) bool {
+		drop := unwanted(e)
+		if drop {
 			n.all.Remove(e)
-			continue
 		}
-		kept = append(kept, e)
-	}
-	if len(kept) == 0 {
+		return drop
+	})
+	if len(n.byItem[it]) == 0 {
 		delete(n.byItem, it)
-		return
 	}
-	n.byItem[it] = kept
 }
 
 func (n *posts) len() int {
