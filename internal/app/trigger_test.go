@@ -109,7 +109,7 @@ func TestT4WebhooksThatCoincideEachGetARequest(t *testing.T) {
 	catalogue := kube.NewCatalogue(c)
 	applier, err := apply.New(apply.Options{
 		Bus: b, Receivers: c, Compiled: compiled, Selector: c, Catalogue: catalogue, Client: client, Reports: c,
-		Interval: 20 * time.Millisecond, QPS: 1e4, Workers: objects, Log: discard, Registerer: prometheus.NewRegistry(),
+		Interval: 20 * time.Millisecond, QPS: 1e4, Burst: 200, ReviewInterval: time.Hour, Workers: objects, Log: discard, Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,26 +103,20 @@ type Options struct {
 	MaxAlertsPerNamespace, MaxReceiversPerNamespace int
 	// RequireSecretLabel restricts the used Secrets to those with the label v1.SecretLabel.
 	RequireSecretLabel bool
-	// StatusWorkers is the number of statuses of one kind that are written at once, 4 by default.
+	// StatusWorkers is the number of statuses of one kind that are written at once.
 	StatusWorkers int
-	// SecretQPS bounds the reads of Secrets a second, 500 by default, with bursts of ten times as many. Starts of watches have a limit of
+	// SecretQPS bounds the reads of Secrets a second, with bursts of ten times as many. Starts of watches have a limit of
 	// their own, of the same size.
 	SecretQPS  float64
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-const (
-	// compileWorkers is the number of objects of one kind that are compiled at once. A worker may wait for the read of a Secret.
-	compileWorkers       = 16
-	defaultStatusWorkers = 4
-	defaultSecretQPS     = 500
-)
+// compileWorkers is the number of objects of one kind that are compiled at once. A worker may wait for the read of a Secret.
+const compileWorkers = 16
 
-// validate sets the defaults and returns an error that joins all faults.
+// validate returns an error that joins all faults.
 func (o *Options) validate() error {
-	o.StatusWorkers = cmp.Or(o.StatusWorkers, defaultStatusWorkers)
-	o.SecretQPS = cmp.Or(o.SecretQPS, defaultSecretQPS)
 	errs := []error{options.Missing(map[string]bool{
 		"Clients": o.Clients.Receivers.In == nil || o.Clients.Alerts.In == nil || o.Clients.Providers.In == nil || o.Clients.Secrets == nil,
 		"Hooks":   o.Hooks == nil, "Subscriptions": o.Subscriptions == nil, "Alerts": o.Alerts == nil,
@@ -132,8 +125,11 @@ func (o *Options) validate() error {
 		"Objects": o.Objects == nil, "DefaultServiceAccount": o.DefaultServiceAccount == "", "Log": o.Log == nil,
 		"Registerer": o.Registerer == nil,
 	})}
-	if o.StatusWorkers < 0 || o.SecretQPS < 0 || o.MaxAlertsPerNamespace < 0 || o.MaxReceiversPerNamespace < 0 {
-		errs = append(errs, errors.New("a negative StatusWorkers, SecretQPS, MaxAlertsPerNamespace or MaxReceiversPerNamespace"))
+	if o.StatusWorkers <= 0 || !(o.SecretQPS > 0) {
+		errs = append(errs, errors.New("a StatusWorkers or SecretQPS that is not positive"))
+	}
+	if o.MaxAlertsPerNamespace < 0 || o.MaxReceiversPerNamespace < 0 {
+		errs = append(errs, errors.New("a negative MaxAlertsPerNamespace or MaxReceiversPerNamespace"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("reconcile options: %w", err)

@@ -74,15 +74,15 @@ type Options struct {
 	Reports   Reports
 	// Access, if not nil, is asked for the permissions of service accounts before there is anything to write.
 	Access *Access
-	// ReviewInterval is the pause before the same question is asked again, 5 min by default.
+	// ReviewInterval is the pause before the same question is asked again.
 	ReviewInterval time.Duration
 	// Account is the service account, in a served namespace, that is checked for all while there is no Receiver.
 	Account struct{ Namespace, Name string }
 	// Kinds are the resources that the installation permits to be written.
 	Kinds []schema.GroupResource
-	// Interval is the least time between two requests for one object, 1 s by default.
+	// Interval is the least time between two requests for one object.
 	Interval time.Duration
-	// QPS and Burst bound the requests to the API server, 100 and 200 by default.
+	// QPS and Burst bound the requests to the API server.
 	QPS   float64
 	Burst int
 	// Workers bounds the requests in flight, 16 by default.
@@ -92,18 +92,14 @@ type Options struct {
 }
 
 func (o *Options) validate() error {
-	o.Interval = cmp.Or(o.Interval, time.Second)
-	o.QPS = cmp.Or(o.QPS, 100)
-	o.Burst = cmp.Or(o.Burst, 200)
 	o.Workers = cmp.Or(o.Workers, 16)
-	o.ReviewInterval = cmp.Or(o.ReviewInterval, 5*time.Minute)
 	errs := []error{options.Missing(map[string]bool{
 		"Bus": o.Bus == nil, "Receivers": o.Receivers == nil, "Compiled": o.Compiled == nil, "Selector": o.Selector == nil,
 		"Catalogue": o.Catalogue == nil, "Client": o.Client == nil, "Reports": o.Reports == nil, "Log": o.Log == nil,
 		"Registerer": o.Registerer == nil,
 	})}
-	if o.Interval < 0 || o.QPS < 0 || o.Burst < 0 || o.Workers < 0 || o.ReviewInterval < 0 {
-		errs = append(errs, errors.New("a negative Interval, QPS, Burst, Workers or ReviewInterval"))
+	if !(o.Interval > 0 && o.QPS > 0 && o.Burst > 0 && o.Workers > 0 && o.ReviewInterval > 0) {
+		errs = append(errs, errors.New("an Interval, QPS, Burst, Workers or ReviewInterval that is not positive"))
 	}
 	return errors.Join(errs...)
 }

@@ -23,7 +23,7 @@ func reviewing(t *testing.T, f *fakeRBAC) func(*Options) {
 		t.Fatal(err)
 	}
 	return func(o *Options) {
-		o.Access, o.ReviewInterval = access, 5*time.Minute
+		o.Access = access
 		o.Account.Namespace, o.Account.Name = "default", "default"
 	}
 }

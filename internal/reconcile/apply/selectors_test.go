@@ -55,7 +55,8 @@ func newManySelectors(t testing.TB, receivers int) *manySelectors {
 	}
 	c.Applier, err = New(Options{
 		Bus: &fakeBus{}, Receivers: c, Compiled: make(chan struct{}), Selector: fakeSelector{}, Catalogue: kube.NewCatalogue(api), Client: client,
-		Reports: &fakeReports{values: map[string][]byte{}}, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Reports: &fakeReports{values: map[string][]byte{}}, Interval: time.Second, QPS: 100, Burst: 200, ReviewInterval: 5 * time.Minute,
+		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,8 @@ func newWorld(t *testing.T, adjust ...func(*Options)) *world {
 	w.must(err)
 	w.opts = Options{
 		Bus: w.bus, Receivers: w.receivers, Compiled: w.compiled, Selector: w.selector, Catalogue: kube.NewCatalogue(w.api), Client: client,
-		Reports: w.reports, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Reports: w.reports, Interval: time.Second, QPS: 100, Burst: 200, ReviewInterval: 5 * time.Minute,
+		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	}
 	for _, f := range adjust {
 		f(&w.opts)
