@@ -143,9 +143,9 @@ const MessageStart = 512
 // MaxRevision is the length, in bytes, of the longest revision that is kept of an event beside its body.
 const MaxRevision = 1 << 10
 
-// maxMetadata bounds the metadata of an event, keys and values together with entryBytes for each entry, in bytes. An event is copied for
+// MaxMetadata bounds the metadata of an event, keys and values together with entryBytes for each entry, in bytes. An event is copied for
 // every matching Alert, so a tenant can multiply its size.
-const maxMetadata = 32 << 10
+const MaxMetadata = 32 << 10
 
 // entryBytes is about how much memory a map takes for an entry, beside the key's and the value's bytes.
 const entryBytes = 64
@@ -163,7 +163,7 @@ func (e *Event) metadataSize() (size int) {
 // TrimMetadata drops the largest entries until the metadata is within its bound. The small entries say most about the event.
 func (e *Event) TrimMetadata() {
 	total := e.metadataSize()
-	if total <= maxMetadata {
+	if total <= MaxMetadata {
 		return
 	}
 	type entry struct {
@@ -179,7 +179,7 @@ func (e *Event) TrimMetadata() {
 	})
 	kept := maps.Clone(e.Metadata) // the caller's map may be shared
 	for _, largest := range bySize {
-		if total <= maxMetadata {
+		if total <= MaxMetadata {
 			break
 		}
 		total -= largest.size

@@ -70,7 +70,7 @@ func trimObject(o metav1.Object) {
 
 // KeptLabels returns the labels of an object that a cache keeps: as many of the smallest as 8 KiB allow, each counted with 64 bytes more. The
 // API server takes more than a megabyte of them.
-func KeptLabels(all map[string]string) map[string]string { return within(all, maxLabels) }
+func KeptLabels(all map[string]string) map[string]string { return Within(all, maxLabels) }
 
 // boundMetadata cuts the lists. Nothing writes them back: the API server takes only the status of a written status, and the finalizer of
 // Flux is removed by a patch of one entry.
@@ -97,7 +97,7 @@ func trimAnnotations(all map[string]string) map[string]string {
 			delete(all, key)
 		}
 	}
-	others := within(all, maxAnnotations)
+	others := Within(all, maxAnnotations)
 	if len(read)+len(others) == 0 {
 		return nil // an empty map keeps the memory of its former contents
 	}
@@ -105,8 +105,9 @@ func trimAnnotations(all map[string]string) map[string]string {
 	return read
 }
 
-// within returns as many of the smallest entries of a map as n bytes allow. A map whose entries were deleted keeps their memory.
-func within(all map[string]string, n int) map[string]string {
+// Within returns as many of the smallest entries of a map as n bytes allow, as bounds.Size counts them: the map itself if all fit, else another,
+// since a map whose entries were deleted keeps their memory.
+func Within(all map[string]string, n int) map[string]string {
 	if bounds.Size(all) <= n {
 		return all
 	}

@@ -4,7 +4,7 @@
 // # Cache
 //
 // Run watches the definitions (CRDs) of the kinds in Kinds and keeps one informer for each kind that the cluster serves. Objects are
-// trimmed on arrival to identity, labels, event annotations, other annotations up to a bound, and the outcome of their last
+// trimmed on arrival to identity, labels and annotations up to their bounds, and the outcome of their last
 // reconciliation. Lookup and Select answer from that cache and never from the network; HasSynced reports when it is complete.
 //
 // # Transitions

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/bounds"
 )
 
 func TestEveryKindHasItsControllerAndRevision(t *testing.T) {
@@ -220,5 +221,19 @@ func TestT6AnObjectWithVeryManyLabelsIsKeptSmall(t *testing.T) {
 	o := fromJSON(t, "Kustomization", `{"metadata":{"name":"app","namespace":"team-a","labels":{`+labels.String()+`"team":"a"}}}`)
 	if n := len(o.Labels); n == 0 || n > 128 {
 		t.Errorf("%d labels are kept", n)
+	}
+}
+
+// T6: fails when a tenant's Flux object with a quarter of a megabyte of short annotations, of either sort, is kept whole: a megabyte in memory.
+func TestT6AnObjectWithVeryManyAnnotationsIsKeptSmall(t *testing.T) {
+	for _, prefix := range []string{"", event.MetadataPrefix} {
+		var annotations strings.Builder
+		for i := range 9_000 {
+			fmt.Fprintf(&annotations, `"%s%d":"",`, prefix, i)
+		}
+		o := fromJSON(t, "Kustomization", `{"metadata":{"name":"app","namespace":"team-a","annotations":{`+annotations.String()+`"team":"a"}}}`)
+		if n := bounds.Size(o.Annotations); n < maxAnnotations/2 || n > event.MaxMetadata+maxAnnotations {
+			t.Errorf("%d annotations %q take %d bytes", len(o.Annotations), prefix, n)
+		}
 	}
 }

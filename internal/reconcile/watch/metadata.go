@@ -1,9 +1,7 @@
 package watch
 
 import (
-	"cmp"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"notifier/internal/event"
+	"notifier/internal/reconcile/bounds"
 	"notifier/internal/reconcile/kube"
 )
 
-// maxAnnotations bounds the annotations of an object that are kept only for filters, keys and values together, in bytes. There may be
-// 100,000 objects.
-const maxAnnotations = 2 << 10
+// maxAnnotations bounds the annotations of an object that are kept only for filters, as bounds.Size counts them, in bytes. There may be 100,000
+// objects.
+const maxAnnotations = 4 << 10
 
 // objectMeta is the cached metadata of an object. It has a part of the fields of metav1.ObjectMeta, which would be most of the cache.
 type objectMeta struct {
@@ -65,40 +64,27 @@ func (s second) time() time.Time {
 // String returns the time as the API server writes it.
 func (s second) String() string { return s.time().Format(time.RFC3339) }
 
-// keptAnnotations deletes from all the annotations that the cache does not keep: kubectl's copy of the object and, beyond the bound,
-// the largest of those other than event annotations.
+// keptAnnotations returns the annotations that the cache keeps: all but kubectl's copy of the object, and beyond the bounds only the smallest
+// event annotations and the smallest of the others.
 func keptAnnotations(all map[string]string) map[string]string {
 	delete(all, corev1.LastAppliedConfigAnnotation)
-	var others []string
-	total := 0
-	for key, value := range all {
-		if !strings.HasPrefix(key, event.MetadataPrefix) {
-			others = append(others, key)
-			total += len(key) + len(value)
-		}
-	}
-	large := total > maxAnnotations
-	if large {
-		size := func(key string) int { return len(key) + len(all[key]) }
-		slices.SortFunc(others, func(a, b string) int { return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a, b)) })
-		for _, key := range others {
-			if total <= maxAnnotations {
-				break
-			}
-			total -= size(key)
-			delete(all, key)
-		}
-	}
 	switch {
 	case len(all) == 0:
 		return nil
-	case large: // a map whose entries were deleted keeps their memory
-		kept := make(map[string]string, len(all))
-		maps.Copy(kept, all)
-		return kept
-	default:
+	case bounds.Size(all) <= maxAnnotations:
 		return all
 	}
+	events, others := map[string]string{}, map[string]string{}
+	for key, value := range all {
+		if strings.HasPrefix(key, event.MetadataPrefix) {
+			events[key] = value
+		} else {
+			others[key] = value
+		}
+	}
+	kept := kube.Within(events, event.MaxMetadata) // an event has no more
+	maps.Copy(kept, kube.Within(others, maxAnnotations))
+	return kept
 }
 
 // eventAnnotations returns a copy of the annotations that are part of every event of the object.
