@@ -107,10 +107,11 @@ func (u *authority) check(ctx context.Context) bool {
 	u.state = state
 	clear(u.may)
 	u.mu.Unlock()
-	u.faulty.Set(0)
+	faulty := 0.0
 	if state.words() != "" {
-		u.faulty.Set(1)
+		faulty = 1
 	}
+	u.faulty.Set(faulty) // at once: a scrape must not see a zero in between
 	switch {
 	case state.words() == before.words():
 	case state.words() != "":
