@@ -46,15 +46,19 @@ func (b *fakeBus) endTerm() {
 }
 
 type fakeReceivers struct {
-	mu      sync.Mutex
-	live    []Receiver
+	mu sync.Mutex
+	// live has the Receivers of each namespace, the oldest first.
+	live    map[string][]Receiver
 	changed func(namespace, name string)
 }
 
 func (f *fakeReceivers) put(r Receiver) {
 	f.remove(r.Namespace, r.Name)
 	f.mu.Lock()
-	f.live = append(f.live, r.Indexed())
+	if f.live == nil {
+		f.live = map[string][]Receiver{}
+	}
+	f.live[r.Namespace] = append(f.live[r.Namespace], r.Indexed())
 	changed := f.changed
 	f.mu.Unlock()
 	if changed != nil {
@@ -71,28 +75,25 @@ func (f *fakeReceivers) Follow(changed func(namespace, name string)) {
 func (f *fakeReceivers) Namespaces() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []string
-	for _, r := range f.live {
-		if !slices.Contains(all, r.Namespace) {
-			all = append(all, r.Namespace)
-		}
-	}
-	return all
+	return slices.Collect(maps.Keys(f.live))
 }
 
 func (f *fakeReceivers) remove(namespace, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.live = slices.DeleteFunc(f.live, func(r Receiver) bool { return r.Namespace == namespace && r.Name == name })
+	if i := f.index(namespace, name); i >= 0 {
+		f.live[namespace] = slices.Delete(f.live[namespace], i, i+1)
+	}
+	if len(f.live[namespace]) == 0 {
+		delete(f.live, namespace)
+	}
 }
 
 func (f *fakeReceivers) Live(namespace, name string) (Receiver, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, r := range f.live {
-		if r.Namespace == namespace && r.Name == name {
-			return r, true
-		}
+	if i := f.index(namespace, name); i >= 0 {
+		return f.live[namespace][i], true
 	}
 	return Receiver{}, false
 }
@@ -100,7 +101,19 @@ func (f *fakeReceivers) Live(namespace, name string) (Receiver, bool) {
 func (f *fakeReceivers) InNamespace(namespace string) []Receiver {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(f.live), func(r Receiver) bool { return r.Namespace != namespace })
+	return slices.Clone(f.live[namespace])
+}
+
+// index returns the place of a Receiver in its namespace, -1 if there is none. It reads the names where they are: the race detector looks at
+// each byte of a copy.
+func (f *fakeReceivers) index(namespace, name string) int {
+	all := f.live[namespace]
+	for i := range all {
+		if all[i].Name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // fakeSelector maps the canonical form of selectors to names. Kinds other than GitRepository are not watched.
