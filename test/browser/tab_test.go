@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/chromedp/chromedp/remote"
 
 	"notifier/test/env"
 )
@@ -23,31 +24,56 @@ const (
 	program = "chromium"
 	// patience bounds each wait for a state of a page.
 	patience = 30 * time.Second
-	// most bounds a test, its browser included.
+	// most bounds a test.
 	most = 4 * time.Minute
 )
 
-// tab is a tab in a new browser, without data of other tests.
+// browser is a Chromium that the tests share: its start costs more than most of them.
+var browser = env.Shared(func(ctx context.Context) (context.Context, error) {
+	data, err := env.TempDir("chromium")
+	if err != nil {
+		return nil, err
+	}
+	// Chromium refuses to run as root with its sandbox, and a container has no graphics and little shared memory.
+	p, err := env.Start(env.Command{Path: program, Args: []string{
+		"--headless", "--hide-scrollbars", "--force-color-profile=srgb", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--no-first-run", "--no-default-browser-check", "--password-store=basic", "--disable-background-networking", "--disable-sync",
+		"--disable-extensions", "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
+		"--disable-breakpad", "--disable-features=Translate,SpareRendererForSitePerProcess,BackForwardCache",
+		"--user-data-dir=" + data, "--remote-debugging-port=0", "about:blank",
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("%w (the package of that name has it)", err)
+	}
+	const listening = "DevTools listening on "
+	line, err := p.WaitLog(ctx, func(line string) bool { return strings.HasPrefix(line, listening) })
+	if err != nil {
+		return nil, err
+	}
+	attached, _ := remote.NewAllocator(context.Background(), strings.TrimPrefix(line, listening))
+	all, _ := chromedp.NewContext(attached)
+	return all, chromedp.Do(all)
+})
+
+// tab is a tab of the browser, with storage of its own, as in a private window.
 type tab struct {
 	*testing.T
 	ctx context.Context
 }
 
-// newTab starts a browser that ends with the test.
+// newTab opens a tab that ends with the test.
 func newTab(t *testing.T) *tab {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), most)
+	all, err := browser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(all, most)
 	t.Cleanup(cancel)
-	// Chromium refuses to run as root with its sandbox, and a container has no graphics.
-	ctx, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU)...)
-	t.Cleanup(stop)
-	ctx, end := chromedp.NewContext(ctx)
+	ctx, end := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(end)
 	b := &tab{t, ctx}
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("%s did not start (the package of that name has it): %v", program, err)
-	}
+	b.must(chromedp.Do(ctx))
 	b.failOnExceptions()
 	b.look("light", 1280)
 	return b
