@@ -2,14 +2,15 @@ package env
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -68,19 +69,24 @@ func CanRace() bool {
 	return false
 }
 
-// built has the files that this process has built. What they are made of does not change while it runs, and finding them up to date
-// takes the go command up to a second of the processor each time.
-var built sync.Map
+// run identifies the run of the tests: TEST_RUN, which "make test" sets for all of its processes, or else this process.
+var run = cmp.Or(os.Getenv("TEST_RUN"), fmt.Sprint(os.Getpid(), "-", time.Now().UnixNano()))
 
-// Build compiles pkg, as seen from dir, into the file out, unless this process has done so. Race is honoured only where CanRace. Two
-// builds of one file, also by two processes, wait for each other. A long build reports itself on standard error.
+// Build compiles pkg, as seen from dir, into the file out, unless that was done in this run of the tests: to find a program up to date
+// takes the go command up to a second of the processor. Race is honoured only where CanRace. Two builds of one file, also by two
+// processes, wait for each other. A long build reports itself on standard error.
 func Build(ctx context.Context, dir, pkg, out string, race bool) error {
-	unlock, err := lockFile(ctx, out+".lock")
+	lock, err := lockFile(ctx, out+".lock")
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	if _, done := built.Load(out); done {
+	defer lock.Close()
+	// The file of the lock names the run that has built the program.
+	by, err := io.ReadAll(lock)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(out); err == nil && string(by) == run {
 		return nil
 	}
 
@@ -103,8 +109,7 @@ func Build(ctx context.Context, dir, pkg, out string, race bool) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", pkg, errors.Join(err, context.Cause(ctx)), output.String())
 	}
-	built.Store(out, true)
-	return nil
+	return os.WriteFile(lock.Name(), []byte(run), 0o644)
 }
 
 // BuildProgram builds a package of the product, such as ./cmd/notifier, and returns the
@@ -155,8 +160,8 @@ func reportWait(done <-chan struct{}, what string) {
 	}
 }
 
-// lockFile takes an advisory lock, which the kernel releases if this process dies.
-func lockFile(ctx context.Context, name string) (unlock func(), err error) {
+// lockFile takes an advisory lock, which ends when the file is closed or this process dies.
+func lockFile(ctx context.Context, name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
@@ -167,5 +172,5 @@ func lockFile(ctx context.Context, name string) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
 	}
-	return func() { _ = f.Close() }, nil
+	return f, nil
 }

@@ -188,3 +188,29 @@ func TestBuildReportsTheCompilersWords(t *testing.T) {
 		t.Errorf("build returned %v", err)
 	}
 }
+
+// Fails when each use of a program runs the go command, or when a program that was removed is taken for built.
+func TestAProgramIsBuiltOnceInARun(t *testing.T) {
+	dir := t.TempDir()
+	build := func(main string) error {
+		for name, text := range map[string]string{"go.mod": "module once\n", "main.go": "package main\n" + main} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return env.Build(within(t, time.Minute), dir, ".", filepath.Join(dir, "out"), false)
+	}
+	if err := build("func main() {}\n"); err != nil {
+		t.Fatal(err)
+	}
+	const broken = "func main() { undefinedName() }\n"
+	if err := build(broken); err != nil {
+		t.Errorf("it is built again: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	if err := build(broken); err == nil {
+		t.Error("a program that is not there is not built")
+	}
+}
