@@ -32,9 +32,9 @@ RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_E
 # under it with a quota of 40.
 PLAIN := ^TestEventsAreValidAsForTheSDK$$|^TestT6AnOversizedObjectIsKeptSmall$$|^TestT6AWalkOverLargeMessagesKeepsFewInMemory$$
 PLAIN := $(PLAIN)|^TestAMillionIDsOfEventsTakeABoundedMemory$$|^TestSentDeliveriesAreRememberedInAFewMegabytes$$
-PLAIN := $(PLAIN)|^TestT6TheLinesAboutANamespacesDeliveriesAreBounded$$
+PLAIN := $(PLAIN)|^TestT6TheLinesAboutANamespacesDeliveriesAreBounded$$|^TestTheValuesOfABudgetAreSmall$$
 PLAIN := $(PLAIN)|^TestE5AHealthyProviderLosesNothingBesideBrokenOnes$$/quota_10000
-PLAIN_IN := receiver/verify/cdevents reconcile/kube bus bus/browse alerts
+PLAIN_IN := receiver/cel receiver/verify/cdevents reconcile/kube bus bus/browse alerts
 
 # A program built with the race detector sleeps for a second before it exits, for races that goroutines may still find then.
 export GORACE ?= atexit_sleep_ms=50
