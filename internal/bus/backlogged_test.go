@@ -135,7 +135,7 @@ func TestT6BacklogsOfManyNamespacesLeaveRoomForOthers(t *testing.T) {
 func TestT6AnEventThatIsHandledForLongHoldsUpNoOtherNamespace(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
-	const others = 2 * maxOpen
+	const others = maxOpen + maxOpen/8
 	heavy := func(r *event.Record) bool { return r.ID == "heavy" }
 	var done atomic.Int64
 	all := make(chan struct{})
