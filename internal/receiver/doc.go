@@ -38,9 +38,9 @@
 // address behind a proxy is read only from the proxies that the administrator named. The connection cap always counts by the connection's
 // own peer.
 //
-// The filters of one namespace's webhooks, and the types that parse bodies, take turns and may use a quarter of a processor; beyond it they
-// are 503. Slow ones, and those with a large document, wait only for each other. Expressions are compiled at a quarter of the processors, at
-// least one. A namespace that has used up some seconds may use a quarter of one processor for them.
+// The filters of one namespace's webhooks, and the parsing of bodies of more than a KiB, take turns and may use a quarter of a processor;
+// beyond it they are 503. Slow ones, and those with a large document, wait only for each other. Expressions are compiled at a quarter of the
+// processors, at least one. A namespace that has used up some seconds may use a quarter of one processor for them.
 //
 // Budgets are token buckets. Of the buckets per address 8192 are kept, and the least recently used is evicted. The others live as long as
 // their path, Receiver or namespace, and an edit refills none of them. A namespace's bucket lives until it is full, even if its Receivers
