@@ -41,6 +41,36 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 			"it was at once": {`notifier_impersonation_refused 0+0x220 1+0x20`},
 		},
 	},
+	"NotifierCannotReachAPI": {
+		fires: map[string][]string{
+			"no reconcile request is answered": {
+				`notifier_apply_patches_total{result="ok"} 0+1x180 180+0x60`, `notifier_apply_patches_total{result="error"} 0+0x180 0+1x60`,
+				`notifier_access_reviews_total{result="allowed"} 0+1x180 180+0x60`, `notifier_access_reviews_total{result="error"} 0+0x241`,
+			},
+			"no webhook comes, and no right is answered": {
+				`notifier_apply_patches_total{result="ok"} 0+0x241`, `notifier_apply_patches_total{result="error"} 0+0x241`,
+				`notifier_access_reviews_total{result="allowed"} 0+1x180 180+0x60`, `notifier_access_reviews_total{result="error"} 0+0x180 0+1x60`,
+			},
+		},
+		quiet: map[string][]string{
+			"a few fail beside others": {
+				`notifier_apply_patches_total{result="ok"} 0+9x240`, `notifier_apply_patches_total{result="error"} 0+1x240`,
+				`notifier_access_reviews_total{result="allowed"} 0+0x241`, `notifier_access_reviews_total{result="error"} 0+0x241`,
+			},
+			"tenants lack the right": {
+				`notifier_apply_patches_total{result="refused"} 0+1x240`, `notifier_apply_patches_total{result="error"} 0+0x241`,
+				`notifier_access_reviews_total{result="denied"} 0+1x240`, `notifier_access_reviews_total{result="error"} 0+0x241`,
+			},
+			"it was away for a minute": {
+				`notifier_apply_patches_total{result="ok"} 0+0x241`, `notifier_apply_patches_total{result="error"} 0+0x210 0+1x2 2+0x28`,
+				`notifier_access_reviews_total{result="allowed"} 0+0x213 1+1x27`, `notifier_access_reviews_total{result="error"} 0+0x241`,
+			},
+			"nothing is asked": {
+				`notifier_apply_patches_total{result="ok"} 0+0x241`, `notifier_apply_patches_total{result="error"} 0+0x241`,
+				`notifier_access_reviews_total{result="allowed"} 0+0x241`, `notifier_access_reviews_total{result="error"} 0+0x241`,
+			},
+		},
+	},
 	"NotifierPanicked": {
 		fires: map[string][]string{
 			"in a webhook":            {`notifier_webhook_panics_total 0+0x200 1+0x40`, `notifier_event_post_panics_total 0+0x241`},
