@@ -91,7 +91,7 @@ func TestAProvidersReadyConditionStatesItsFault(t *testing.T) {
 		},
 		"an authority that is none": {
 			change: func(p *v1beta3.Provider) { p.Spec.CertSecretRef = ref("certs") },
-			ready:  "False InvalidConfig", says: "CA holds no valid certificate",
+			ready:  "False InvalidConfig", says: "ca.crt (or caFile) holds no valid certificate",
 		},
 		"a reference that names no Secret": {
 			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("a/b") }, ready: "False ValidationFailed", says: "spec.secretRef.name",

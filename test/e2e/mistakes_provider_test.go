@@ -133,16 +133,17 @@ func wayMistakes() map[string]mistake {
 		},
 		"an authority that is no certificate": {
 			spec: openly + `,"certSecretRef":{"name":"$NAME"}}`, secret: map[string]string{"ca.crt": hush},
-			problem: "CA holds no valid certificate", reason: "InvalidConfig",
+			problem: "ca.crt (or caFile) holds no valid certificate", next: "write blocks of PEM", reason: "InvalidConfig",
 		},
 		"a client's certificate without its key": {
 			spec: openly + `,"certSecretRef":{"name":"$NAME"}}`, secret: map[string]string{"tls.crt": notACertificate},
-			problem: "client certificate and key come together or not at all", reason: "InvalidConfig",
+			problem: "tls.crt and tls.key (or certFile and keyFile) come together or not at all", next: "write both", reason: "InvalidConfig",
 		},
 		"a client's certificate with another key": {
 			spec:    openly + `,"certSecretRef":{"name":"$NAME"}}`,
 			secret:  map[string]string{"tls.crt": notACertificate, "tls.key": notAKey},
-			problem: "client certificate and key are not a valid pair", reason: "InvalidConfig",
+			problem: "tls.crt and tls.key (or certFile and keyFile) are no valid pair", next: "write a certificate and its own key",
+			reason: "InvalidConfig",
 		},
 	})
 }

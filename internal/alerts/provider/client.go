@@ -173,7 +173,7 @@ func (t TLS) Config() (*tls.Config, error) {
 		errs = append(errs, err)
 		cfg.Certificates = []tls.Certificate{pair}
 	case len(t.Cert) > 0 || len(t.Key) > 0:
-		errs = append(errs, errors.New("client certificate and key come together or not at all"))
+		errs = append(errs, errors.New("tls.crt and tls.key (or certFile and keyFile) come together or not at all; write both, or neither"))
 	}
 	return cfg, errors.Join(errs...)
 }
@@ -186,7 +186,7 @@ func (t TLS) pair() (tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(t.Cert, t.Key)
 	if err != nil {
 		// The cause may quote the type of a PEM block, so it is left out.
-		return tls.Certificate{}, errors.New("client certificate and key are not a valid pair")
+		return tls.Certificate{}, errors.New("tls.crt and tls.key (or certFile and keyFile) are no valid pair; write a certificate and its own key, both in PEM")
 	}
 	return pair, nil
 }

@@ -41,7 +41,7 @@ func poolOf(blocks []byte) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(blocks) {
-		return nil, errors.New("CA holds no valid certificate")
+		return nil, errors.New("ca.crt (or caFile) holds no valid certificate; write blocks of PEM that begin with BEGIN CERTIFICATE")
 	}
 	made := weak.Make(pool)
 	pools.m[key] = made

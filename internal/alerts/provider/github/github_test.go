@@ -270,7 +270,7 @@ func TestABadConfigNamesWhatIsWrong(t *testing.T) {
 		"write the key token into it":    {},
 		"key token holds":                {Token: "s3cret\n"},
 		"key password holds":             {Password: "s3cret\n"},
-		"CA holds no":                    {Token: "t", Values: map[string]string{"ca.crt": "s3cret"}},
+		"holds no valid certificate":     {Token: "t", Values: map[string]string{"ca.crt": "s3cret"}},
 		"githubAppID is":                 app(func(v map[string]string) { v["githubAppID"] = "s3cret" }),
 		"one of githubAppInstallationID": app(func(v map[string]string) { delete(v, "githubAppInstallationID") }),
 		"and not both":                   app(func(v map[string]string) { v["githubAppInstallationOwner"] = "s3cret" }),

@@ -157,7 +157,7 @@ func TestTheSecretsOwnAuthorityCounts(t *testing.T) {
 	_, err := New(provider.Config{
 		Type: "gitlab", Address: "https://gitlab.com/a/b", Token: "t", Values: map[string]string{"caFile": "s3cret"},
 	})
-	if err == nil || !strings.Contains(err.Error(), "CA holds no valid certificate") {
+	if err == nil || !strings.Contains(err.Error(), "ca.crt (or caFile) holds no valid certificate") {
 		t.Errorf("got %v", err)
 	}
 }
