@@ -113,7 +113,7 @@ func receiverProblem(r *v1.Receiver) string {
 
 // webhookAdvice maps the result of a webhook that was not accepted to advice for the owner.
 var webhookAdvice = map[string]string{
-	"unauthentic": "compare the sender's secret with the key \"token\" of the Secret",
+	"unauthentic": "compare the sender's secret with the key \"token\" of the Secret, in which a line end counts too",
 	"event":       "add it to spec.events, or have the sender leave it out",
 	"quota":       "correct the Receivers whose resources are refused, see their condition WriteDenied",
 	"payload":     "see which format the sender has to be set to",

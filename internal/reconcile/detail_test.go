@@ -101,6 +101,7 @@ func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 		return &v1.ReceiverDelivery{Time: metav1.Unix(second, 0), Result: "method", Reason: "method must be POST"}
 	}
 	failed := &v1.ReceiverDelivery{Time: metav1.Unix(5, 0), Result: "filter", Reason: "test it with has()"}
+	mismatch := &v1.ReceiverDelivery{Time: metav1.Unix(5, 0), Result: "unauthentic", Reason: "signature mismatch"}
 	for _, tc := range []struct {
 		deliveries *v1.ReceiverDeliveries
 		want       string
@@ -112,6 +113,10 @@ func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 		{&v1.ReceiverDeliveries{LastError: at(5)}, "the last webhook was not accepted: method must be POST"},
 		{&v1.ReceiverDeliveries{Last: at(4), LastError: at(5)}, "the last webhook was not accepted: method must be POST"},
 		{&v1.ReceiverDeliveries{Last: at(6), LastError: at(5)}, ""},
+		{
+			&v1.ReceiverDeliveries{LastError: mismatch}, "the last webhook was not accepted: signature mismatch; " +
+				`compare the sender's secret with the key "token" of the Secret, in which a line end counts too`,
+		},
 	} {
 		r.Status.Deliveries = tc.deliveries
 		if got := problemOf(r); got != tc.want {
