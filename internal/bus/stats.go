@@ -16,6 +16,8 @@ import (
 
 const (
 	statsInterval = 2 * time.Second
+	// tellInterval is the least time between two lines about streams that do not answer.
+	tellInterval = time.Minute
 	// goneAnswers is how many answers in a row must say that a stream does not exist before the bus is lost.
 	goneAnswers = 3
 )
@@ -30,6 +32,8 @@ type stats struct {
 	answered time.Time
 	misses   int   // answers in a row by which a stream does not exist
 	missed   error // the last of them
+
+	told time.Time // when the log last reported that streams do not answer; zero once they do. Only run's goroutine uses it
 
 	unrouted atomic.Int64 // bytes of events published since the streams last answered
 	queued   atomic.Int64 // bytes of deliveries put to wait since the streams last answered
@@ -47,9 +51,21 @@ func (s *stats) run(ctx context.Context) {
 		if err == nil {
 			err = s.bus.enforceQuotas(ctx)
 		}
-		if err != nil && ctx.Err() == nil {
-			s.bus.log.Warn("streams do not answer", "error", err)
+		if ctx.Err() == nil {
+			s.tell(err)
 		}
+	}
+}
+
+// tell logs the beginning and the end of a time in which streams do not answer, and the present reason now and then between.
+func (s *stats) tell(err error) {
+	switch {
+	case err != nil && time.Since(s.told) >= tellInterval:
+		s.told = time.Now()
+		s.bus.log.Warn("streams do not answer, trying again", "error", err)
+	case err == nil && !s.told.IsZero():
+		s.told = time.Time{}
+		s.bus.log.Info("streams answer again")
 	}
 }
 

@@ -3,8 +3,11 @@ package bus
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,4 +115,28 @@ func TestEachReaderOfTheEventsShowsWhatItHasNotRead(t *testing.T) {
 	if n, err := testutil.GatherAndCount(registry, "notifier_events_unread_by_receivers"); n != 1 || err != nil {
 		t.Errorf("%d gauges, %v", n, err)
 	}
+}
+
+// Fails when streams that do not answer are a line every two seconds for as long as NATS is away, or when their return is not logged.
+func TestStreamsThatDoNotAnswerAreALineAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := newStats(&Bus{log: slog.New(slog.NewTextHandler(&log, nil))})
+		for range 150 { // five minutes
+			s.tell(errors.New("away"))
+			<-time.After(statsInterval)
+		}
+		s.tell(nil)
+		s.tell(nil)
+		if away := strings.Count(log.String(), "streams do not answer"); away != 5 {
+			t.Errorf("%d lines in five minutes, want 5", away)
+		}
+		if back := strings.Count(log.String(), "streams answer again"); back != 1 {
+			t.Errorf("%d lines about their return, want 1", back)
+		}
+		s.tell(errors.New("away again"))
+		if !strings.Contains(log.String(), "away again") {
+			t.Errorf("a second absence within a minute is not logged:\n%s", log.String())
+		}
+	})
 }
