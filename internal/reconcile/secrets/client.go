@@ -70,10 +70,11 @@ func (c client) request(namespace string) *rest.Request {
 }
 
 func (c client) Get(ctx context.Context, key kube.Key, resourceVersion string) (*corev1.Secret, error) {
-	body, err := c.request(key.Namespace).Name(key.Name).
-		VersionedParams(&metav1.GetOptions{ResourceVersion: resourceVersion}, builtin.Options).Do(ctx).Raw()
+	answer := c.request(key.Namespace).Name(key.Name).
+		VersionedParams(&metav1.GetOptions{ResourceVersion: resourceVersion}, builtin.Options).Do(ctx)
+	body, err := answer.Raw()
 	if err != nil {
-		return nil, err
+		return nil, answer.Error() // Raw's error lacks the server's own words
 	}
 	object := &corev1.Secret{}
 	if json.Unmarshal(body, object) != nil {

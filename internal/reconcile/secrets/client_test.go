@@ -141,6 +141,25 @@ func TestStoppingAWatchOfASecretEndsIt(t *testing.T) {
 	}
 }
 
+// Fails when the log says "unknown" of a Secret that cannot be read, and not what the API server said.
+func TestARefusedSecretIsReportedInTheServersWords(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
+			`"message":"secrets \"hook\" is forbidden: User \"notifier\" cannot get resource \"secrets\""}`)
+	}))
+	defer server.Close()
+	c, err := NewClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Get(t.Context(), kube.Key{Namespace: "team-a", Name: "hook"}, "0")
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `User "notifier" cannot get resource "secrets"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Fails when client-go delays a watch that the API server cannot begin yet, by up to half a minute, instead of returning it to wait with
 // all others.
 func TestAWatchOfASecretThatIsRefusedForNowEndsAtOnce(t *testing.T) {
