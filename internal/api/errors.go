@@ -25,8 +25,9 @@ func (e *Error) Error() string { return e.Text }
 // The refusals that do not depend on the request.
 var (
 	// ErrUnauthenticated says that a request has no token that the Kubernetes API accepts.
-	ErrUnauthenticated = &Error{Status: http.StatusUnauthorized, Text: "send a token that the Kubernetes API of this cluster accepts as " +
-		"\"Authorization: Bearer <token>\"; \"kubectl create token <service account>\" makes one"}
+	ErrUnauthenticated = &Error{Status: http.StatusUnauthorized, Text: "the token is missing, has expired or is none that the Kubernetes API " +
+		"of this cluster accepts: sign in again, or make one by \"kubectl create token <service account>\", and send it as " +
+		"\"Authorization: Bearer <token>\""}
 	// ErrUnavailable says that the Kubernetes API does not answer, so no user can be authenticated or authorized.
 	ErrUnavailable = &Error{
 		Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second,

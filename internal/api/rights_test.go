@@ -113,7 +113,8 @@ func TestHealthShowsWhatTheListsOfAUserAreOf(t *testing.T) {
 	}
 }
 
-// W3. Fails when a request without exactly one good token passes, gets another status than 401, or when the token is in the answer.
+// W3. Fails when a request without exactly one good token passes, gets another status than 401, when the token is in the answer, or
+// when the answer does not say what to do about an expired one.
 func TestW3WithoutATokenThereIsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.fill()
@@ -141,7 +142,8 @@ func TestW3WithoutATokenThereIsNothing(t *testing.T) {
 		if got.Code != http.StatusUnauthorized || !strings.HasPrefix(got.Header().Get("WWW-Authenticate"), "Bearer ") {
 			t.Errorf("%s: %d %v", name, got.Code, got.Header())
 		}
-		if strings.Contains(got.Body.String(), "stolen") {
+		if strings.Contains(got.Body.String(), "stolen") || !strings.Contains(got.Body.String(), "has expired") ||
+			!strings.Contains(got.Body.String(), "sign in again") {
 			t.Errorf("%s: %s", name, got.Body)
 		}
 	}
