@@ -6,7 +6,8 @@
 //
 // The newest annotations of the object, by its tags, are read before any write. If one of them has the delivery's ID in its data, the
 // notification was written before, and nothing is written again. An open region is the newest failure if it has no end. Grafana
-// returns the beginning of such a region as its end.
+// returns the beginning of such a region as its end, and sorts by the end, so points that follow hide the region: below a full page of
+// them it is looked up by its own tag.
 //
 //   - A failure begins a region. If one is open, its text is replaced instead.
 //   - A recovery ends the open region, if there is one, and is a point.

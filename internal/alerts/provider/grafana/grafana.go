@@ -83,7 +83,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context) error {
-		all, err := s.read(ctx, n)
+		all, err := s.read(ctx, identity(n))
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,10 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 			return nil
 		}
 		ours := data{Delivery: n.DeliveryID, Object: provider.ObjectID(n)}
-		open := openRegion(all, ours.Object)
+		open, err := s.openRegion(ctx, n, all)
+		if err != nil {
+			return err
+		}
 		if open != nil && provider.Failed(n) {
 			return s.write(ctx, open, annotation{Text: text(n)})
 		}
@@ -111,9 +114,8 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-// read returns the newest annotations of the object, the newest first, and none if reading is forbidden.
-func (s *Sender) read(ctx context.Context, n provider.Notification) ([]found, error) {
-	wanted := identity(n)
+// read returns the newest annotations with the wanted tags, the newest first, and none if reading is forbidden.
+func (s *Sender) read(ctx context.Context, wanted []string) ([]found, error) {
 	u := s.client.URL()
 	query := u.Query()
 	maps.Copy(query, map[string][]string{"type": {"annotation"}, "limit": {strconv.Itoa(newest)}, "tags": wanted})
@@ -129,13 +131,32 @@ func (s *Sender) read(ctx context.Context, n provider.Notification) ([]found, er
 	return slices.DeleteFunc(all, func(f found) bool { return !hasTags(f.Tags, wanted) }), nil
 }
 
-// openRegion returns the newest failure of an object if it has no end yet. For a Grafana that keeps no data, objects differ by their
-// tags alone.
-func openRegion(all []found, object string) *found {
+// openRegion returns the newest failure of the object if it has no end yet. It looks for it among the object's newest annotations. If they
+// fill their page it also looks among the newest failures: an open region counts as old as its beginning, and any number of points may have
+// followed.
+func (s *Sender) openRegion(ctx context.Context, n provider.Notification, all []found) (*found, error) {
+	object := provider.ObjectID(n)
+	region := newestFailure(all, object)
+	if region == nil && len(all) == newest && (provider.Failed(n) || provider.Recovered(n)) {
+		failures, err := s.read(ctx, append(identity(n), failureTag))
+		if err != nil {
+			return nil, err
+		}
+		region = newestFailure(failures, object)
+	}
+	if region != nil && region.TimeEnd > region.Time {
+		return nil, nil
+	}
+	return region, nil
+}
+
+// newestFailure returns the newest failure of an object, nil if there is none. For a Grafana that keeps no data, objects differ by their tags
+// alone.
+func newestFailure(all []found, object string) *found {
 	i := slices.IndexFunc(all, func(f found) bool {
 		return hasTags(f.Tags, []string{failureTag}) && (f.Data.Object == "" || f.Data.Object == object)
 	})
-	if i < 0 || all[i].TimeEnd > all[i].Time {
+	if i < 0 {
 		return nil
 	}
 	return &all[i]

@@ -51,6 +51,31 @@ func TestARecoveryEndsTheRegionThatTheFailureBegan(t *testing.T) {
 	}
 }
 
+// Fails when only the newest annotations are searched for the region: an open one sinks below the points that follow.
+func TestARegionIsFoundBelowManyPoints(t *testing.T) {
+	v := new(vendor)
+	s := newSender(t, providertest.NewSink(t, v.ServeHTTP).URL)
+	n := providertest.Notifications(t)["error"]
+	send := func(severity, reason string) {
+		t.Helper()
+		n.Event.Severity, n.Event.Reason = severity, reason
+		n.Event.Timestamp = n.Event.Timestamp.Add(time.Minute)
+		n.DeliveryID = n.Event.Timestamp.String()
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("error", "HealthCheckFailed")
+	for range newest + 1 {
+		send("info", "DependencyNotReady")
+	}
+	send("error", "HealthCheckFailed")
+	send("info", "ReconciliationSucceeded")
+	if diff := cmp.Diff([]string{"opened", "closed"}, v.events()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Fails when a failure within a region begins another region, when its text is lost, or when a recovery in the same second leaves the
 // region open.
 func TestAFurtherFailureReplacesTheText(t *testing.T) {
