@@ -20,7 +20,8 @@
 //
 // # Text and limits
 //
-// Grafana shows a text as HTML, so &, < and > of an event are escaped. It refuses tags that are longer than 500 bytes together. Its
+// Grafana shows a text as HTML, so &, < and > of an event are escaped. Control characters are replaced: PostgreSQL, which it may keep
+// annotations in, stores no NUL, and Grafana then answers 500. It refuses tags that are longer than 500 bytes together. Its
 // database refuses tags with a part longer than 100 characters. Metadata that does not fit is left out. A long name is cut and ends in
 // a digest that distinguishes it from others.
 //

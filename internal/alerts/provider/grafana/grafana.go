@@ -174,9 +174,11 @@ func (s *Sender) write(ctx context.Context, existing *found, a annotation) error
 
 // text returns the object and the message.
 func text(n provider.Notification) string {
-	object := provider.EscapeHTML(n.Event.InvolvedObject.String(), maxText)
+	object := show(n.Event.InvolvedObject.String())
 	if n.Event.Message == "" {
 		return object
 	}
-	return object + "\n" + provider.EscapeHTML(n.Event.Message, maxText)
+	return object + "\n" + show(n.Event.Message)
 }
+
+func show(s string) string { return provider.EscapeHTML(provider.ReplaceControls(s), maxText) }

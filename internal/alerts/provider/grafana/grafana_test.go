@@ -147,6 +147,25 @@ func TestTagsFit(t *testing.T) {
 	}
 }
 
+// Fails when a control character is sent as it is: PostgreSQL stores no NUL, so Grafana answers 500, and the event would be sent again and
+// again.
+func TestControlCharactersAreReplaced(t *testing.T) {
+	v := new(vendor)
+	s := newSender(t, providertest.NewSink(t, v.ServeHTTP).URL)
+	n := providertest.Notifications(t)["error"]
+	n.Event.InvolvedObject.Name, n.Event.ReportingController = "a\x00b", "c\x00"
+	n.Event.Message, n.Event.Metadata = "m\x00", map[string]string{"k\x00": "v\x00"}
+	for i, message := range []string{"m\x00", "again\x00"} {
+		n.Event.Message, n.DeliveryID = message, strings.Repeat("0", i+1)
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(v.all) != 1 || v.all[0].Text != "kustomization/a\uFFFDb.team-a\nagain\uFFFD" {
+		t.Errorf("got %+v", v.all)
+	}
+}
+
 // Fails when a login with permission to write, but not to read, is refused. Flux needs no more.
 func TestWithoutThePermissionToReadAnEventIsAPoint(t *testing.T) {
 	v := new(vendor)

@@ -53,7 +53,7 @@ func tagsOf(n provider.Notification) []string {
 // part returns text as a key or a value of a tag. It replaces colons, since Grafana splits a tag at a colon and trims the parts. A
 // text that is too long is cut and ends in a digest of the whole.
 func part(s string) string {
-	s = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), ":", "|"))
+	s = strings.TrimSpace(strings.ReplaceAll(provider.ReplaceControls(strings.ToValidUTF8(s, "\uFFFD")), ":", "|"))
 	if len(s) <= maxPart {
 		return s
 	}

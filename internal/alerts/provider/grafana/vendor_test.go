@@ -23,8 +23,8 @@ type stored struct {
 	Data    map[string]any `json:"data"`
 }
 
-// vendor is Grafana's API of annotations with the rules of its database. A tag is split at its colon, and without an end the end is
-// the beginning.
+// vendor is Grafana's API of annotations with the rules of its database, PostgreSQL, which stores no NUL. A tag is split at its colon, and
+// without an end the end is the beginning.
 type vendor struct {
 	mu  sync.Mutex
 	all []*stored
@@ -55,6 +55,9 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, `{"message":"Annotation added","id":1}`)
 }
+
+// storable reports whether the database takes the texts.
+func (c *command) storable() bool { return !strings.Contains(c.Text+strings.Join(c.Tags, ""), "\x00") }
 
 // command is a request's body.
 type command struct {
@@ -97,6 +100,9 @@ func (v *vendor) post(body io.Reader) int {
 	if !c.read(body) || c.Text == "" {
 		return http.StatusBadRequest
 	}
+	if !c.storable() {
+		return http.StatusInternalServerError
+	}
 	v.all = append(v.all, &stored{int64(len(v.all) + 1), c.Time, max(c.Time, c.TimeEnd), c.Text, c.Tags, c.Data})
 	if slices.Contains(c.Tags, "severity:error") {
 		v.log = append(v.log, "opened")
@@ -112,6 +118,9 @@ func (v *vendor) patch(id string, body io.Reader) int {
 	var c command
 	if !c.read(body) {
 		return http.StatusBadRequest
+	}
+	if !c.storable() {
+		return http.StatusInternalServerError
 	}
 	a := v.all[i-1]
 	if c.TimeEnd > 0 {
