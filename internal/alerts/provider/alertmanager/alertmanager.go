@@ -18,7 +18,7 @@ const (
 	maxReply   = 1 << 20 // bytes of the answer to a look-up
 	// maxAuthored is the number of labels of the Alert's author that distinguish objects of one name.
 	maxAuthored = 32
-	// fires is the time for which an alert fires without another event of its object.
+	// fires is the time for which an alert fires after its failure was last sent, without another event of its object.
 	fires = 24 * time.Hour
 )
 
@@ -34,6 +34,7 @@ type Sender struct {
 	provider.Recoveries
 	client   *provider.Client
 	provider string // the Provider's UID
+	now      func() time.Time
 }
 
 // New returns a Sender.
@@ -49,7 +50,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, provider: cfg.UID}, nil
+	return &Sender{client: client, provider: cfg.UID, now: time.Now}, nil
 }
 
 // Close closes idle connections.
@@ -72,7 +73,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	return s.client.Call(ctx, func(ctx context.Context) error {
 		switch {
 		case provider.Failed(n):
-			fired := firing(n)
+			fired := firing(n, s.now())
 			if s.provider != "" {
 				fired.Annotations[providerKey] = s.provider
 			}
@@ -124,10 +125,18 @@ func (s *Sender) post(ctx context.Context, alerts []alert) error {
 	return err
 }
 
-// firing returns the alert of a failure.
-func firing(n provider.Notification) alert {
+// firing returns the alert of a failure that is sent now.
+func firing(n provider.Notification, now time.Time) alert {
 	e := n.Event
-	a := alert{Labels: map[string]string{}, Annotations: map[string]string{}}
+	start := e.Timestamp
+	if start.IsZero() {
+		start = now
+	}
+	end := start.Add(fires)
+	if late := now.Add(fires); late.After(end) {
+		end = late
+	}
+	a := alert{Labels: map[string]string{}, Annotations: map[string]string{}, StartsAt: &start, EndsAt: &end}
 	put := func(to map[string]string, name, value string, limit int) {
 		if value = provider.Truncate(value, limit); value != "" && to[name] == "" {
 			to[name] = value
@@ -146,10 +155,6 @@ func firing(n provider.Notification) alert {
 	}
 	put(a.Annotations, "message", e.Message, maxMessage)
 	put(a.Annotations, summaryKey, e.Metadata[summaryKey], maxMessage)
-	if !e.Timestamp.IsZero() {
-		end := e.Timestamp.Add(fires)
-		a.StartsAt, a.EndsAt = &e.Timestamp, &end
-	}
 	return a
 }
 

@@ -21,6 +21,7 @@ func config(address string) provider.Config {
 func newSender(t *testing.T, cfg provider.Config) *Sender {
 	t.Helper()
 	s := providertest.NewSender(t, New, cfg)
+	s.now = func() time.Time { return time.Date(2026, 3, 4, 5, 0, 0, 0, time.UTC) }
 	return s
 }
 
@@ -61,6 +62,24 @@ func failure(t *testing.T, revision string) provider.Notification {
 	n := providertest.Notifications(t)["error"]
 	n.Event.Metadata = map[string]string{"revision": revision}
 	return n
+}
+
+// Fails when an alert ends 24 hours after the event instead of after the send: one that is sent again by hand days later, or that waited as
+// long for its destination, would be over at once. Without any time Alertmanager ends an alert after five minutes.
+func TestALateFailureFiresForADay(t *testing.T) {
+	for name, at := range map[string]time.Time{"three days late": time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), "no time": {}} {
+		v, sink, _ := serve(t)
+		s := newSender(t, config(sink.URL))
+		n := failure(t, "1")
+		n.Event.Timestamp = at
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		v.now = s.now().Add(24*time.Hour - time.Second)
+		if diff := cmp.Diff([]string{"1"}, v.firing()); diff != "" {
+			t.Errorf("%s: firing (-want +got):\n%s", name, diff)
+		}
+	}
 }
 
 // Fails when the alerts of earlier revisions accumulate while an object keeps failing.
@@ -183,7 +202,7 @@ func TestMetadataBecomesLabelsThatAreValid(t *testing.T) {
 	}
 	n.Event.ReportingController = ""
 	n.Event.Metadata["reportingcontroller"] = "x"
-	got := firing(n).Labels
+	got := firing(n, n.Event.Timestamp).Labels
 	if len(got["long"]) > maxValue+3 || !strings.HasSuffix(got["long"], "… (truncated)") {
 		t.Errorf("a long value has %d bytes", len(got["long"]))
 	}
@@ -199,7 +218,7 @@ func TestMetadataBecomesLabelsThatAreValid(t *testing.T) {
 
 func TestFactsThatAreLeftOutAreNoLabel(t *testing.T) {
 	n := providertest.Notifications(t)["many"]
-	for name, value := range firing(n).Labels {
+	for name, value := range firing(n, n.Event.Timestamp).Labels {
 		if strings.Contains(value, "left out") {
 			t.Errorf("label %s is %q", name, value)
 		}

@@ -18,7 +18,8 @@
 // clusters that share an Alertmanager may have objects of one name.
 //
 // An alert without an end ends by itself after Alertmanager's resolve_timeout, 5 minutes by default; Flux relies on that. Here an
-// alert ends 24 hours after its failure, unless the failure is sent again or the object recovers: a deleted object does not recover.
+// alert ends 24 hours after its failure was sent, unless the failure is sent again or the object recovers: a deleted object does not
+// recover. The time of the send counts, since a failure may be sent again by hand days later.
 //
 // Alertmanager identifies an alert by its labels, so an alert that is posted twice is one alert.
 //

@@ -80,7 +80,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.typ == "alertmanager" {
 		var alerts []struct{ StartsAt, EndsAt time.Time }
 		_ = json.Unmarshal(raw, &alerts)
-		opened = len(alerts) == 1 && alerts[0].EndsAt.Sub(alerts[0].StartsAt) == 24*time.Hour
+		opened = len(alerts) == 1 && alerts[0].EndsAt.After(time.Now())
 		closed = len(alerts) == 1 && alerts[0].EndsAt.Sub(alerts[0].StartsAt) < time.Minute
 	}
 	switch {
