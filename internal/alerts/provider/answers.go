@@ -8,10 +8,8 @@ import (
 	"notifier/internal/event"
 )
 
-// EncodeJSON encodes a request's body without escapes for HTML: they make a message longer and are of no use to a destination. Its
-// error is an *event.Error.
-func EncodeJSON(v any) ([]byte, error) { return encodeJSON(v, false) }
-
+// encodeJSON encodes a request's body. Escapes for HTML make a message longer and are of no use to a destination. The error is an
+// *event.Error.
 func encodeJSON(v any, escapeHTML bool) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

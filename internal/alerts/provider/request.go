@@ -21,7 +21,7 @@ type Request struct {
 	// Header is added to the Client's. With a Body, Content-Type is application/json by default.
 	Header http.Header
 	Body   []byte
-	// JSON, unless it is nil, is encoded as the Body. Unescaped leaves out the escapes for HTML, as EncodeJSON does.
+	// JSON, unless it is nil, is encoded as the Body. Unescaped leaves out the escapes for HTML.
 	JSON      any
 	Unescaped bool
 }

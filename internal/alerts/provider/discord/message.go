@@ -47,8 +47,10 @@ const (
 	danger    = 0xe01e5a
 )
 
-// sizes are the lengths in characters to which a message and the parts of a fact are cut. They are tried in turn until the embed fits.
-var sizes = []struct{ message, name, value int }{{4096, 256, 1024}, {3000, 128, 512}, {2500, 64, 128}, {2500, 40, 80}}
+// size has the lengths in characters to which a message and the parts of a fact are cut.
+type size struct{ message, name, value int }
+
+var sizes = []size{{4096, 256, 1024}, {3000, 128, 512}, {2500, 64, 128}, {2500, 40, 80}}
 
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
@@ -57,13 +59,10 @@ func (s *Sender) message(n provider.Notification) message {
 	if !e.Timestamp.IsZero() {
 		m.Timestamp = e.Timestamp.UTC().Format(time.RFC3339)
 	}
-	for _, size := range sizes {
-		m.Description = fit(strings.TrimSpace(e.Message), size.message, escape)
-		m.Fields = fields(n, size.name, size.value)
-		if m.size() <= maxEmbed {
-			break
-		}
-	}
+	m = provider.Shrink(sizes, maxEmbed, embed.size, func(s size) embed {
+		m.Description, m.Fields = fit(strings.TrimSpace(e.Message), s.message, escape), fields(n, s.name, s.value)
+		return m
+	})
 	return message{
 		Username: username(cmp.Or(s.name, e.ReportingController)), Embeds: []embed{m}, AllowedMentions: mentions{[]string{}},
 	}

@@ -58,18 +58,15 @@ const (
 	maxTitle   = 250    // characters
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the card fits.
-// At the last size even the worst text fits, every character of which takes six bytes.
-var sizes = []struct{ message, fact int }{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
+// size has the lengths in characters to which a message and each part of a fact are cut.
+type size struct{ message, fact int }
+
+// sizes descend to one at which even the worst text fits, every character of which takes six bytes.
+var sizes = []size{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
 
 // body returns the message as JSON, with as much of the event as fits.
-func (s *Sender) body(n provider.Notification) (body []byte, err error) {
-	for _, size := range sizes {
-		if body, err = provider.EncodeJSON(s.message(n, size.message, size.fact)); err != nil || len(body) <= maxMessage {
-			break
-		}
-	}
-	return body, err
+func (s *Sender) body(n provider.Notification) ([]byte, error) {
+	return provider.ShrinkJSON(sizes, maxMessage, func(z size) message { return s.message(n, z.message, z.fact) })
 }
 
 func (s *Sender) message(n provider.Notification, maxText, maxFact int) message {

@@ -46,21 +46,20 @@ const (
 	maxObject  = 250    // characters
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the card fits.
-// At the last size even the worst text fits, every character of which takes six bytes.
-var sizes = []struct{ message, fact int }{{14_000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1500, 50}, {600, 20}}
+// size has the lengths in characters to which a message and each part of a fact are cut.
+type size struct{ message, fact int }
+
+// sizes descend to one at which even the worst text fits, every character of which takes six bytes.
+var sizes = []size{{14_000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1500, 50}, {600, 20}}
 
 // body returns the message as JSON, with as much of the event as fits.
-func (s *Sender) body(n provider.Notification) (body []byte, err error) {
+func (s *Sender) body(n provider.Notification) ([]byte, error) {
 	m := message{MsgType: "interactive"}
 	m.Timestamp, m.Sign = s.sign()
-	for _, size := range sizes {
-		m.Card = newCard(n, size.message, size.fact)
-		if body, err = provider.EncodeJSON(m); err != nil || len(body) <= maxMessage {
-			break
-		}
-	}
-	return body, err
+	return provider.ShrinkJSON(sizes, maxMessage, func(s size) message {
+		m.Card = newCard(n, s.message, s.fact)
+		return m
+	})
 }
 
 func newCard(n provider.Notification, maxText, maxFact int) card {

@@ -62,18 +62,15 @@ const (
 	maxObject  = 250
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the content
-// fits. At the last size even the worst text fits, every character of which takes twelve bytes.
-var sizes = []struct{ message, fact int }{{16000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1000, 40}}
+// size has the lengths in characters to which a message and each part of a fact are cut.
+type size struct{ message, fact int }
+
+// sizes descend to one at which even the worst text fits, every character of which takes twelve bytes.
+var sizes = []size{{16000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1000, 40}}
 
 // encode returns the content as JSON, with as much of the event as fits.
-func encode(n provider.Notification) (body []byte, err error) {
-	for _, size := range sizes {
-		if body, err = provider.EncodeJSON(newMessage(n, size.message, size.fact)); err != nil || len(body) <= maxContent {
-			break
-		}
-	}
-	return body, err
+func encode(n provider.Notification) ([]byte, error) {
+	return provider.ShrinkJSON(sizes, maxContent, func(s size) message { return newMessage(n, s.message, s.fact) })
 }
 
 func newMessage(n provider.Notification, maxMessage, maxFact int) message {

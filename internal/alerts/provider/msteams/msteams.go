@@ -14,9 +14,11 @@ import (
 // maxCard is the length of the longest card in bytes. Teams refuses those beyond about 28 KB.
 const maxCard = 27 << 10
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the card fits.
-// At the last size even the worst text fits, every character of which takes ten bytes.
-var sizes = []struct{ message, fact int }{
+// size has the lengths in characters to which a message and each part of a fact are cut.
+type size struct{ message, fact int }
+
+// sizes descend to one at which even the worst text fits, every character of which takes ten bytes.
+var sizes = []size{
 	{24000, 1000}, {16000, 500}, {8000, 250}, {4000, 100}, {2000, 50}, {500, 20},
 }
 
@@ -109,17 +111,16 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 
 // body returns the card with as much of the event as fits.
 func (s *Sender) body(n provider.Notification) (body []byte, err error) {
-	for _, size := range sizes {
+	body = provider.Shrink(sizes, maxCard, func(body []byte) int { return len(body) }, func(z size) []byte {
 		var card any
 		if s.connector {
-			card = newMessageCard(n, size.message, size.fact)
+			card = newMessageCard(n, z.message, z.fact)
 		} else {
-			card = newWorkflowMessage(n, size.message, size.fact)
+			card = newWorkflowMessage(n, z.message, z.fact)
 		}
-		if body, err = json.Marshal(card); err != nil || len(body) <= maxCard {
-			break
-		}
-	}
+		body, err = json.Marshal(card)
+		return body
+	})
 	return body, err
 }
 

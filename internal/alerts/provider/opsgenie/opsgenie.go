@@ -18,8 +18,7 @@ const (
 	maxDetails     = 8000 // keys and values together
 )
 
-// factSizes are the lengths to which keys and values of details are cut. They are tried in turn until the details fit; at the last all
-// fit.
+// factSizes are the lengths to which keys and values of details are cut.
 var factSizes = []int{2000, 500, 110}
 
 // Sender sends to one integration of Opsgenie.
@@ -110,20 +109,19 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 
 // details returns the metadata and the severity, within the API's limit.
 func details(n provider.Notification) map[string]string {
-	var all map[string]string
-	for _, size := range factSizes {
-		all = map[string]string{"severity": n.Event.Severity}
-		length := len("severity") + len(n.Event.Severity)
+	return provider.Shrink(factSizes, maxDetails, length, func(size int) map[string]string {
+		all := map[string]string{}
 		for _, f := range provider.Facts(n, size) {
-			if f.Name == "severity" {
-				continue
-			}
 			all[f.Name] = f.Value
-			length += utf8.RuneCountInString(f.Name) + utf8.RuneCountInString(f.Value)
 		}
-		if length <= maxDetails {
-			break
-		}
+		all["severity"] = n.Event.Severity
+		return all
+	})
+}
+
+func length(details map[string]string) (characters int) {
+	for name, value := range details {
+		characters += utf8.RuneCountInString(name) + utf8.RuneCountInString(value)
 	}
-	return all
+	return characters
 }

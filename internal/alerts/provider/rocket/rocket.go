@@ -58,9 +58,10 @@ const (
 	maxName    = 300
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the message
-// fits.
-var sizes = []struct{ message, fact int }{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30}}
+// size has the lengths in characters to which a message and each part of a fact are cut.
+type size struct{ message, fact int }
+
+var sizes = []size{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30}}
 
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
@@ -69,12 +70,10 @@ func (s *Sender) message(n provider.Notification) message {
 	if !e.Timestamp.IsZero() {
 		a.Time = e.Timestamp.UTC().Format(time.RFC3339)
 	}
-	for _, size := range sizes {
-		a.Text, a.Fields = fit(e.Message, size.message, escape), fields(n, size.fact)
-		if a.size() <= maxMessage {
-			break
-		}
-	}
+	a = provider.Shrink(sizes, maxMessage, attachment.size, func(s size) attachment {
+		a.Text, a.Fields = fit(e.Message, s.message, escape), fields(n, s.fact)
+		return a
+	})
 	return message{Channel: s.channel, Username: s.username, Attachments: []attachment{a}}
 }
 

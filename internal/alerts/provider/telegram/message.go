@@ -32,8 +32,10 @@ const (
 	maxObject = 300
 )
 
-// sizes are the lengths to which a message and each part of a fact are cut. They are tried in turn until the text fits.
-var sizes = []struct{ message, fact int }{{3600, 500}, {3200, 250}, {2800, 100}, {2000, 50}, {1800, 20}}
+// size has the lengths in UTF-16 code units to which a message and each part of a fact are cut.
+type size struct{ message, fact int }
+
+var sizes = []size{{3600, 500}, {3200, 250}, {2800, 100}, {2000, 50}, {1800, 20}}
 
 // text builds the text of a message.
 type text struct {
@@ -56,12 +58,9 @@ func (t *text) bold(s string) {
 
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
-	var t *text
-	for _, size := range sizes {
-		if t = newText(n, size.message, size.fact); t.length <= maxText {
-			break
-		}
-	}
+	t := provider.Shrink(sizes, maxText, func(t *text) int { return t.length }, func(s size) *text {
+		return newText(n, s.message, s.fact)
+	})
 	return message{
 		ChatID: s.chat, MessageThreadID: s.topic, Text: t.String(), Entities: t.entities, LinkPreviewOptions: linkPreview{true},
 	}

@@ -68,17 +68,14 @@ const (
 	maxObject   = 400
 )
 
-// sizes are the lengths in bytes to which a message and each part of a fact are cut. They are tried in turn until the text fits.
-var sizes = []struct{ message, fact int }{{6400, 1000}, {5000, 250}, {4000, 100}, {3000, 50}, {2500, 25}}
+// size has the lengths in bytes to which a message and each part of a fact are cut.
+type size struct{ message, fact int }
+
+var sizes = []size{{6400, 1000}, {5000, 250}, {4000, 100}, {3000, 50}, {2500, 25}}
 
 // markdown returns the notification with as much of the event as fits.
-func markdown(n provider.Notification) (text string) {
-	for _, size := range sizes {
-		if text = compose(n, size.message, size.fact); len(text) <= maxMarkdown {
-			break
-		}
-	}
-	return text
+func markdown(n provider.Notification) string {
+	return provider.Shrink(sizes, maxMarkdown, provider.Bytes, func(s size) string { return compose(n, s.message, s.fact) })
 }
 
 func compose(n provider.Notification, maxMessage, maxFact int) string {

@@ -75,9 +75,10 @@ const (
 	maxObject  = 250
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the message
-// fits.
-var sizes = []struct{ message, fact int }{{4096, 1000}, {4096, 250}, {4096, 50}}
+// size has the lengths in characters to which a message and each part of a fact are cut.
+type size struct{ message, fact int }
+
+var sizes = []size{{4096, 1000}, {4096, 250}, {4096, 50}}
 
 // newMessage returns the notification with as much of the event as fits.
 func newMessage(n provider.Notification) (m message) {
@@ -86,16 +87,13 @@ func newMessage(n provider.Notification) (m message) {
 	if e.Severity != "" {
 		m.Content.Head.SubHead = &text{fit(e.Severity, maxObject)}
 	}
-	for _, size := range sizes {
-		m.Content.Body = []item{{Type: "message", Text: provider.Visible(fit(strings.TrimSpace(e.Message), size.message), dash)}}
-		if fields := fields(n, size.fact); len(fields) > 0 {
+	return provider.Shrink(sizes, maxMessage, message.size, func(s size) message {
+		m.Content.Body = []item{{Type: "message", Text: provider.Visible(fit(strings.TrimSpace(e.Message), s.message), dash)}}
+		if fields := fields(n, s.fact); len(fields) > 0 {
 			m.Content.Body = append(m.Content.Body, item{Type: "fields", Items: fields})
 		}
-		if m.size() <= maxMessage {
-			break
-		}
-	}
-	return m
+		return m
+	})
 }
 
 func (m message) size() int {

@@ -88,18 +88,16 @@ const (
 	maxObject  = 300
 )
 
-// sizes are the lengths in characters to which a message and each part of a fact are cut. They are tried in turn until the content
-// fits.
-var sizes = []struct{ message, fact int }{{9000, 1000}, {8000, 500}, {7000, 100}, {5000, 60}}
+// size has the lengths in characters to which a message and each part of a fact are cut.
+type size struct{ message, fact int }
+
+var sizes = []size{{9000, 1000}, {8000, 500}, {7000, 100}, {5000, 60}}
 
 // content returns the notification with as much of the event as fits.
-func content(n provider.Notification) (text string) {
-	for _, size := range sizes {
-		if text = compose(n, size.message, size.fact); utf8.RuneCountInString(text) <= maxContent {
-			break
-		}
-	}
-	return text
+func content(n provider.Notification) string {
+	return provider.Shrink(sizes, maxContent, utf8.RuneCountInString, func(s size) string {
+		return compose(n, s.message, s.fact)
+	})
 }
 
 func compose(n provider.Notification, maxMessage, maxFact int) string {

@@ -1,0 +1,21 @@
+package provider
+
+// Shrink returns what build makes of the first of the sizes at which its length is at most limit, else of the last size. The sizes of a
+// type descend to one at which every message fits. A size is most often two lengths, of the event's message and of the parts of a fact.
+func Shrink[S, T any](sizes []S, limit int, length func(T) int, build func(S) T) (made T) {
+	for _, size := range sizes {
+		if made = build(size); length(made) <= limit {
+			break
+		}
+	}
+	return made
+}
+
+// ShrinkJSON is Shrink for a message that is sent as JSON, without escapes for HTML, of at most maxBytes. Its error is an *event.Error.
+func ShrinkJSON[S, T any](sizes []S, maxBytes int, build func(S) T) (body []byte, err error) {
+	body = Shrink(sizes, maxBytes, func(body []byte) int { return len(body) }, func(size S) []byte {
+		body, err = encodeJSON(build(size), false)
+		return body
+	})
+	return body, err
+}
