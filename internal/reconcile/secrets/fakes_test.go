@@ -37,6 +37,8 @@ type vault struct {
 	behind bool
 	// hold, if set, delays the return of Get until a receive from it succeeds.
 	hold chan struct{}
+	// mute has the Secrets whose watch is not answered.
+	mute map[kube.Key]bool
 }
 
 func newVault() *vault {
@@ -92,6 +94,12 @@ func (w toldBy) Next() (watch.Event, error) {
 func (v *vault) Watch(ctx context.Context, k kube.Key, version string, _ time.Duration) (Watch, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.mute[k] {
+		v.mu.Unlock()
+		<-ctx.Done()
+		v.mu.Lock()
+		return nil, ctx.Err()
+	}
 	if v.tried++; v.away {
 		return nil, errors.New("connection refused")
 	}

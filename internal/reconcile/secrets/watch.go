@@ -68,8 +68,10 @@ func (s *Store) beginWatch(ctx context.Context, e *entry) error {
 	life := minWatchLife + rand.N(maxWatchLife-minWatchLife)
 	w, err := s.options.Source.Watch(watchCtx, e.key, from, life)
 	if err != nil {
+		if watchCtx.Err() == nil { // else it was released, which says nothing about the API server
+			s.notBegun(e, err)
+		}
 		stop()
-		s.notBegun(e, err)
 		return nil
 	}
 	s.away.Over()

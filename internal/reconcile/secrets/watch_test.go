@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -73,6 +74,28 @@ func TestT6NamespacesTakeTurnsInBeingWatched(t *testing.T) {
 		k.vault.put(hookKey, map[string]string{"token": "one"})
 		pass(time.Second)
 		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
+	})
+}
+
+// T6: fails when a Secret that is released while its watch begins counts as an API server that does not answer: a tenant that makes and
+// deletes objects would delay the watches of all others.
+func TestT6ASecretThatIsReleasedWhileItsWatchBeginsDelaysNoOther(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		var lines bytes.Buffer
+		k.away.Log = slog.New(slog.NewTextHandler(&lines, nil))
+		k.vault.mute = map[kube.Key]bool{hookKey: true}
+		for range 10 {
+			k.holds(t, appUser, token, false, nil)
+			pass(time.Millisecond)
+			k.Release(appUser)
+			pass(time.Millisecond)
+		}
+		other := kube.Key{Namespace: "team-b", Name: "hook"}
+		k.holds(t, User{"Receiver", other}, token, false, nil)
+		pass(time.Millisecond)
+		if k.vault.open() != 1 || lines.Len() > 0 {
+			t.Errorf("%d watches of another namespace's Secret, want 1; log: %s", k.vault.open(), lines.String())
+		}
 	})
 }
 
