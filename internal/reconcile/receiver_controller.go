@@ -36,8 +36,9 @@ const (
 	previousTokenKey = "tokenPrevious"
 )
 
-// minInterval is the least interval between two reads of a Receiver's Secret; a shorter spec.interval is raised to it.
-const minInterval = 30 * time.Second
+// minInterval and maxInterval bound the interval between two reads of a Receiver's Secret. A sum with the longest spec.interval would
+// overflow, and be in the past.
+const minInterval, maxInterval = 30 * time.Second, 365 * 24 * time.Hour
 
 // receiverController compiles Receivers into hooks.
 type receiverController struct {
@@ -143,7 +144,7 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, made *c
 		c.secrets.Release(user)
 		return secrets.Secret{}, nil
 	}
-	interval := max(r.Interval(), minInterval)
+	interval := min(max(r.Interval(), minInterval), maxInterval)
 	known := !made.read.IsZero()
 	before, _ := c.verdicts.get(k)
 	asked := before.requestedAt != r.Annotations[v1.ReconcileRequestAnnotation]

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -341,7 +342,8 @@ func gets(w *world) []string {
 	return names
 }
 
-// Fails when spec.interval is ignored, or has no lower bound.
+// Fails when spec.interval is ignored, or has no bounds. T6: a delay that overflows is over at once, so that the Receiver is reconciled all
+// the time, and the test does not end.
 func TestTheSecretIsReadAgainAtTheInterval(t *testing.T) {
 	for name, tc := range map[string]struct {
 		interval time.Duration
@@ -349,6 +351,7 @@ func TestTheSecretIsReadAgainAtTheInterval(t *testing.T) {
 	}{
 		"ten minutes":                        {10 * time.Minute, 5, 6},
 		"nothing is less than half a minute": {time.Millisecond, 105, 120},
+		"the longest that a duration can be": {math.MaxInt64, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver("app", func(r *v1.Receiver) { r.Spec.Interval = &metav1.Duration{Duration: tc.interval} })
