@@ -53,6 +53,9 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 		c.forget(k)
 		return nil
 	}
+	if c.verdicts.replaced(object) { // it may have another owner, and its compile may be put off or fail
+		c.forget(k)
+	}
 	if f := checkProvider(object); f != nil {
 		c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})
 		c.refuse(object, *f)

@@ -72,9 +72,6 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	if err := c.inTurn(ctx, r.Namespace, filterText(r), func() {
 		made.plan, made.unplanned = planReceiver(r, account)
 	}); err != nil {
-		if ok && before.uid != r.UID { // the served hooks are of a former Receiver
-			c.forget(k)
-		}
 		return nil, err
 	}
 	if readable {

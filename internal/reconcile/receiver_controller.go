@@ -87,6 +87,9 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 		c.forget(k)
 		return nil
 	}
+	if c.verdicts.replaced(object) { // it may have another owner, and its compile may be put off or fail
+		c.forget(k)
+	}
 	if c.ages.over(k, object.CreationTimestamp.Time) {
 		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 		c.live.remove(k)

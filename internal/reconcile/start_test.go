@@ -99,6 +99,33 @@ func TestServedHooksStayWhileTheAPIServerIsAway(t *testing.T) {
 	})
 }
 
+// T1: fails when an object that was made anew under the name of another, perhaps by a new owner of the namespace, sends to the address or
+// takes the webhooks of that one, because its own Secret cannot be read.
+func TestT1WhatAFormerObjectServedEndsThoughTheNewOnesSecretCannotBeRead(t *testing.T) {
+	s := settings{
+		objects: []runtime.Object{newReceiver("app"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
+		secrets: []*corev1.Secret{newSecret("hook", "token", "t")},
+	}
+	play(t, s, func(w *world) {
+		w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewInternalError(fmt.Errorf("cannot decrypt"))
+		})
+		if d := w.options.Destinations.Get("team-a", "chat"); w.hooks.get("team-a/app") == nil || d == nil || d.Sender == nil {
+			t.Fatal("not served")
+		}
+		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.UID, r.Spec.SecretRef.Name = "another", "broken" }))
+		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.UID, p.Spec.SecretRef = "another", ref("broken") }))
+		if w.hooks.get("team-a/app") != nil {
+			t.Error("the webhooks of the former Receiver are taken")
+		}
+		if d := w.options.Destinations.Get("team-a", "chat"); d != nil && d.Sender != nil {
+			t.Errorf("the former Provider is sent to, of UID %s", d.UID)
+		}
+		w.ready("Receiver", "app", "False ProgressingWithRetry")
+		w.ready("Provider", "chat", "False ProgressingWithRetry")
+	})
+}
+
 // Fails when a start reads a Secret once for each kind, or each object, that names it.
 func TestAStartReadsASecretOnceForAllItsUsers(t *testing.T) {
 	s := settings{

@@ -158,6 +158,12 @@ func (s *verdicts) get(k kube.Key) (verdict, bool) {
 	return verdict{kept.uid, kept.generation, kept.ruling.Value()}, true
 }
 
+// replaced reports whether the verdict under an object's key is on a former object of that name.
+func (s *verdicts) replaced(o metav1.Object) bool {
+	v, ok := s.get(kube.KeyOf(o))
+	return ok && v.uid != o.GetUID()
+}
+
 // put stores the verdict on an object.
 func (s *verdicts) put(k kube.Key, v verdict) {
 	kept := keptVerdict{v.uid, v.generation, unique.Make(v.ruling)}
