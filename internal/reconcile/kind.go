@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"notifier/internal/event/view"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -23,15 +24,35 @@ type kindOf[T subject, L runtime.Object] struct {
 	status *statusController[T, L]
 }
 
-// newKind makes the cache. The caller then calls wire and watch. decided is called with the key of each changed verdict.
+// anyKind is a kindOf of any kind, for what is done with each of the three.
+type anyKind interface {
+	// compiled closes when every object that was present at start is compiled.
+	compiled() <-chan struct{}
+	runStatus(ctx context.Context, group *errgroup.Group)
+	// begin begins a term of leading, before any write. enqueueAll follows it.
+	begin()
+	enqueueAll()
+	// recompile and restate enqueue an object for compiling, and for writing its status.
+	recompile(kube.Key)
+	restate(kube.Key)
+	// keys returns the keys of all objects, or of those in a namespace.
+	keys(namespace string) []kube.Key
+	has(kube.Key) bool
+	health(namespace string) []view.Health
+}
+
+// newKind makes the cache and adds the kind to r. The caller then calls wire and watch. A changed verdict enqueues the status.
 func newKind[T subject, L runtime.Object](
-	r *Reconciler, name string, resource kube.Resource[T, L], ix kube.Indexers[T], decided func(kube.Key),
+	r *Reconciler, name string, resource kube.Resource[T, L], ix kube.Indexers[T],
 ) (*kindOf[T, L], error) {
 	objects, err := kube.NewInformer(resource, r.options.Namespace, ix, r.log.With("kind", name))
 	if err != nil {
 		return nil, err
 	}
-	return &kindOf[T, L]{name: name, resource: resource, objects: objects, verdicts: newVerdicts(decided)}, nil
+	k := &kindOf[T, L]{name: name, resource: resource, objects: objects}
+	k.verdicts = newVerdicts(k.restate)
+	r.kinds[name] = k
+	return k, nil
 }
 
 // wire makes the queues. The caller sets only the status options that differ between kinds.
@@ -86,6 +107,37 @@ func (k *kindOf[T, L]) run(ctx context.Context, group *errgroup.Group, first []c
 // runStatus starts the status queue in the group.
 func (k *kindOf[T, L]) runStatus(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { return untilDone(ctx, k.status.run(ctx)) })
+}
+
+func (k *kindOf[T, L]) compiled() <-chan struct{} { return k.compile.Synced() }
+
+func (k *kindOf[T, L]) begin() { k.status.begin() }
+
+func (k *kindOf[T, L]) enqueueAll() {
+	for _, key := range k.keys("") {
+		k.restate(key)
+	}
+}
+
+func (k *kindOf[T, L]) recompile(key kube.Key) { k.compile.Enqueue(key) }
+
+func (k *kindOf[T, L]) restate(key kube.Key) { k.status.queue.Enqueue(key) }
+
+func (k *kindOf[T, L]) keys(namespace string) []kube.Key {
+	objects := k.objects.All()
+	if namespace != "" {
+		objects = k.objects.InNamespace(namespace)
+	}
+	keys := make([]kube.Key, len(objects))
+	for i, o := range objects {
+		keys[i] = kube.KeyOf(o)
+	}
+	return keys
+}
+
+func (k *kindOf[T, L]) has(key kube.Key) bool {
+	_, ok := k.objects.Get(key)
+	return ok
 }
 
 // untilDone returns nil if ctx has ended, else err.

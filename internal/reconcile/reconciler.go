@@ -39,6 +39,8 @@ type Reconciler struct {
 	alertAsks    *asks[*v1beta3.Alert]
 	providerAsks *asks[*v1beta3.Provider]
 
+	// kinds has the three kinds by their names, which follow with their types.
+	kinds     map[string]anyKind
 	receivers *kindOf[*v1.Receiver, *v1.ReceiverList]
 	alerts    *kindOf[*v1beta3.Alert, *v1beta3.AlertList]
 	providers *kindOf[*v1beta3.Provider, *v1beta3.ProviderList]
@@ -53,10 +55,11 @@ func New(o Options) (*Reconciler, error) {
 	}
 	r := &Reconciler{
 		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(), compiling: limit.NewCompileShare(),
-		health: newHealthTable(o.Log), complete: make(chan struct{}),
+		health: newHealthTable(o.Log), complete: make(chan struct{}), kinds: map[string]anyKind{},
 	}
 	r.secrets = secrets.New(secrets.Options{
-		Source: o.Clients.Secrets, QPS: o.SecretQPS, Changed: r.secretChanged, Labelled: o.RequireSecretLabel,
+		Source: o.Clients.Secrets, QPS: o.SecretQPS, Labelled: o.RequireSecretLabel,
+		Changed: func(u secrets.User) { r.kinds[u.Kind].recompile(u.Key) },
 		Started: r.complete, Quiet: o.Quiet, Log: o.Log, Registerer: o.Registerer,
 	})
 	r.health.standing = r.standing
@@ -70,7 +73,7 @@ func New(o Options) (*Reconciler, error) {
 }
 
 func (r *Reconciler) wireReceivers() error {
-	kind, err := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil, func(k kube.Key) { r.receivers.status.queue.Enqueue(k) })
+	kind, err := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil)
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ func (r *Reconciler) wireReceivers() error {
 	}
 	r.deliveries = &deliveries{
 		log: r.log, alive: r.options.Alive, receivers: map[kube.Key]*arrivals{},
-		exists: func(k kube.Key) bool { _, ok := kind.objects.Get(k); return ok },
+		exists: kind.has,
 		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
 	}
 	matches := matcher{r.options.Objects, r.options.Kinds}
@@ -113,7 +116,7 @@ func (r *Reconciler) wireReceivers() error {
 
 func (r *Reconciler) wireAlerts() error {
 	kind, err := newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts,
-		kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider}, func(k kube.Key) { r.alerts.status.queue.Enqueue(k) })
+		kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider})
 	if err != nil {
 		return err
 	}
@@ -158,11 +161,12 @@ func (r *Reconciler) wireAlerts() error {
 }
 
 func (r *Reconciler) wireProviders() error {
-	kind, err := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil, r.providerDecided)
+	kind, err := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil)
 	if err != nil {
 		return err
 	}
 	r.providers = kind
+	kind.verdicts.changed = r.providerDecided
 	c := &providerController{
 		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
 		compiling: r.compiling, programs: newRemembered[*statusProgram](),
@@ -211,18 +215,9 @@ func (r *Reconciler) wireProviders() error {
 
 // providerDecided enqueues the status of a Provider and of the Alerts that name it.
 func (r *Reconciler) providerDecided(k kube.Key) {
-	r.providers.status.queue.Enqueue(k)
+	r.providers.restate(k)
 	for _, a := range r.alerts.objects.By(providerIndex, k.String()) {
-		r.alerts.status.queue.Enqueue(kube.KeyOf(a))
-	}
-}
-
-// secretChanged enqueues the user of a Secret for compiling.
-func (r *Reconciler) secretChanged(u secrets.User) {
-	if u.Kind == v1.ReceiverKind {
-		r.receivers.compile.Enqueue(u.Key)
-	} else {
-		r.providers.compile.Enqueue(u.Key)
+		r.alerts.restate(kube.KeyOf(a))
 	}
 }
 
@@ -230,7 +225,7 @@ func (r *Reconciler) secretChanged(u secrets.User) {
 // away. It is the callback for a receiver.Table's moved. It does not block and does not call the table.
 func (r *Reconciler) Moved(receiver string) {
 	namespace, name, _ := strings.Cut(receiver, "/")
-	r.receivers.compile.Enqueue(kube.Key{Namespace: namespace, Name: name})
+	r.receivers.recompile(kube.Key{Namespace: namespace, Name: name})
 }
 
 // Receivers returns the live Receivers, for the appliers.
@@ -247,18 +242,11 @@ func (r *Reconciler) Objects() (receivers, alerts, providers int) {
 // Waiting returns the kinds that are not compiled yet, for a readiness answer.
 func (r *Reconciler) Waiting() []string {
 	var waiting []string
-	for _, k := range []struct {
-		name   string
-		synced <-chan struct{}
-	}{
-		{v1.ReceiverKind, r.receivers.compile.Synced()},
-		{v1beta3.AlertKind, r.alerts.compile.Synced()},
-		{v1beta3.ProviderKind, r.providers.compile.Synced()},
-	} {
+	for _, name := range kinds {
 		select {
-		case <-k.synced:
+		case <-r.kinds[name].compiled():
 		default:
-			waiting = append(waiting, k.name)
+			waiting = append(waiting, name)
 		}
 	}
 	return waiting
@@ -280,8 +268,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		r.options.Hooks.Complete()
 		close(r.complete)
 		// Statuses are written last, so that a start shows no intermediate state.
-		for _, run := range []func(context.Context, *errgroup.Group){r.providers.runStatus, r.alerts.runStatus, r.receivers.runStatus} {
-			run(ctx, group)
+		for _, k := range r.kinds {
+			k.runStatus(ctx, group)
 		}
 		group.Go(func() error { return untilDone(ctx, r.recounts.Run(ctx)) })
 		group.Go(func() error { return untilDone(ctx, r.alertAsks.queue.Run(ctx)) })
@@ -293,9 +281,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 
 // waitCompiled waits for each kind, and reports whether all were compiled before ctx ended.
 func (r *Reconciler) waitCompiled(ctx context.Context) bool {
-	for _, synced := range []<-chan struct{}{r.providers.compile.Synced(), r.alerts.compile.Synced(), r.receivers.compile.Synced()} {
+	for _, k := range r.kinds {
 		select {
-		case <-synced:
+		case <-k.compiled():
 		case <-ctx.Done():
 			return false
 		}
@@ -313,9 +301,9 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	r.receivers.status.begin()
-	r.alerts.status.begin()
-	r.providers.status.begin()
+	for _, k := range r.kinds {
+		k.begin()
+	}
 	r.forgetFeed() // before any status is written, since another replica led meanwhile
 	r.leading.Store(true)
 	// leading ends with ctx, and does not wait for the goroutines below: another replica may lead by then.
@@ -331,9 +319,9 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 			<-over
 		}
 	}()
-	r.receivers.status.enqueueAll()
-	r.alerts.status.enqueueAll()
-	r.providers.status.enqueueAll()
+	for _, k := range r.kinds {
+		k.enqueueAll()
+	}
 	r.alertAsks.enqueueAll()
 	r.providerAsks.enqueueAll()
 	var wg sync.WaitGroup
@@ -364,12 +352,7 @@ func (r *Reconciler) healthTold(key string, value []byte) {
 	if r.deliveries.take(key, value) {
 		return
 	}
-	switch kind, k := r.health.take(key, value); kind {
-	case v1.ReceiverKind:
-		r.receivers.status.queue.Enqueue(k)
-	case v1beta3.AlertKind:
-		r.alerts.status.queue.Enqueue(k)
-	case v1beta3.ProviderKind:
-		r.providers.status.queue.Enqueue(k)
+	if kind, k := r.health.take(key, value); kind != "" {
+		r.kinds[kind].restate(k)
 	}
 }

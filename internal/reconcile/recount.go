@@ -32,11 +32,10 @@ func (r *Reconciler) ObjectsChanged(namespace string) {
 
 // recount enqueues the status of a namespace's Alerts and Receivers.
 func (r *Reconciler) recount(_ context.Context, namespace string) error {
-	for _, a := range r.alerts.objects.InNamespace(namespace) {
-		r.alerts.status.queue.Enqueue(kube.KeyOf(a))
-	}
-	for _, o := range r.receivers.objects.InNamespace(namespace) {
-		r.receivers.status.queue.Enqueue(kube.KeyOf(o))
+	for _, kind := range []anyKind{r.alerts, r.receivers} {
+		for _, k := range kind.keys(namespace) {
+			kind.restate(k)
+		}
 	}
 	return nil
 }

@@ -27,15 +27,10 @@ type Ledger interface {
 // follow enqueues the statuses of Alerts and Providers with a new report, until ctx ends.
 func (r *Reconciler) follow(ctx context.Context) {
 	r.options.Ledger.Follow(ctx, func(kind, namespace, name string) {
-		k := kube.Key{Namespace: namespace, Name: name}
-		if kind == v1beta3.AlertKind {
-			r.alerts.status.queue.Enqueue(k)
-		} else {
-			r.providers.status.queue.Enqueue(k)
-		}
+		r.kinds[kind].restate(kube.Key{Namespace: namespace, Name: name})
 	}, func() {
-		r.alerts.status.enqueueAll()
-		r.providers.status.enqueueAll()
+		r.alerts.enqueueAll()
+		r.providers.enqueueAll()
 	})
 }
 

@@ -313,13 +313,6 @@ func (s *statusController[T, L]) begin() {
 	}
 }
 
-// enqueueAll enqueues all objects. It is called when this replica begins to lead.
-func (s *statusController[T, L]) enqueueAll() {
-	for _, o := range s.objects.All() {
-		s.queue.Enqueue(kube.KeyOf(o))
-	}
-}
-
 // run processes the queue until ctx ends.
 func (s *statusController[T, L]) run(ctx context.Context) error {
 	if err := s.queue.Run(ctx); err != nil {

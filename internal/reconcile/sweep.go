@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -39,16 +37,9 @@ func (r *Reconciler) sweep(ctx context.Context) {
 }
 
 // exists reports whether the object of a report exists.
-func (r *Reconciler) exists(kind string, k kube.Key) (ok bool) {
-	switch feedKinds[kind] {
-	case v1.ReceiverKind:
-		_, ok = r.receivers.objects.Get(k)
-	case v1beta3.AlertKind:
-		_, ok = r.alerts.objects.Get(k)
-	case v1beta3.ProviderKind:
-		_, ok = r.providers.objects.Get(k)
-	}
-	return ok
+func (r *Reconciler) exists(kind string, k kube.Key) bool {
+	of, ok := r.kinds[feedKinds[kind]]
+	return ok && of.has(k)
 }
 
 // stale returns the keys of reports on objects that do not exist, and did not at the last call: this replica may see a report before its

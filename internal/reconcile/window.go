@@ -14,14 +14,10 @@ import (
 // Namespaces returns the namespaces that have Providers, Alerts or Receivers, in order.
 func (r *Reconciler) Namespaces() []string {
 	var all []string
-	for _, o := range r.providers.objects.All() {
-		all = append(all, o.Namespace)
-	}
-	for _, o := range r.alerts.objects.All() {
-		all = append(all, o.Namespace)
-	}
-	for _, o := range r.receivers.objects.All() {
-		all = append(all, o.Namespace)
+	for _, kind := range r.kinds {
+		for _, k := range kind.keys("") {
+			all = append(all, k.Namespace)
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -30,9 +26,10 @@ func (r *Reconciler) Namespaces() []string {
 // Health returns the health of the Providers, Alerts and Receivers of a namespace, sorted by kind and name. Ready is this replica's
 // verdict on the present spec, else that of the status. Problem is that of the status, else the verdict's. It never has a webhook path.
 func (r *Reconciler) Health(namespace string) []view.Health {
-	all := slices.Concat(
-		r.providers.health(namespace), r.alerts.health(namespace), r.receivers.health(namespace),
-	)
+	var all []view.Health
+	for _, kind := range r.kinds {
+		all = append(all, kind.health(namespace)...)
+	}
 	slices.SortFunc(all, func(a, b view.Health) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return all
 }
