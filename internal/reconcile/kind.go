@@ -55,8 +55,8 @@ func newKind[T subject, L runtime.Object](
 	return k, nil
 }
 
-// wire makes the queues. The caller sets only the status options that differ between kinds.
-func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.Key) error, status statusOptions[T, L]) {
+// wire makes the queues.
+func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.Key) error, status statusOptions[T]) {
 	queue := func(stage string, workers int) kube.ControllerOptions[kube.Key] {
 		return kube.ControllerOptions[kube.Key]{
 			Name: k.name, Workers: workers, Parts: kube.Key.Parts,
@@ -66,9 +66,7 @@ func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.
 	compile := queue(stageCompile, compileWorkers)
 	compile.Reconcile = reconcile
 	k.compile = kube.NewController(compile)
-	status.kind, status.resource, status.objects, status.verdicts, status.health = k.name, k.resource, k.objects, k.verdicts, r.health
-	status.leading, status.events = &r.leading, r.options.Events
-	k.status = newStatusController(status, queue(stageStatus, r.options.StatusWorkers))
+	k.status = newStatusController(r, k, status, queue(stageStatus, r.options.StatusWorkers))
 	r.metrics.depth(k.name, stageCompile, k.compile.Len)
 	r.metrics.depth(k.name, stageStatus, k.status.queue.Len)
 }

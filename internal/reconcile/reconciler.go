@@ -90,7 +90,7 @@ func (r *Reconciler) wireReceivers() error {
 		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
 	}
 	matches := matcher{r.options.Objects, r.options.Kinds}
-	kind.wire(r, c.reconcile, statusOptions[*v1.Receiver, *v1.ReceiverList]{
+	kind.wire(r, c.reconcile, statusOptions[*v1.Receiver]{
 		outcome: v1.ReadyCondition, wrote: r.deliveries.wrote,
 		pending: func(o *v1.Receiver) bool { return matches.pending(mentionedBy(o)) },
 		show: func(o *v1.Receiver, v verdict) {
@@ -125,7 +125,7 @@ func (r *Reconciler) wireAlerts() error {
 		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, ages: newAges(r.options.MaxAlertsPerNamespace),
 	}
 	matches := matcher{r.options.Objects, r.options.Kinds}
-	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert, *v1beta3.AlertList]{
+	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert]{
 		outcome: v1.ServingCondition, refine: withProvider(r.providers.objects, r.providers.verdicts),
 		pending: func(o *v1beta3.Alert) bool { return matches.pending(sourcesOf(o)) },
 		show: func(o *v1beta3.Alert, _ verdict) {
@@ -174,7 +174,7 @@ func (r *Reconciler) wireProviders() error {
 		limits: r.options.Limits, identities: r.options.Identities,
 		verdicts: kind.verdicts,
 	}
-	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider, *v1beta3.ProviderList]{
+	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
 		show: func(o *v1beta3.Provider, _ verdict) {
 			endLosses(o.Conditions(), &o.Status.DeliveryStatus, r.standing(v1beta3.ProviderKind, o))

@@ -30,15 +30,8 @@ type subject interface {
 	Problem() *string
 }
 
-// statusOptions configure a statusController. The functions that differ between kinds may be nil.
-type statusOptions[T subject, L runtime.Object] struct {
-	kind     string
-	resource kube.Resource[T, L]
-	objects  *kube.Informer[T]
-	verdicts *verdicts
-	health   *healthTable
-	leading  *atomic.Bool
-	events   EventRecorder
+// statusOptions are what differs between the statuses of the kinds. The functions may be nil.
+type statusOptions[T subject] struct {
 	// outcome is the condition of the verdict: Ready, or Serving for a kind whose Ready only reports that an object was accepted.
 	outcome string
 	// refine completes a verdict with facts that are read at the time of writing.
@@ -64,9 +57,13 @@ const pendingPause = time.Second
 
 // statusController writes the status of one kind's objects and records Events about them, while this replica leads.
 type statusController[T subject, L runtime.Object] struct {
-	statusOptions[T, L]
-	writer *kube.StatusWriter[T, L]
-	queue  *kube.Controller[kube.Key]
+	kind *kindOf[T, L]
+	statusOptions[T]
+	health  *healthTable
+	leading *atomic.Bool
+	events  EventRecorder
+	writer  *kube.StatusWriter[T, L]
+	queue   *kube.Controller[kube.Key]
 	// pruned reports for each of the details whether the kind's definition lacks it.
 	pruned []pruned
 
@@ -82,13 +79,16 @@ type statusController[T subject, L runtime.Object] struct {
 	found map[kube.Key]struct{}
 }
 
-func newStatusController[T subject, L runtime.Object](o statusOptions[T, L], queue kube.ControllerOptions[kube.Key]) *statusController[T, L] {
+func newStatusController[T subject, L runtime.Object](
+	r *Reconciler, k *kindOf[T, L], o statusOptions[T], queue kube.ControllerOptions[kube.Key],
+) *statusController[T, L] {
 	s := &statusController[T, L]{
-		statusOptions: o, writer: kube.NewStatusWriter(o.resource), recorded: map[kube.Key]uint64{}, seed: maphash.MakeSeed(), found: map[kube.Key]struct{}{},
+		kind: k, statusOptions: o, health: r.health, leading: &r.leading, events: r.options.Events,
+		writer: kube.NewStatusWriter(k.resource), recorded: map[kube.Key]uint64{}, seed: maphash.MakeSeed(), found: map[kube.Key]struct{}{},
 		conditions: map[kube.Key][]metav1.Condition{}, pruned: make([]pruned, len(o.details)),
 	}
 	s.writer.Kept = s.kept
-	queue.Name = o.kind + " status"
+	queue.Name = k.name + " status"
 	queue.Reconcile = s.reconcile
 	queue.Delay = statusDelay
 	s.queue = kube.NewController(queue)
@@ -100,15 +100,15 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	if !s.leading.Load() {
 		return nil // the next leader enqueues all
 	}
-	object, ok := s.objects.Get(k)
+	object, ok := s.kind.objects.Get(k)
 	if !ok {
 		s.forget(k)
 		return nil
 	}
 	if object.GetDeletionTimestamp() != nil {
-		return release(ctx, s.resource, object)
+		return release(ctx, s.kind.resource, object)
 	}
-	v, ok := s.verdicts.get(k)
+	v, ok := s.kind.verdicts.get(k)
 	if !ok || v.uid != object.GetUID() || v.generation != object.GetGeneration() {
 		return nil // the object is compiled first, which enqueues it again
 	}
@@ -164,7 +164,7 @@ func (s *statusController[T, L]) apply(o T, v verdict) {
 	} else {
 		applyAccepted(conditions, v)
 	}
-	s.health.show(s.kind, o, v.generation, conditions)
+	s.health.show(s.kind.name, o, v.generation, conditions)
 	if s.show != nil {
 		s.show(o, v)
 	}
@@ -258,7 +258,7 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 	case v.lack.reason != "":
 		eventType, v.event, v.eventMessage = corev1.EventTypeWarning, v.lack.reason, v.lack.message
 	}
-	s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.eventMessage)
+	s.events.Event(s.kind.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.eventMessage)
 }
 
 // unwritten stores the conditions of an object whose kind has no status, and returns the former ones.
@@ -281,7 +281,7 @@ func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
 		}
 		was := meta.FindStatusCondition(before, t.condition)
 		if was == nil || was.Status != is.Status || was.Message != is.Message && !recounted(was, is) {
-			s.events.Event(s.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), corev1.EventTypeWarning, is.Reason, is.Message)
+			s.events.Event(s.kind.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), corev1.EventTypeWarning, is.Reason, is.Message)
 		}
 	}
 }
@@ -302,7 +302,7 @@ func (s *statusController[T, L]) forget(k kube.Key) {
 // begin begins a term, before any write. It forgets the recorded Events, since another replica may have recorded others since, and notes
 // the present objects as found.
 func (s *statusController[T, L]) begin() {
-	objects := s.objects.All()
+	objects := s.kind.objects.All()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.recorded)
