@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -323,6 +324,31 @@ func TestSlowPatternsAreReportedInsteadOfMatches(t *testing.T) {
 			if short, message := w.condition("Alert", "alert", matchingCondition); short != step.want {
 				t.Errorf("got %s %q, want %s", short, message, step.want)
 			}
+		}
+	})
+}
+
+// Fails when the report of another worker on patterns that take too long stays for ever, though no worker is left to end it, or goes while
+// the next worker may not have met such a pattern yet.
+func TestSlowPatternsThatAnotherWorkerReportedEndAfterAnHour(t *testing.T) {
+	slow := newAlert("alert")
+	play(t, settings{
+		objects: []runtime.Object{newProvider("chat"), slow}, change: watching(watchedObjects{"Kustomization": {"app"}}),
+		prepare: func(w *world) {
+			a := slow.DeepCopy()
+			meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+				Type: matchingCondition, Status: metav1.ConditionFalse, Reason: alerts.ReasonPatternsTimed, LastTransitionTime: metav1.Now(),
+			})
+			if err := w.cluster.Tracker.Update(resources["Alert"], a, a.Namespace); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}, func(w *world) {
+		for _, want := range []string{"False PatternsTooExpensive", "True ObjectsMatch"} {
+			if got, message := w.condition("Alert", "alert", matchingCondition); got != want {
+				t.Errorf("got %s %q, want %s", got, message, want)
+			}
+			pass(othersShown + 2*lookAgainLate)
 		}
 	})
 }

@@ -129,8 +129,10 @@ func (r *Reconciler) wireAlerts() error {
 		outcome: v1.ServingCondition, refine: withProvider(r.providers.objects, r.providers.verdicts),
 		pending: func(o *v1beta3.Alert) bool { return matches.pending(sourcesOf(o)) },
 		show: func(o *v1beta3.Alert, _ verdict) {
+			standing := r.standing(v1beta3.AlertKind, o)
+			endExpensive(o.Conditions(), standing)
 			matches.show(o, sourcesOf(o))
-			endLosses(o.Conditions(), &o.Status.DeliveryStatus, r.standing(v1beta3.AlertKind, o))
+			endLosses(o.Conditions(), &o.Status.DeliveryStatus, standing)
 		},
 		again: func(o *v1beta3.Alert) time.Duration {
 			return min(matches.again(o, sourcesOf(o)), max(lookForLosses, lossesEnd(o.Conditions(), &o.Status.DeliveryStatus)))

@@ -127,13 +127,21 @@ func lastOf(shown *metav1.Time, s alerts.Standing) *metav1.Time {
 	return latest(shown, &at)
 }
 
-// lossesShown is how long another worker's losses stay in the status, from the last loss.
-const lossesShown = time.Hour
+// othersShown is how long another worker's report on losses or expensive patterns stays in the status, from the last loss or the report.
+const othersShown = time.Hour
 
 // lookForLosses is the least delay before the status is checked again for ended losses.
 const lookForLosses = time.Minute
 
-// endLosses ends the condition DeliveriesLost of another worker after lossesShown. This worker's own is ended by its report.
+// endExpensive removes the report of another worker on expensive patterns after othersShown. This worker's own is ended by its report.
+func endExpensive(conditions *[]metav1.Condition, s alerts.Standing) {
+	if tooExpensive(*conditions) && s.Health.Reason != alerts.ReasonPatternsTimed &&
+		time.Since(meta.FindStatusCondition(*conditions, matchingCondition).LastTransitionTime.Time) >= othersShown {
+		removeCondition(conditions, matchingCondition)
+	}
+}
+
+// endLosses ends the condition DeliveriesLost of another worker after othersShown. This worker's own is ended by its report.
 func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s alerts.Standing) {
 	if s.Loss.At.IsZero() && meta.IsStatusConditionTrue(*conditions, deliveriesLostCondition) && lossesEnd(conditions, d) <= 0 {
 		c := lossReport("", alerts.Loss{}).condition
@@ -142,17 +150,17 @@ func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s aler
 	}
 }
 
-// lossesEnd returns the time until the condition DeliveriesLost is to end, lossesShown if it is not shown.
+// lossesEnd returns the time until the condition DeliveriesLost is to end, othersShown if it is not shown.
 func lossesEnd(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus) time.Duration {
 	c := meta.FindStatusCondition(*conditions, deliveriesLostCondition)
 	if c == nil || c.Status != metav1.ConditionTrue {
-		return lossesShown
+		return othersShown
 	}
 	last := c.LastTransitionTime
 	if d.LastFailure != nil && last.Before(&d.LastFailure.Time) {
 		last = d.LastFailure.Time
 	}
-	return time.Until(last.Add(lossesShown))
+	return time.Until(last.Add(othersShown))
 }
 
 // feedKinds maps the kinds of the feed's keys to the kinds of their objects. Other keys, such as earlier releases' reports on Alerts and
