@@ -220,14 +220,17 @@ func (m matcher) again(o subject, mentions []mention) time.Duration {
 	return lookAgainLate
 }
 
-// sourcesOf returns the objects that an Alert names in its own namespace.
+// sourcesOf returns the first maxLookedAt objects that an Alert names in its own namespace, and one more if there are more.
 func sourcesOf(a *v1beta3.Alert) []mention {
 	return mentionsOf(a.Namespace, a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)])
 }
 
 func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []mention {
-	all := make([]mention, 0, len(sources))
+	var all []mention
 	for i, s := range sources {
+		if len(all) > maxLookedAt {
+			break
+		}
 		if s.Namespace == "" || s.Namespace == namespace { // sources match by kind, in any version
 			all = append(all, mention{
 				field:  fmt.Sprintf("spec.eventSources[%d]", i),
@@ -238,10 +241,13 @@ func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []
 	return all
 }
 
-// mentionedBy returns the objects that a Receiver names in its own namespace.
+// mentionedBy is sourcesOf for a Receiver.
 func mentionedBy(r *v1.Receiver) []mention {
 	all := mentionsOf(r.Namespace, r.Spec.EventSources)
 	for i, res := range servedResources(r) {
+		if len(all) > maxLookedAt {
+			break
+		}
 		if target, err := planTarget(res); err == nil {
 			all = append(all, mention{fmt.Sprintf("spec.resources[%d]", i), target, res.APIVersion != ""})
 		}

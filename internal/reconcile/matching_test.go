@@ -353,6 +353,17 @@ func TestSlowPatternsThatAnotherWorkerReportedEndAfterAnHour(t *testing.T) {
 	})
 }
 
+// T6: fails when the whole of a long spec is looked at for a condition that counts its first entries, three times for each status.
+func TestT6OnlyTheCountedEntriesOfASpecAreLookedAt(t *testing.T) {
+	r := newReceiver("app", func(r *v1.Receiver) {
+		r.Spec.Resources = slices.Repeat([]v1.ReceiverResource{reference("", "GitRepository", "app")}, 512)
+	})
+	a := newAlert("alert", func(a *v1beta3.Alert) { a.Spec.EventSources = slices.Repeat(a.Spec.EventSources, alerts.MaxSources) })
+	if n := max(len(mentionedBy(r)), len(sourcesOf(a))); n != maxLookedAt+1 {
+		t.Errorf("%d entries are looked at, want %d and one that tells of more", n, maxLookedAt)
+	}
+}
+
 func TestEditsCountWhatTurnsOneWordIntoTheOther(t *testing.T) {
 	for pair, want := range map[string]int{
 		"/": 0, "a/": 1, "/ab": 2, "kitten/sitting": 3, "bucket/bucket": 0, "helmrelase/helmrelease": 1, "gitrepo/gitrepository": 6,
