@@ -70,11 +70,12 @@ func withProvider(providers *kube.Informer[*v1beta3.Provider], known *verdicts) 
 			return v
 		}
 		k := kube.Key{Namespace: a.Namespace, Name: a.Spec.ProviderRef.Name}
-		if _, ok := providers.Get(k); !ok {
+		named, ok := providers.Get(k)
+		if !ok {
 			return refused(a, fault{reason: v1.ProviderNotFoundReason, retried: true, message: fmt.Sprintf(
 				"Provider %q does not exist: make it, or correct spec.providerRef; events are kept for it", k.Name)})
 		}
-		p, ok := known.get(k)
+		p, ok := known.on(named)
 		if ok && p.reason == v1.UnsupportedTypeReason {
 			return refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
 				"Provider %q is of a type that is not supported: see its status; events are not kept for it", k.Name)})

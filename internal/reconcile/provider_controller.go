@@ -87,12 +87,11 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 
 // refresh has the Secrets read again if the Provider has a new reconcile request.
 func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) error {
-	k := kube.KeyOf(p)
-	before, known := c.verdicts.get(k)
+	before, known := c.verdicts.on(p)
 	if !known || before.requestedAt == p.Annotations[v1.ReconcileRequestAnnotation] {
 		return nil
 	}
-	return c.secrets.Refresh(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: k})
+	return c.secrets.Refresh(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)})
 }
 
 // unread ends a reconcile whose Secrets could not be read. The destination in use stays: the failure is unrelated to the Secrets.

@@ -149,7 +149,7 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, made *c
 	}
 	interval := min(max(r.Interval(), minInterval), maxInterval)
 	known := !made.read.IsZero()
-	before, _ := c.verdicts.get(k)
+	before, _ := c.verdicts.on(r)
 	asked := before.requestedAt != r.Annotations[v1.ReconcileRequestAnnotation]
 	if known && (time.Since(made.read) >= interval || asked) {
 		if err := c.secrets.Refresh(ctx, user); err != nil {

@@ -108,8 +108,8 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	if object.GetDeletionTimestamp() != nil {
 		return release(ctx, s.kind.resource, object)
 	}
-	v, ok := s.kind.verdicts.get(k)
-	if !ok || v.uid != object.GetUID() || v.generation != object.GetGeneration() {
+	v, ok := s.kind.verdicts.on(object)
+	if !ok || v.generation != object.GetGeneration() {
 		return nil // the object is compiled first, which enqueues it again
 	}
 	if s.refine != nil {

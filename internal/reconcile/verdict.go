@@ -158,6 +158,15 @@ func (s *verdicts) get(k kube.Key) (verdict, bool) {
 	return verdict{kept.uid, kept.generation, kept.ruling.Value()}, true
 }
 
+// on returns the verdict on an object, false also if there is one on a former object of that name.
+func (s *verdicts) on(o metav1.Object) (verdict, bool) {
+	v, ok := s.get(kube.KeyOf(o))
+	if !ok || v.uid != o.GetUID() {
+		return verdict{}, false
+	}
+	return v, true
+}
+
 // replaced reports whether the verdict under an object's key is on a former object of that name.
 func (s *verdicts) replaced(o metav1.Object) bool {
 	v, ok := s.get(kube.KeyOf(o))

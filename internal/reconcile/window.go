@@ -8,7 +8,6 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/event/view"
-	"notifier/internal/reconcile/kube"
 )
 
 // Namespaces returns the namespaces that have Providers, Alerts or Receivers, in order.
@@ -38,7 +37,7 @@ func (k *kindOf[T, L]) health(namespace string) []view.Health {
 	var all []view.Health
 	for _, o := range k.objects.InNamespace(namespace) {
 		h := view.Health{Kind: k.name, Name: o.GetName(), Problem: problemOf(o)}
-		v, judged := k.verdicts.get(kube.KeyOf(o))
+		v, judged := k.verdicts.on(o)
 		if judged && k.status.refine != nil {
 			v = k.status.refine(o, v)
 		}
