@@ -20,7 +20,8 @@
 //   - A bad pattern of an Alert never matches; the rest of the Alert is served. An Alert whose inclusion list has no good pattern, or
 //     whose spec has another fault, matches nothing. The patterns before the edit are never used: they could publish something that
 //     the edit meant to hide.
-//   - When a Secret cannot be read for a reason unrelated to the Secret (the API server is away), the last compiled object stays.
+//   - When a Secret cannot be read for a reason unrelated to the Secret (the API server is away), the last compiled object stays, unless
+//     it is of a former object of the same name.
 //
 // # The status
 //
