@@ -30,7 +30,7 @@
 // relabelled or deleted, and every ten minutes.
 //
 // The outcome of the deliveries of an Alert or a Provider is read from alerts.Ledger, which reports an object at most every ten seconds.
-// Conditions that another worker wrote stay until this one has a newer fact.
+// Conditions that another worker wrote stay until this one has a newer fact, those about losses and expensive patterns for an hour.
 //
 // # Start
 //
