@@ -75,18 +75,28 @@ type result struct {
 // call runs a command line against an API as the caller with the token.
 func call(t *testing.T, api *fakeAPI, line ...string) result {
 	t.Helper()
-	return callWith(t, append(line, "--server="+api.URL, "--kubeconfig="+kubeconfig(t, "https://127.0.0.1:1", "{token: "+token+"}")))
+	return callAt(context.WithoutCancel(t.Context()), t, api, line...)
+}
+
+// callAt is call with a context, whose end is the caller's Ctrl-C.
+func callAt(ctx context.Context, t *testing.T, api *fakeAPI, line ...string) result {
+	t.Helper()
+	return run(ctx, append(line, "--server="+api.URL, "--kubeconfig="+kubeconfig(t, "https://127.0.0.1:1", "{token: "+token+"}")))
 }
 
 func callWith(t *testing.T, args []string) result {
 	t.Helper()
+	return run(context.WithoutCancel(t.Context()), args)
+}
+
+func run(ctx context.Context, args []string) result {
 	root := &cobra.Command{Use: "notifier", SilenceUsage: true, SilenceErrors: true}
 	Add(root)
 	var out, notes bytes.Buffer
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&notes)
-	err := root.ExecuteContext(context.WithoutCancel(t.Context()))
+	err := root.ExecuteContext(ctx)
 	return result{out.String(), notes.String(), err}
 }
 

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -46,7 +45,7 @@ func follow[T any](ctx context.Context, s *session, namespaces []string, of view
 		case <-opened:
 		case <-f.ctx.Done():
 			f.watches.Wait()
-			return nil, f.cause()
+			return nil, context.Cause(f.ctx)
 		}
 	}
 	return f, nil
@@ -86,7 +85,7 @@ func (f *following[T]) note(text string) {
 	fmt.Fprintln(f.session.notes, plain(text))
 }
 
-// show shows the new items beside the listed ones, until the caller stops it or the API no longer answers.
+// show shows the new items beside the listed ones, until the watches end, and returns the reason.
 func (f *following[T]) show(listed []T) error {
 	f.seen = map[string]bool{}
 	for _, item := range listed {
@@ -94,21 +93,13 @@ func (f *following[T]) show(listed []T) error {
 	}
 	close(f.listed)
 	f.watches.Wait()
-	return f.cause()
+	return context.Cause(f.ctx)
 }
 
 // end ends the watches.
 func (f *following[T]) end() {
 	f.cancel(nil)
 	f.watches.Wait()
-}
-
-// cause returns the reason for the end of the watches, nil if the caller stopped them.
-func (f *following[T]) cause() error {
-	if err := context.Cause(f.ctx); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
 }
 
 // keyOf returns a text that is equal for equal items.

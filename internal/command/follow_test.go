@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -114,4 +115,34 @@ func TestATestsOutcomeOutlastsABusyAPI(t *testing.T) {
 		}),
 	})
 	call(t, api, "providers", "test", "slack").wants(t, "slack accepted the test message")
+}
+
+// Fails when a caller who stops a watch that has not begun, by Ctrl-C, is shown a fault of the program.
+func TestAWatchThatIsStoppedBeforeItBeginsEndsWell(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{},
+		"GET /v1/namespaces/team-a/deliveries?watch=1": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			stop()
+			<-r.Context().Done()
+		}),
+	})
+	if r := callAt(ctx, t, api, "deliveries", "list", "--watch"); r.err != nil || r.out != "" {
+		t.Errorf("error %v, output %q", r.err, r.out)
+	}
+}
+
+// Fails when a caller who stops a watch while the list before it is read is told of an error.
+func TestAWatchThatIsStoppedWhileItListsEndsWell(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries?limit=50": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			stop()
+			<-r.Context().Done()
+		}),
+		"GET /v1/namespaces/team-a/deliveries?watch=1": "id: 1\n\n",
+	})
+	if r := callAt(ctx, t, api, "deliveries", "list", "--watch"); r.err != nil || r.out != "" {
+		t.Errorf("error %v, output %q", r.err, r.out)
+	}
 }

@@ -105,6 +105,15 @@ func list[T any](ctx context.Context, s *session, of view.List, columns []column
 		}
 		return show(s, columns, items)
 	}
+	err = watched(ctx, s, namespaces, of, columns, at)
+	if ctx.Err() != nil {
+		return nil // the caller has stopped it
+	}
+	return err
+}
+
+// watched shows the items of a list, oldest first, and then new items until ctx ends or the API refuses.
+func watched[T any](ctx context.Context, s *session, namespaces []string, of view.List, columns []column[T], at func(T) time.Time) error {
 	f, err := follow(ctx, s, namespaces, of, columns) // before the list, so that no item between the two is missed
 	if err != nil {
 		return err
