@@ -142,8 +142,8 @@ func TestAReplayAsksForWhatWasSelected(t *testing.T) {
 	}
 }
 
-// Fails when a test's outcome is shown before it is known, when a failure is shown as a success, or when it is not shown when the message is
-// tried again.
+// Fails when a test's outcome is shown before it is known, when a failure is shown as a success, in any form of the output,
+// or when it is not shown when the message is tried again.
 func TestATestTellsWhatBecameOfIt(t *testing.T) {
 	looks := 0
 	outcome := view.StateSent
@@ -169,7 +169,23 @@ func TestATestTellsWhatBecameOfIt(t *testing.T) {
 		!strings.Contains(r.err.Error(), "tried again at 2026-01-31T12:00:00Z") {
 		t.Errorf("a failed test gave %v", r.err)
 	}
+	for _, format := range formats {
+		if r := call(t, api, "providers", "test", "slack", "-o", format); r.err == nil || !strings.Contains(r.out+r.err.Error(), "503") {
+			t.Errorf("-o %s: error %v, output %s", format, r.err, r.out)
+		}
+	}
 	call(t, api, "providers", "test", "slack", "--wait=0").wants(t, "on its way", "3f1c")
+}
+
+// Fails when a test message that waits for its turn is told as refused by its destination.
+func TestATestThatWaitsForItsTurnIsNoFailure(t *testing.T) {
+	waiting := dead
+	waiting.State, waiting.Failure = view.StatePending, ""
+	api := newFakeAPI(t, map[string]any{
+		"POST /v1/namespaces/team-a/providers/slack/test": view.TestResult{DeliveryID: "3f1c"},
+		"GET /v1/namespaces/team-a/deliveries/3f1c":       view.DeliveryDetail{Delivery: waiting},
+	})
+	call(t, api, "providers", "test", "slack", "--wait=1s").wants(t, "on its way", "3f1c")
 }
 
 // Fails when a name leads to another path of the API.

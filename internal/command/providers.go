@@ -46,15 +46,14 @@ func providersTest() *cobra.Command {
 // notYet are the statuses after which the delivery is queried again: it is under way, or the API is busy.
 var notYet = []int{http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable}
 
-// outcome waits until a delivery is sent, is a dead letter or has failed once. It returns nil if nothing is known of it by then.
+// outcome waits until a delivery is sent, is a dead letter or has failed once. It returns nil if it is none of that by then.
 func outcome(ctx context.Context, api *client.Client, namespace, id string, wait time.Duration) (*view.DeliveryDetail, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	var last *view.DeliveryDetail
 	for {
 		select {
 		case <-ctx.Done():
-			return last, nil
+			return nil, nil
 		case <-time.After(lookEvery):
 		}
 		d, err := api.Delivery(ctx, namespace, id)
@@ -65,23 +64,25 @@ func outcome(ctx context.Context, api *client.Client, namespace, id string, wait
 		case err != nil:
 			return nil, err
 		}
-		if last = &d; d.State != view.StatePending || d.Failure != "" {
-			return last, nil
+		if d.State != view.StatePending || d.Failure != "" {
+			return &d, nil
 		}
 	}
 }
 
-func showTest(s *session, provider string, result view.TestResult, d *view.DeliveryDetail) error {
+// showTest writes the outcome of a test. In each form of the output the error says that the destination did not take the message.
+func showTest(s *session, provider string, result view.TestResult, d *view.DeliveryDetail) (err error) {
 	switch {
 	case s.machine() && d != nil:
-		return s.write(s.out, d)
+		err = s.write(s.out, d)
 	case s.machine():
-		return s.write(s.out, result)
+		err = s.write(s.out, result)
 	case d == nil:
-		_, err := fmt.Fprintf(s.out, "A test message is on its way to %s; see: notifier deliveries show %s\n", plain(provider), plain(result.DeliveryID))
-		return err
+		_, err = fmt.Fprintf(s.out, "A test message is on its way to %s; see: notifier deliveries show %s\n", plain(provider), plain(result.DeliveryID))
 	case d.State == view.StateSent:
-		_, err := fmt.Fprintf(s.out, "%s accepted the test message (delivery %s).\n", plain(provider), plain(d.ID))
+		_, err = fmt.Fprintf(s.out, "%s accepted the test message (delivery %s).\n", plain(provider), plain(d.ID))
+	}
+	if err != nil || d == nil || d.State == view.StateSent {
 		return err
 	}
 	state := plain(string(d.State))

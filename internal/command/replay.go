@@ -51,8 +51,11 @@ func replay(ctx context.Context, s *session, namespace string, ids []string) (er
 	} else {
 		err = showReplay(s, &total)
 	}
-	if failure != nil {
+	switch {
+	case failure != nil:
 		return fmt.Errorf("the others were not replayed: %w", inNamespace(namespace, failure))
+	case err == nil && total.Replayed == 0 && len(total.Refused) > 0:
+		return errors.New("nothing was replayed")
 	}
 	return err
 }
@@ -93,15 +96,14 @@ func onTheirWay(n int) string {
 }
 
 func showReplay(s *session, r *view.ReplayResult) error {
-	fmt.Fprintln(s.out, onTheirWay(r.Replayed)+".")
+	if _, err := fmt.Fprintln(s.out, onTheirWay(r.Replayed)+"."); err != nil {
+		return err
+	}
 	for _, id := range slices.Sorted(maps.Keys(r.Refused)) {
 		fmt.Fprintf(s.notes, "not %s: %s\n", plain(id), plain(r.Refused[id]))
 	}
 	if r.More {
 		fmt.Fprintln(s.notes, "There are more: narrow the time with --since and --until to replay the others.")
-	}
-	if r.Replayed == 0 && len(r.Refused) > 0 {
-		return errors.New("nothing was replayed")
 	}
 	return nil
 }

@@ -108,6 +108,17 @@ func TestAReplayThatEndsEarlySaysWhatItDid(t *testing.T) {
 	}
 }
 
+// Fails when the form of the output decides whether a replay that replayed nothing is a failure.
+func TestAReplayOfNothingFailsInEachForm(t *testing.T) {
+	for _, format := range formats {
+		api, _ := replays(t, does(view.ReplayResult{Refused: map[string]string{"one": "it waits"}}))
+		r := call(t, api, "deliveries", "replay", "one", "-o", format)
+		if r.err == nil || !strings.Contains(r.out+r.notes, "it waits") {
+			t.Errorf("-o %s: error %v, output %s, notes %s", format, r.err, r.out, r.notes)
+		}
+	}
+}
+
 // Fails when a list ends because the API is busy.
 func TestAListWaitsForItsTurn(t *testing.T) {
 	looks := 0
