@@ -29,15 +29,13 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// usageError is an error of the command line.
-type usageError struct{ error }
-
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
-	root := newRoot()
+	root, began := newRoot(), false
+	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -46,7 +44,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	fmt.Fprintf(stderr, "notifier: %v\n", err)
-	if _, wrong := errors.AsType[usageError](err); wrong {
+	if _, wrong := errors.AsType[command.UsageError](err); wrong || !began { // cobra has refused the others before it began
 		return exitUsage
 	}
 	return exitError
@@ -58,9 +56,9 @@ func newRoot() *cobra.Command {
 		Use: "notifier", Short: "Multi-tenant notifications and webhooks for Flux", SilenceUsage: true, SilenceErrors: true,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("there is no command %q; see notifier --help", args[0])}
+				return fmt.Errorf("there is no command %q; see notifier --help", args[0])
 			}
-			return usageError{errors.New("say what to do: serve, deliveries, events, webhooks, providers, ui or version; see notifier --help")}
+			return errors.New("say what to do: serve, deliveries, events, webhooks, providers, ui or version; see notifier --help")
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -68,7 +66,7 @@ func newRoot() *cobra.Command {
 		if c == root { // as with the arguments of Flux's Deployment
 			err = fmt.Errorf("%w; the process's flags come after the command serve", err)
 		}
-		return usageError{err}
+		return err
 	})
 	root.AddCommand(newServe(), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
@@ -84,7 +82,7 @@ func newServe() *cobra.Command {
 		Use: "serve", Short: "Run the process",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unexpected argument %q: serve takes flags only", args[0])}
+				return fmt.Errorf("unexpected argument %q: serve takes flags only", args[0])
 			}
 			return nil
 		},
@@ -93,7 +91,7 @@ func newServe() *cobra.Command {
 			o.LogOutput = c.ErrOrStderr()
 			o.Version = currentVersion()
 			if err := o.Validate(); err != nil {
-				return usageError{err}
+				return command.UsageError{Err: err}
 			}
 			a, err := app.New(c.Context(), o)
 			if err != nil && c.Context().Err() != nil {

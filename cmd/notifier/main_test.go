@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +11,8 @@ import (
 )
 
 const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c",
-	"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`
+	"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+	"users":[{"name":"u","user":{"token":"t"}}]}`
 
 // onLine calls then when a line of a log has the given text.
 type onLine struct {
@@ -23,6 +25,32 @@ func (o onLine) Write(line []byte) (int, error) {
 		o.then()
 	}
 	return len(line), nil
+}
+
+// Fails when a command line that cannot be understood ends like a request that failed, or the other way round: scripts tell them apart by the
+// exit code.
+func TestAWrongCommandLineHasAnExitCodeOfItsOwn(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(config, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reach := []string{"--server=http://127.0.0.1:1", "--kubeconfig=" + config}
+	for line, want := range map[string]int{
+		"": exitUsage, "nonsense": exitUsage, "serve extra": exitUsage, "serve --none": exitUsage, "serve --log-level=loud": exitUsage,
+		"version extra": exitUsage, "deliveries nonsense": exitUsage, "deliveries show": exitUsage, "deliveries list extra": exitUsage,
+		"deliveries list --none": exitUsage, "deliveries list --output=xml": exitUsage, "webhooks list --since=yesterday": exitUsage,
+		"version": exitOK, "help": exitOK, "deliveries": exitOK, "deliveries list --help": exitOK, "deliveries list": exitError,
+		"deliveries replay": exitUsage, "deliveries replay one --state=dead": exitUsage, "deliveries replay one": exitError,
+	} {
+		args := strings.Fields(line)
+		if strings.HasPrefix(line, "deliveries replay") || line == "deliveries list" {
+			args = append(args, reach...)
+		}
+		var said strings.Builder
+		if got := run(args, io.Discard, &said); got != want {
+			t.Errorf("notifier %s: exit code %d, want %d: %s", line, got, want, said.String())
+		}
+	}
 }
 
 // A Deployment that is rolled back ends a process that still waits for the data directory of the one before it. Fails when that is an error,

@@ -14,6 +14,11 @@ import (
 // pluginName begins the name of the binary if it is a plugin of kubectl.
 const pluginName = "kubectl-"
 
+// UsageError is an error of the command line.
+type UsageError struct{ Err error }
+
+func (e UsageError) Error() string { return e.Err.Error() }
+
 // Add adds the commands that call the API to root.
 func Add(root *cobra.Command) {
 	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, pluginName) {
@@ -39,7 +44,7 @@ func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx
 		s.out = c.OutOrStdout()
 		s.notes = c.ErrOrStderr()
 		if err := s.check(); err != nil {
-			return err
+			return UsageError{err}
 		}
 		ctx := c.Context()
 		api, done, err := s.open(ctx)

@@ -14,7 +14,7 @@ import (
 )
 
 // errSelectNothing refuses a replay without a selection, which would replay everything.
-var errSelectNothing = errors.New("say what to replay: IDs, or --state, --provider, --alert, --since or --until")
+var errSelectNothing = UsageError{errors.New("say what to replay: IDs, or --state, --provider, --alert, --since or --until")}
 
 func deliveriesReplay() *cobra.Command {
 	c := &cobra.Command{
@@ -40,7 +40,7 @@ func replay(ctx context.Context, s *session, namespace string, ids []string) (er
 	case len(ids) == 0 && !selects:
 		return errSelectNothing
 	case len(ids) > 0 && selects:
-		return errors.New("give either IDs or flags that select deliveries")
+		return UsageError{errors.New("give either IDs or flags that select deliveries")}
 	}
 	total, failure := replayAll(ctx, s, namespace, r)
 	if failure != nil && total.Replayed == 0 {
