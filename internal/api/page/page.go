@@ -98,44 +98,50 @@ func (h *Handler) page(show show) http.Handler {
 		if v.user, err = h.service.Authenticate(r.Context(), r); err == nil {
 			s, err = show(v)
 		}
-		end := func() {}
-		switch {
-		case err == nil && s.redirect != "":
+		if err == nil && s.redirect != "" {
 			http.Redirect(w, r, string(s.redirect), http.StatusSeeOther)
 			return
-		case err == nil:
-			end, err = v.Turn(r.Context(), v.user)
 		}
+		page, sent := []byte(nil), func() {}
+		if err == nil {
+			page, sent, err = made(v, s)
+		}
+		if err != nil { // the page that says so is small, and waits for nothing
+			s, sent = h.problem(w, r, err, s), func() {}
+			page, err = rendered(v, s)
+		}
+		defer sent()
 		if err != nil {
-			s, end = h.problem(w, r, err, s), func() {}
+			h.log.ErrorContext(r.Context(), "a page was not rendered", "page", r.Pattern, "error", err)
+			http.Error(w, "the page could not be made", http.StatusInternalServerError)
+			return
 		}
-		h.render(r.Context(), w, v, s, end)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(max(s.status, http.StatusOK))
+		_, _ = w.Write(page) //nolint:gosec // every text in it is escaped, as a test of the source checks
 	})
 }
 
-// render writes a screen, whole or not at all. It calls end once the page is made.
-func (h *Handler) render(ctx context.Context, w http.ResponseWriter, v *visit, s *screen, end func()) {
-	page, err := rendered(v, s, end)
-	if err != nil {
-		h.log.ErrorContext(ctx, "a page was not rendered", "page", v.request.Pattern, "error", err)
-		http.Error(w, "the page could not be made", http.StatusInternalServerError)
-		return
+// made makes the page of a screen in the user's turn, and waits for capacity to send it. The caller calls sent once it is sent.
+func made(v *visit, s *screen) (page []byte, sent func(), err error) {
+	if page, err = inTurn(v, s); err != nil {
+		return nil, nil, err
 	}
-	if v.user != nil {
-		release, err := v.Sending(ctx, v.user, len(page))
-		if err != nil {
-			http.Error(w, api.AsError(err).Text, api.AsError(err).Status)
-			return
-		}
-		defer release()
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(max(s.status, http.StatusOK))
-	_, _ = w.Write(page) //nolint:gosec // every text in it is escaped, as a test of the source checks
+	sent, err = v.Sending(v.ctx(), v.user, len(page))
+	return page, sent, err
 }
 
-func rendered(v *visit, s *screen, end func()) ([]byte, error) {
+func inTurn(v *visit, s *screen) ([]byte, error) {
+	end, err := v.Turn(v.ctx(), v.user)
+	if err != nil {
+		return nil, err
+	}
 	defer end()
+	return rendered(v, s)
+}
+
+// rendered returns a screen as a page, whole.
+func rendered(v *visit, s *screen) ([]byte, error) {
 	user := ""
 	if v.user != nil {
 		user = v.user.Name

@@ -295,7 +295,9 @@ func TestAssetsAreKeptUnderTheirOwnAddressAlone(t *testing.T) {
 func TestAnAnswerWaitsForRoom(t *testing.T) {
 	f := newFixture()
 	f.full = api.ErrBusy
-	lacks(t, f.get(t, "/ns/team-a/deliveries", "viewer", http.StatusTooManyRequests), "slack-main")
+	body := f.get(t, "/ns/team-a/deliveries", "viewer", http.StatusTooManyRequests)
+	contains(t, body, "Too many requests", `id="region"`) // without the region the script has no place for a page
+	lacks(t, body, "slack-main")
 }
 
 // TestAWatchSeesWhatLeavesAState fails when a list of one state, or of a time, would not notice that an item left it.

@@ -20,7 +20,8 @@ import (
 type turns struct {
 	*api.Service
 	taken, under int
-	err          error
+	// err is the error of every Turn, full that of every Sending.
+	err, full error
 }
 
 func (s *turns) Turn(context.Context, *api.User) (func(), error) {
@@ -35,6 +36,9 @@ func (s *turns) Turn(context.Context, *api.User) (func(), error) {
 func (s *turns) Sending(ctx context.Context, u *api.User, n int) (func(), error) {
 	if s.under != 0 {
 		return nil, fmt.Errorf("%d turns last until the page is sent", s.under)
+	}
+	if s.full != nil {
+		return nil, s.full
 	}
 	return s.Service.Sending(ctx, u, n)
 }
@@ -77,7 +81,8 @@ func TestT6RowsAreMadeWhenThePageIsWritten(t *testing.T) {
 	}
 }
 
-// Fails when a replay that was done is answered with a refusal alone, because the page with its result cannot be read or made then.
+// Fails when a replay that was done is answered with a refusal alone, because the page with its result cannot be read, made or
+// sent then.
 func TestWhatWasDoneIsSaidThoughItsPageCannotBeShown(t *testing.T) {
 	f := newFixture()
 	service, err := api.New(api.Options{Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler)})
@@ -98,5 +103,13 @@ func TestWhatWasDoneIsSaidThoughItsPageCannotBeShown(t *testing.T) {
 		if w.Code != status || !strings.Contains(w.Body.String(), "Put on its way again") {
 			t.Errorf("%v: %d %s", broken, w.Code, w.Body)
 		}
+	}
+	f.err, s.err, s.full = nil, nil, api.ErrBusy
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ns/team-a/deliveries/d1/replay", http.NoBody)
+	r.Header.Set("Authorization", "Bearer editor")
+	w := httptest.NewRecorder()
+	New(s, slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "Put on its way again") {
+		t.Errorf("with no room to send: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 }
