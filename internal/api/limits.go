@@ -27,7 +27,7 @@ const (
 	// maxReads bounds the reads at a time, userReads those of one user: reading competes with delivering for processor and disk.
 	maxReads  = 2
 	userReads = 1
-	// userLine bounds the reads of one user that are under way or wait. Further ones are refused at once.
+	// userLine bounds the reads and the searches for namespaces of one user that are under way or wait. Further ones are refused at once.
 	userLine = 8
 	// readShare of each readWindow is for reading. A user may use half of that, and save it up for at most userSaved.
 	readWindow = time.Second
@@ -53,7 +53,7 @@ type limits struct {
 	reads, watches *fair.Capacities[string]
 	// answers bounds the bytes of answers that are being sent.
 	answers *fair.Capacities[string]
-	// lines are the reads of each user that are under way or wait.
+	// lines are the reads and the searches for namespaces of each user that are under way or wait.
 	lines *fair.Capacities[string]
 	// own is the reading time of each user, all that of all together.
 	own, all *fair.Share

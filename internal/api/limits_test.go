@@ -186,3 +186,35 @@ func TestAnswersThatWaitForTheirReadersAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// T6. Fails when the searches for namespaces of one user that wait for each other have no bound: they would take all connections of a proxy
+// in front, and so those of its other users.
+func TestT6SearchesForNamespacesOfOneUserWaitInALineOfFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.store.namespaces = []string{"team-a"}
+		const asked = 50
+		for i := range asked {
+			w.authority.grant(fmt.Sprint("team-a~account-", i), "team-a", reads...) // the accounts of a namespace are one user
+		}
+		w.authority.takes = time.Second
+		codes := make(chan int, asked)
+		for i := range asked {
+			go func() { codes <- w.ask(fmt.Sprint("team-a~account-", i), "GET", "/v1/namespaces", "").Code }()
+		}
+		<-time.After(1500 * time.Millisecond) // the tokens are reviewed, and the first search is under way
+		synctest.Wait()
+		if n := len(codes); n != asked-userLine {
+			t.Errorf("%d of %d are refused at once, want %d", n, asked, asked-userLine)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		answered := map[int]int{}
+		for range asked {
+			answered[<-codes]++
+		}
+		if answered[http.StatusOK] != userLine || answered[http.StatusTooManyRequests] != asked-userLine {
+			t.Errorf("answered %v", answered)
+		}
+	})
+}

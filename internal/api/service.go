@@ -249,6 +249,11 @@ func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, err
 	if !s.limits.rate.Allow(u.Tenant()) {
 		return view.Namespaces{}, ErrBusy
 	}
+	line, ok := s.limits.lines.TryAcquire(u.Tenant(), 1) // a user's searches wait for each other
+	if !ok {
+		return view.Namespaces{}, ErrBusy
+	}
+	defer line.Release()
 	return s.namespaces.of(ctx, s.options, u)
 }
 
