@@ -12,7 +12,7 @@ type User struct {
 	Name, UID string
 	Groups    []string
 	Extra     map[string][]string
-	// Key is the digest of the token. Results about the user are kept under it.
+	// Key is the digest of all of the above. Results about the user are kept under it, so none outlasts a change of the user.
 	Key [sha256.Size]byte
 	// token is the bearer token, reviewed again while a watch lasts.
 	token secret

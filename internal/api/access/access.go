@@ -100,9 +100,9 @@ type Authority struct {
 
 type tokenKey = [sha256.Size]byte
 
-// question is a right of the owner of a token in a namespace.
+// question is a right of a user in a namespace.
 type question struct {
-	who       tokenKey
+	who       [sha256.Size]byte // the user's Key
 	right     api.Right
 	namespace string
 }

@@ -321,3 +321,39 @@ func TestAQuestionIsSharedAndBoundedInTime(t *testing.T) {
 		}
 	})
 }
+
+// W5. Fails when a right that a user had by a group is kept after a review of the token says that the user is not in the group any more: a watch
+// would last for up to fourteen seconds.
+func TestW5ARightEndsWithTheGroupThatItWasBy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		is := owner
+		k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) { return is, nil }
+		k.right = func(s authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+			return authorizationv1.SubjectAccessReviewStatus{Allowed: len(s.Groups) > 0}, nil
+		}
+		allowed := func() bool {
+			u, err := a.Authenticate(t.Context(), "good", here)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ok, err := a.Allowed(t.Context(), u, api.WatchRight("deliveries"), "team-a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ok
+		}
+		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
+			t.Fatal(err)
+		}
+		k.set(func() { is.User.Groups = nil })
+		<-time.After(userFor - time.Millisecond)
+		if !allowed() {
+			t.Fatal("the group is forgotten before its time")
+		}
+		<-time.After(time.Millisecond) // the token is reviewed again
+		if allowed() {
+			t.Error("a right by a group outlasts the group")
+		}
+	})
+}

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -57,7 +58,7 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 	}
 	refund(charged, now)
 	a.metrics.tokens.granted.Inc()
-	u := userOf(answer.Status.User, key)
+	u := userOf(answer.Status.User)
 	if oldest, forget := a.owned.add(u.Tenant(), key); forget {
 		a.users.Forget(oldest)
 	}
@@ -108,8 +109,11 @@ func (a *Authority) good(s authenticationv1.TokenReviewStatus) bool {
 		slices.ContainsFunc(s.Audiences, func(is string) bool { return slices.Contains(a.options.Audiences, is) })
 }
 
-func userOf(info authenticationv1.UserInfo, key tokenKey) *api.User {
-	u := &api.User{Name: info.Username, UID: info.UID, Groups: info.Groups, Key: key}
+func userOf(info authenticationv1.UserInfo) *api.User {
+	u := &api.User{
+		Name: info.Username, UID: info.UID, Groups: info.Groups,
+		Key: sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", info.Username, info.UID, info.Groups, info.Extra)),
+	}
 	for name, values := range info.Extra {
 		if u.Extra == nil {
 			u.Extra = map[string][]string{}
