@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -42,32 +43,18 @@ func newPostTimes(reg prometheus.Registerer) postTimes {
 // timed observes the requests that next answers.
 func (t postTimes) timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began, status := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		began, told := time.Now(), middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 		defer func() {
 			method := otherMethod
 			if r.Method == http.MethodPost {
 				method = http.MethodPost
 			}
-			observer, ok := t[method][status.status]
+			observer, ok := t[method][told.Status()]
 			if !ok {
 				observer = t[method][http.StatusInternalServerError]
 			}
 			observer.Observe(time.Since(began).Seconds())
 		}()
-		next.ServeHTTP(status, r)
+		next.ServeHTTP(told, r)
 	})
 }
-
-// statusWriter remembers the written status.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap is for http.ResponseController.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
