@@ -21,8 +21,6 @@ import (
 type listener struct {
 	name, addr string
 	handler    http.Handler
-	// public says that it is reachable from outside of the cluster.
-	public bool
 	// cert and key are the files of its certificate, empty for none.
 	cert, key string
 }
@@ -33,7 +31,7 @@ func listeners(o Options, webhooks, events http.Handler, registry prometheus.Gat
 	metrics := http.NewServeMux()
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return []listener{
-		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, public: true, cert: o.TLSCertFile, key: o.TLSKeyFile},
+		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, cert: o.TLSCertFile, key: o.TLSKeyFile},
 		{name: "events", addr: o.EventsAddr, handler: events},
 		{name: "metrics", addr: o.MetricsAddr, handler: metrics},
 		{name: "health", addr: o.HealthAddr, handler: h.handler()},

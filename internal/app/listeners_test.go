@@ -130,11 +130,8 @@ func TestEachListenerAnswersItsOwnRequestsAlone(t *testing.T) {
 			if own := d.name == request.owner; own != (resp.StatusCode/100 == 2) {
 				t.Errorf("%s %s at the listener for %s: %d", request.method, request.path, d.name, resp.StatusCode)
 			}
-			if body, _ := io.ReadAll(resp.Body); d.public && d.name != request.owner && len(body) > 0 {
+			if body, _ := io.ReadAll(resp.Body); d.name == "webhooks" && d.name != request.owner && len(body) > 0 {
 				t.Errorf("%s %s: the public listener says %q", request.method, request.path, body)
-			}
-			if d.public != (d.name == "webhooks") {
-				t.Errorf("%s: public is %v", d.name, d.public)
 			}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/bus"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/events"
 	"notifier/internal/receiver/oidc"
 )
 
@@ -101,7 +102,7 @@ type AcceptedFlag struct{ Name, Meaning string }
 
 // DefaultOptions returns the settings of a process without flags.
 func DefaultOptions() Options {
-	webhooks, destinations := receiver.DefaultLimits(), registry.DefaultLimits()
+	webhooks, posts, destinations := receiver.DefaultLimits(), events.DefaultOptions(), registry.DefaultLimits()
 	return Options{
 		EventsAddr: ":9090", ReceiverAddr: ":9292", MetricsAddr: ":8080", HealthAddr: ":9440",
 		LogLevel: "info", LogEncoding: "json",
@@ -113,7 +114,7 @@ func DefaultOptions() Options {
 		TriggerInterval: time.Second, ReceiverRate: webhooks.Receiver.Rate, ReceiverBurst: webhooks.Receiver.Burst, NamespaceRate: webhooks.Tenant.Rate,
 		ClientFailureRate: webhooks.Unknown.Rate, PathFailureRate: webhooks.Failure.Rate,
 		MaxInFlight: webhooks.Requests.Total, MaxBodiesInFlight: webhooks.Bodies.Total,
-		EventsClientRate: 2000, EventsNamespaceRate: 500,
+		EventsClientRate: posts.Address.Rate, EventsNamespaceRate: posts.Namespace.Rate,
 		KubeAPIQPS: 50, KubeAPIBurst: 300, SecretQPS: 500, TriggerQPS: 200, Concurrent: 4,
 		AccessReviewInterval: 5 * time.Minute,
 		LogOutput:            os.Stderr,
