@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"notifier/internal/event"
@@ -21,6 +22,24 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Text }
+
+// SetHeaders sets the headers of the answer to a request that is refused so.
+func (e *Error) SetHeaders(header http.Header, r *http.Request) {
+	if e.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if e.Status == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", challenge(r))
+	}
+}
+
+// challenge returns the value of WWW-Authenticate, as in RFC 6750, section 3: without an error for a request without a token.
+func challenge(r *http.Request) string {
+	if len(r.Header["Authorization"]) == 0 {
+		return `Bearer realm="notifier"`
+	}
+	return `Bearer realm="notifier", error="invalid_token"`
+}
 
 // The refusals that do not depend on the request.
 var (

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -110,23 +109,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e == errStore && r.Context().Err() == nil && h.trouble.Allow() {
 		h.log.WarnContext(r.Context(), "a request of the API failed", "error", err)
 	}
-	header := w.Header()
-	if e.RetryAfter > 0 {
-		header.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
-	}
-	if e.Status == http.StatusUnauthorized {
-		header.Set("WWW-Authenticate", challenge(r))
-	}
+	e.SetHeaders(w.Header(), r)
 	answer.Abandon(w, r)
 	writeJSON(w, e.Status, struct {
 		Error string `json:"error"`
 	}{e.Text})
-}
-
-// challenge returns the value of WWW-Authenticate, as in RFC 6750, section 3: without an error for a request without a token.
-func challenge(r *http.Request) string {
-	if len(r.Header["Authorization"]) == 0 {
-		return `Bearer realm="notifier"`
-	}
-	return `Bearer realm="notifier", error="invalid_token"`
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -22,7 +20,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // maxForm bounds the body of a POST in bytes.
 const maxForm = 16 << 10
 
-// Handler serves the page. It relies on the API's handler to refuse POSTs of other sites.
+// Handler serves the page. It relies on the API's handler to refuse POSTs of other sites, and for the headers of every answer.
 type Handler struct {
 	service Service
 	log     *slog.Logger
@@ -57,13 +55,8 @@ func New(service Service, log *slog.Logger) *Handler {
 
 // ServeHTTP answers a request for the page or for one of its files.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	header.Set("Content-Security-Policy", policy)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Security-Policy", policy)
+	w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.mux.ServeHTTP(w, r)
 }
 
@@ -157,11 +150,8 @@ func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error, ins
 	if e.Status >= http.StatusInternalServerError && r.Context().Err() == nil && h.trouble.Allow() {
 		h.log.WarnContext(r.Context(), "a page was not served", "error", err)
 	}
-	if e.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
-	}
+	e.SetHeaders(w.Header(), r)
 	if e.Status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="notifier"`)
 		return &screen{title: "Sign in", status: e.Status, main: signinMain(r.Header.Get("Authorization") != "")}
 	}
 	headline, known := heads[e.Status]
