@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net/http"
+	"net/url"
 	"time"
 
 	"notifier/internal/event/view"
@@ -19,6 +20,8 @@ const (
 	maxItem = 4 << 20
 	// watchPause is the pause before a stream that ended is begun again.
 	watchPause = time.Second
+	// maxOutage bounds the time in which no connection to the API succeeds: longer than a restart takes.
+	maxOutage = time.Minute
 	// maxSeen bounds the last items that are recognized when the API sends them again.
 	maxSeen = 1024
 )
@@ -38,8 +41,8 @@ type Watch struct {
 var errMissed = errors.New("more came meanwhile than a watch sends, and some of it is left out: list it")
 
 // Follow calls handle with each new item of w. T is the list's type of item. When the API ends the stream, as it does after some
-// time, Follow begins it again where it ended. Follow returns when ctx ends, when the API refuses, or with the unchanged error of
-// handle.
+// time, Follow begins it again where it ended. Follow returns when ctx ends, when the API refuses or cannot be reached for maxOutage, or with
+// the unchanged error of handle.
 func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error) error {
 	s := &stream{seed: maphash.MakeSeed(), seen: map[uint64]int{}}
 	for {
@@ -53,6 +56,9 @@ func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error
 			}
 			return handle(item)
 		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil && !s.goesOn(err) {
 			return err
 		}
@@ -73,10 +79,17 @@ func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error
 // goesOn reports whether a stream that was begun once continues after an error. It does if the API is busy, restarts or refuses to
 // send all the missed items, and after the error of a proxy before the API.
 func (s *stream) goesOn(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	if !ok || !s.opened {
+	if s.answered.IsZero() {
 		return false
 	}
+	if _, lost := errors.AsType[*url.Error](err); lost {
+		return time.Since(s.answered) < maxOutage
+	}
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	s.answered = time.Now()
 	switch e.Status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
@@ -103,9 +116,10 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 		return err
 	}
 	defer answer.Body.Close()
-	if s.opened = true; w.Opened != nil {
+	if s.answered = time.Now(); w.Opened != nil {
 		w.Opened()
 	}
+	defer func() { s.answered = time.Now() }()
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(make([]byte, 0, 64<<10), maxItem)
 	for lines.Scan() {
@@ -132,8 +146,8 @@ type stream struct {
 	data []byte
 	// id is the ID of the current event, last that of the last complete one.
 	id, last string
-	// opened says that an answer has begun.
-	opened bool
+	// answered is when the API last answered, zero until a stream has begun.
+	answered time.Time
 	// seen has a hash of each of the last items, with its index in recent, so that an item that the API sends again is shown once.
 	seen   map[uint64]int
 	recent [maxSeen]uint64

@@ -1,0 +1,81 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event/view"
+)
+
+// Fails when a watch ends because the API restarts: nothing answers then, or a connection breaks. Also fails when a watch that never began is
+// begun again and again.
+func TestAWatchOutlivesARestartOfTheAPI(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch asked++; asked {
+		case 1:
+			fmt.Fprint(w, "event: item\nid: 1\ndata: {\"id\":\"one\"}\n\n")
+		case 2, 3: // the transport sends the first one again by itself
+			panic(http.ErrAbortHandler) // breaks the connection without an answer
+		default:
+			fmt.Fprint(w, "event: item\nid: 2\ndata: {\"id\":\"two\"}\n\n")
+		}
+	}))
+	defer server.Close()
+	c, err := New(server.URL, http.DefaultTransport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen, interrupted []string
+	enough := errors.New("enough")
+	err = Follow(t.Context(), c, Watch{
+		Namespace: "team-a", List: view.Deliveries, Interrupted: func(why error) { interrupted = append(interrupted, why.Error()) },
+	}, func(d view.Delivery) error {
+		if seen = append(seen, d.ID); len(seen) == 2 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || fmt.Sprint(seen) != "[one two]" || len(interrupted) != 1 {
+		t.Errorf("saw %v, was interrupted %q, error %v", seen, interrupted, err)
+	}
+	server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = Follow(ctx, c, Watch{Namespace: "team-a", List: view.Deliveries}, func(view.Delivery) error { return nil })
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("a watch that cannot begin: %v", err)
+	}
+}
+
+// answers is a transport that answers once, with an empty stream, and fails from then on.
+type answers struct{ asked int }
+
+func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
+	if a.asked++; a.asked > 1 {
+		return nil, errors.New("connection refused")
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// Fails when a watch of an API that is gone for good never ends, or is begun again without a pause.
+func TestAWatchOfAnAPIThatIsGoneEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &answers{}
+		c, err := New("http://api", api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err = Follow(t.Context(), c, Watch{Namespace: "team-a", List: view.Deliveries}, func(view.Delivery) error { return nil })
+		if err == nil || time.Since(began) != maxOutage || api.asked != 1+int(maxOutage/watchPause) {
+			t.Errorf("after %s and %d requests: %v", time.Since(began), api.asked, err)
+		}
+	})
+}
