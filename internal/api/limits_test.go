@@ -218,3 +218,22 @@ func TestT6SearchesForNamespacesOfOneUserWaitInALineOfFew(t *testing.T) {
 		}
 	})
 }
+
+// Fails when a user of a cluster whose authorizer is slow is told nothing of the namespaces that were looked at in time.
+func TestTheListOfNamespacesHasThoseThatWereLookedAtInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range maxChecked {
+			w.store.namespaces = append(w.store.namespaces, fmt.Sprintf("team-%03d", i))
+		}
+		w.authority.grant("jane", "team-000", reads...)
+		w.authority.grant("jane", "team-499", reads...)
+		w.authority.takes = 200 * time.Millisecond
+		var got view.Namespaces
+		began := time.Now()
+		w.want(http.StatusOK, "jane", "GET", "/v1/namespaces", &got)
+		if fmt.Sprint(got.Items) != "[team-000]" || !got.Incomplete || time.Since(began) > checkTimeout+time.Second {
+			t.Errorf("after %s: %+v", time.Since(began), got)
+		}
+	})
+}

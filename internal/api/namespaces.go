@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -22,9 +23,12 @@ const (
 	namespacesFor = 10 * time.Second
 	// maxAnswers bounds the users whose result is kept.
 	maxAnswers = 1024
-	// checkTimeout bounds the checks of one request. The request fails when it ends.
+	// checkTimeout bounds the checks of one request. The others are left out.
 	checkTimeout = 10 * time.Second
 )
+
+// errNoTime says that checkTimeout is over.
+var errNoTime = errors.New("no time for further checks")
 
 // namespaces finds the namespaces of users, and keeps each result for a while.
 type namespaces struct {
@@ -68,9 +72,8 @@ func (n *namespaces) search(ctx context.Context, o Options, u *User) (view.Names
 	if all {
 		return view.Namespaces{Items: candidates}, nil
 	}
-	found := view.Namespaces{Incomplete: len(candidates) > maxChecked}
-	found.Items, err = n.check(ctx, o, u, candidates[:min(len(candidates), maxChecked)])
-	return found, err
+	items, whole, err := n.check(ctx, o, u, candidates[:min(len(candidates), maxChecked)])
+	return view.Namespaces{Items: items, Incomplete: !whole || len(candidates) > maxChecked}, err
 }
 
 // ownFirst returns a list of namespaces with a user's own first, even if it was not in the list.
@@ -82,11 +85,12 @@ func ownFirst(all []string, own string) []string {
 	return append([]string{own}, rest...)
 }
 
-// check returns the candidates in which a user may list deliveries, in the order of the candidates.
-func (n *namespaces) check(ctx context.Context, o Options, u *User, candidates []string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+// check returns the candidates in which a user may list deliveries, in the order of the candidates. whole is false if there was no time for
+// some.
+func (n *namespaces) check(ctx context.Context, o Options, u *User, candidates []string) (items []string, whole bool, err error) {
+	bounded, cancel := context.WithTimeoutCause(ctx, checkTimeout, errNoTime)
 	defer cancel()
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(bounded)
 	group.SetLimit(checksAtOnce)
 	allowed := make([]bool, len(candidates))
 	for i, namespace := range candidates {
@@ -100,14 +104,16 @@ func (n *namespaces) check(ctx context.Context, o Options, u *User, candidates [
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
+	err = group.Wait()
+	late := err != nil && errors.Is(context.Cause(bounded), errNoTime)
+	if err != nil && !late {
+		return nil, false, err
 	}
-	items := []string{}
+	items = []string{}
 	for i, namespace := range candidates {
 		if allowed[i] {
 			items = append(items, namespace)
 		}
 	}
-	return items, nil
+	return items, !late, nil
 }
