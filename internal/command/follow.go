@@ -45,7 +45,7 @@ func follow[T any](ctx context.Context, s *session, namespaces []string, of view
 		case <-opened:
 		case <-f.ctx.Done():
 			f.watches.Wait()
-			return nil, context.Cause(f.ctx)
+			return nil, f.cause()
 		}
 	}
 	return f, nil
@@ -93,7 +93,7 @@ func (f *following[T]) show(listed []T) error {
 	}
 	close(f.listed)
 	f.watches.Wait()
-	return context.Cause(f.ctx)
+	return f.cause()
 }
 
 // end ends the watches.
@@ -101,6 +101,9 @@ func (f *following[T]) end() {
 	f.cancel(nil)
 	f.watches.Wait()
 }
+
+// cause returns the reason for the end of the watches.
+func (f *following[T]) cause() error { return context.Cause(f.ctx) }
 
 // keyOf returns a text that is equal for equal items.
 func keyOf(item any) string {

@@ -93,27 +93,31 @@ func (s *session) namespaces(ctx context.Context) ([]string, error) {
 
 // list shows the items of a list, newest first, and then new items if the flags ask for them.
 func list[T any](ctx context.Context, s *session, of view.List, columns []column[T], at func(T) time.Time) error {
+	columns = columnsFor(columns, s.format == formatWide, s.all)
+	if s.watch {
+		err := watched(ctx, s, of, columns, at)
+		if ctx.Err() != nil {
+			return nil // the caller has stopped it
+		}
+		return err
+	}
 	namespaces, err := s.namespaces(ctx)
 	if err != nil {
 		return err
 	}
-	columns = columnsFor(columns, s.format == formatWide, s.all)
-	if !s.watch {
-		items, err := listed(ctx, s, namespaces, of, at)
-		if err != nil {
-			return err
-		}
-		return show(s, columns, items)
+	items, err := listed(ctx, s, namespaces, of, at)
+	if err != nil {
+		return err
 	}
-	err = watched(ctx, s, namespaces, of, columns, at)
-	if ctx.Err() != nil {
-		return nil // the caller has stopped it
-	}
-	return err
+	return show(s, columns, items)
 }
 
 // watched shows the items of a list, oldest first, and then new items until ctx ends or the API refuses.
-func watched[T any](ctx context.Context, s *session, namespaces []string, of view.List, columns []column[T], at func(T) time.Time) error {
+func watched[T any](ctx context.Context, s *session, of view.List, columns []column[T], at func(T) time.Time) error {
+	namespaces, err := s.namespaces(ctx)
+	if err != nil {
+		return err
+	}
 	f, err := follow(ctx, s, namespaces, of, columns) // before the list, so that no item between the two is missed
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func (h *Handler) page(show show) http.Handler {
 		}
 		page, sent := []byte(nil), func() {}
 		if err == nil {
-			page, sent, err = made(v, s)
+			page, sent, err = made(r.Context(), v, s)
 		}
 		if err != nil { // the page that says so is small, and waits for nothing
 			s, sent = h.problem(w, r, err, s), func() {}
@@ -116,16 +116,16 @@ func (h *Handler) page(show show) http.Handler {
 }
 
 // made makes the page of a screen in the user's turn, and waits for capacity to send it. The caller calls sent once it is sent.
-func made(v *visit, s *screen) (page []byte, sent func(), err error) {
-	if page, err = inTurn(v, s); err != nil {
+func made(ctx context.Context, v *visit, s *screen) (page []byte, sent func(), err error) {
+	if page, err = inTurn(ctx, v, s); err != nil {
 		return nil, nil, err
 	}
-	sent, err = v.Sending(v.ctx(), v.user, len(page))
+	sent, err = v.Sending(ctx, v.user, len(page))
 	return page, sent, err
 }
 
-func inTurn(v *visit, s *screen) ([]byte, error) {
-	end, err := v.Turn(v.ctx(), v.user)
+func inTurn(ctx context.Context, v *visit, s *screen) ([]byte, error) {
+	end, err := v.Turn(ctx, v.user)
 	if err != nil {
 		return nil, err
 	}
