@@ -43,18 +43,18 @@ func newPostTimes(reg prometheus.Registerer) postTimes {
 // timed observes the requests that next answers.
 func (t postTimes) timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began, told := time.Now(), middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		began, written := time.Now(), middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 		defer func() {
 			method := otherMethod
 			if r.Method == http.MethodPost {
 				method = http.MethodPost
 			}
-			observer, ok := t[method][told.Status()]
+			observer, ok := t[method][written.Status()]
 			if !ok {
 				observer = t[method][http.StatusInternalServerError]
 			}
 			observer.Observe(time.Since(began).Seconds())
 		}()
-		next.ServeHTTP(told, r)
+		next.ServeHTTP(written, r)
 	})
 }
