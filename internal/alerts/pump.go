@@ -218,17 +218,18 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, v v
 // concluded takes in that an item's outcome is on the bus, or that it could not be stored.
 func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool) {
 	q, now := it.queue, time.Now()
+	if v.action == toDeadLetters {
+		s.dead.changed(q.key)
+	}
+	if !stored { // the ownership has ended: the item stays busy, so that nothing of its line is tried here any more
+		s.returnAll(it)
+		return
+	}
 	if it.sending {
 		it.line.busy = false
 	}
 	it.busy, it.sending = false, false
-	if v.action == toDeadLetters {
-		s.dead.changed(q.key)
-	}
 	switch {
-	case !stored:
-		s.returnAll(it)
-		return
 	case v.action == again && s.draining:
 		s.returnAll(it)
 		return
