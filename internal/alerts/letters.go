@@ -14,8 +14,11 @@ import (
 // lettersAtOnce bounds the dead letters, and the sent deliveries that are made anew, that the process has whole in memory at a time, for all
 // replays and counts together. Those of one Provider may be larger than the memory of the process, and many Providers may be mended at once.
 // The bus answers one request after the other, so more would hardly be faster. A turn lasts for one letter: a Provider with many does not keep
-// the others waiting (E5).
-const lettersAtOnce = 16
+// the others waiting (E5). A namespace with many Providers has namespaceLetters of the turns at a time.
+const (
+	lettersAtOnce    = 16
+	namespaceLetters = lettersAtOnce / 2
+)
 
 // wholeLetters are the dead letters on the bus, and the deliveries that were sent. A replay keeps their outlines in memory, and each is read
 // whole once more when it is published.
@@ -23,18 +26,21 @@ type wholeLetters struct {
 	DeadLetters
 	archive Archive
 	alerts  *Table
-	turns   *fair.Capacity
+	turns   *fair.Capacities[string]
 }
 
 func newWholeLetters(of DeadLetters, archive Archive, alerts *Table) *wholeLetters {
-	return &wholeLetters{DeadLetters: of, archive: archive, alerts: alerts, turns: fair.NewCapacity(lettersAtOnce)}
+	return &wholeLetters{
+		DeadLetters: of, archive: archive, alerts: alerts,
+		turns: fair.NewCapacities[string](fair.NewCapacity(lettersAtOnce), namespaceLetters, 0),
+	}
 }
 
 // each calls f with the dead letters of a Provider that are no older than since, in the order in which they were given up. What f keeps of
 // a letter is to be its outline at most.
 func (w *wholeLetters) each(ctx context.Context, key destinationKey, since time.Time, f func(*event.Dead)) error {
 	for next := uint64(1); next > 0; {
-		err := w.turn(ctx, func() (err error) {
+		err := w.turn(ctx, key.namespace, func() (err error) {
 			var letter *event.Dead
 			if letter, next, err = w.NextDead(ctx, key.namespace, key.name, since, next); letter != nil {
 				f(letter)
@@ -54,7 +60,7 @@ func (w *wholeLetters) Replay(ctx context.Context, outline event.Dead) error {
 	if outline.Delivery.Test && outline.Seq == 0 {
 		return w.DeadLetters.Replay(ctx, outline)
 	}
-	return w.turn(ctx, func() error {
+	return w.turn(ctx, outline.Delivery.Namespace, func() error {
 		whole, err := w.read(ctx, &outline)
 		if errors.Is(err, view.ErrNotFound) {
 			return nil
@@ -104,9 +110,9 @@ func (w *wholeLetters) made(ctx context.Context, a *Alert, order uint64, id stri
 	return &d, nil
 }
 
-// turn runs f when few enough others run.
-func (w *wholeLetters) turn(ctx context.Context, f func() error) error {
-	use, err := w.turns.Acquire(ctx, 1)
+// turn runs f, which reads of a namespace, when few enough others run.
+func (w *wholeLetters) turn(ctx context.Context, namespace string, f func() error) error {
+	use, err := w.turns.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return err
 	}

@@ -308,7 +308,7 @@ func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination
 	case dest.Created.After(v.Time):
 		return event.Dead{}, refusedAnew, nil
 	}
-	err := r.whole.turn(ctx, func() error {
+	err := r.whole.turn(ctx, r.namespace, func() error {
 		d, err := r.whole.made(ctx, a, v.Order, v.ID)
 		switch {
 		case errors.Is(err, errOtherAlert):

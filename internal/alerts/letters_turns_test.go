@@ -1,0 +1,51 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/event"
+)
+
+// slowLetters has ten letters of every Provider, each of which takes ten milliseconds to read.
+type slowLetters struct{ DeadLetters }
+
+func (slowLetters) NextDead(ctx context.Context, _, _ string, _ time.Time, from uint64) (*event.Dead, uint64, error) {
+	select {
+	case <-time.After(10 * time.Millisecond):
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+	if from < 10 {
+		return &event.Dead{Seq: from}, from + 1, nil
+	}
+	return &event.Dead{Seq: from}, 0, nil
+}
+
+// T6: nothing is sent to a Provider while its dead letters are read after it was mended, and after each start. Fails when those of a
+// namespace with very many such Providers are read first, letter by letter.
+func TestT6TheDeadLettersOfANamespaceKeepNoOtherProviderWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWholeLetters(slowLetters{}, nil, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		for i := range 2000 {
+			go func() {
+				for ctx.Err() == nil {
+					_ = w.each(ctx, destinationKey{"many", fmt.Sprint("chat-", i)}, time.Time{}, func(*event.Dead) {})
+				}
+			}()
+		}
+		wait(time.Second)
+		began, letters := time.Now(), 0
+		if err := w.each(ctx, destinationKey{"team-a", "chat"}, time.Time{}, func(*event.Dead) { letters++ }); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); letters != 10 || took > 200*time.Millisecond {
+			t.Errorf("another namespace's %d letters are read in %s", letters, took)
+		}
+		cancel()
+	})
+}
