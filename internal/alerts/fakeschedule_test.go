@@ -161,6 +161,7 @@ func (s *fakeSession) NextDead(
 		}
 	})
 	s.large.measure()
+	s.answer("deadletters")
 	return letter, next, err
 }
 

@@ -49,3 +49,22 @@ func TestT6TheDeadLettersOfANamespaceKeepNoOtherProviderWaiting(t *testing.T) {
 		cancel()
 	})
 }
+
+// Nothing is sent to a Provider that was mended until its dead letters are listed. Fails when a listing that takes long begins anew: with so
+// many letters that each takes too long, it never ends.
+func TestADestinationWithDeadLettersThatAreListedForLongIsSentTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &refusing{}
+		w.version("chat", "1", dest)
+		_, stop := w.run()
+		ids := w.die("chat")
+		w.bus.slow(time.Second, "deadletters")
+		dest.mended.Store(true)
+		w.version("chat", "2", dest)
+		next := w.routed("chat", "app0")
+		w.bus.publish(next)
+		wait(3 * time.Minute)
+		inOrder(t, dest.ids(), append(ids, next.ID))
+		stop()
+	})
+}

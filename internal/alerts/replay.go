@@ -28,10 +28,8 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 	}
 	q.replaying, q.listing = true, true
 	s.spawn(func() {
-		ctx, cancel := context.WithTimeout(work, tickEvery)
-		defer cancel()
 		var letters []event.Dead // outlines: all of them get their places before any is sent
-		err := s.whole.each(ctx, q.key, now.Add(-s.ReplayWindow), func(l *event.Dead) {
+		err := s.whole.each(work, q.key, now.Add(-s.ReplayWindow), func(l *event.Dead) {
 			changed := l.Delivery.Destination != dest.Version
 			if !slices.Contains(final, l.Label) && (mended && changed || recovered && l.Delivery.Replays == 0) {
 				letters = append(letters, outlineOf(l))
