@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // readsPerTick is how many Providers' dead letters a shard reads in a tick to attribute them to their Alerts.
@@ -159,12 +160,16 @@ func (d *deadCounts) add(of *event.Delivery, n int) {
 	}
 }
 
-// unread returns Providers whose dead letters are to be read, up to readsPerTick of them.
+// unread returns Providers whose dead letters are to be read, up to readsPerTick of them, of which namespaces take turns.
 func (d *deadCounts) unread() (unread []destinationKey) {
+	turns := fair.NewQueue(func(key destinationKey) string { return key.namespace })
 	for key, c := range d.of {
-		if c.by == nil && len(unread) < readsPerTick {
-			unread = append(unread, key)
+		if c.by == nil {
+			turns.Push(key)
 		}
+	}
+	for turns.Len() > 0 && len(unread) < readsPerTick {
+		unread = append(unread, turns.Pop())
 	}
 	return unread
 }
@@ -196,7 +201,7 @@ func (s *shard) makeRevivable(now time.Time) (made []*queue) {
 }
 
 // readLetters reads the Alerts of dead letters, of readsPerTick Providers at a time. With again it also counts the dead letters of each
-// Provider anew, and those of Providers that change meanwhile at a later tick.
+// Provider anew before that, and those of Providers that change meanwhile at a later tick.
 func (s *shard) readLetters(work context.Context, again bool) {
 	unread := s.dead.unread()
 	again = again || s.recountSoon
@@ -206,19 +211,14 @@ func (s *shard) readLetters(work context.Context, again bool) {
 	s.readingLetters, s.recountSoon = true, false
 	s.dead.settle()
 	s.spawn(func() {
-		ctx, cancel := context.WithTimeout(work, tickEvery)
-		defer cancel()
-		for _, key := range unread {
-			if by, ok := s.readOf(ctx, key); ok {
-				s.post(func() { s.dead.attribute(key, by) })
+		if again {
+			if providers, err := s.whole.DeadProviders(work, s.number); err == nil {
+				s.post(func() { s.dead.recount(providers) })
 			}
 		}
-		if again {
-			settled := make(chan struct{})
-			s.post(func() { s.dead.settle(); close(settled) }) // what changed while the Alerts were read does not matter
-			<-settled
-			if providers, err := s.whole.DeadProviders(ctx, s.number); err == nil {
-				s.post(func() { s.dead.recount(providers) })
+		for _, key := range unread { // each to its end, however many it has: else it would never be read
+			if by, ok := s.readOf(work, key); ok {
+				s.post(func() { s.dead.attribute(key, by) })
 			}
 		}
 		s.post(func() { s.readingLetters, s.recountSoon = false, len(s.dead.unsettled) > 0 })

@@ -157,3 +157,34 @@ func TestADeadLetterThatIsRemovedTwiceCountsOnce(t *testing.T) {
 		}
 	})
 }
+
+// T6: at a start the dead letters of each Provider are read to learn their Alerts. Fails when a namespace with very many, in very many
+// Providers, keeps the numbers of another one's Alerts unknown, or when a Provider whose letters take long to read is never done.
+func TestT6TheDeadLettersOfANamespaceKeepNoOthersCountsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := refusingWorld(t)
+		die := func(d event.Delivery) {
+			w.bus.nextSeq++
+			w.bus.dead = append(w.bus.dead, deadLetter{d, labelExpired, "", time.Now(), w.bus.nextSeq})
+		}
+		many := func(d event.Delivery, i int) event.Delivery {
+			d.Namespace, d.Provider = "many", fmt.Sprint("chat-", i)
+			return d
+		}
+		for i := range 1000 {
+			die(many(w.delivery("chat", "app"), i))
+			die(many(w.delivery("chat", "app"), i))
+		}
+		die(w.delivery("chat", "app"))
+		w.bus.slow(tickEvery/2, "deadletters")
+		_, stop := w.run()
+		defer stop()
+		w.alert("many", "alert", "uid-2", "chat-0")
+		wait(2 * time.Minute)
+		w.deadAre("two minutes after the start", 1)
+		wait(time.Hour)
+		if got := w.notes.ledger.Get(kindAlert, "many", "alert"); got.Dead < 200 {
+			t.Errorf("%d dead letters of the Alert with many are counted in an hour", got.Dead)
+		}
+	})
+}
