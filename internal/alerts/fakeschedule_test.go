@@ -58,11 +58,12 @@ func (s *fakeSession) Recall(_ context.Context, _ int, p event.Scheduled) (r eve
 		s.recalls++
 		s.fire()
 		if m := s.scheduled[p.ID]; m != nil {
-			r = event.Recalled{At: m.at, Held: event.Message[event.Delivery]{Value: m.d, Acker: &fakeScheduled{s, m, m.seq}}}
+			r = event.Recalled{At: m.at, Held: event.Message[event.Delivery]{Value: s.large.read(m.d), Acker: &fakeScheduled{s, m, m.seq}}}
 			return
 		}
 		r.Due = slices.ContainsFunc(s.stream, func(m *fakeMessage) bool { return m.d.ID == p.ID && m.rescheduled })
 	})
+	s.large.measure()
 	return r, err
 }
 
@@ -113,7 +114,7 @@ func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.T
 func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, reason string) error {
 	err := s.op("deadletter", func() {
 		s.nextSeq++
-		s.dead = append(s.dead, deadLetter{*d, label, reason, time.Now(), s.nextSeq})
+		s.dead = append(s.dead, deadLetter{s.large.small(*d), label, reason, time.Now(), s.nextSeq})
 	})
 	s.answer("deadletter")
 	return err

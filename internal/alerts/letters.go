@@ -11,8 +11,8 @@ import (
 	"notifier/internal/fair"
 )
 
-// lettersAtOnce bounds the dead letters, and the sent deliveries that are made anew, that the process has whole in memory at a time, for all
-// replays and counts together. Those of one Provider may be larger than the memory of the process, and many Providers may be mended at once.
+// lettersAtOnce bounds the deliveries that the process reads whole at a time: dead letters, sent deliveries that are made anew, and those on
+// the schedule, for all replays, counts and recalls together. Those of one Provider may be larger than the memory of the process, and many Providers may be mended at once.
 // The bus answers one request after the other, so more would hardly be faster. A turn lasts for one letter: a Provider with many does not keep
 // the others waiting (E5). A namespace with many Providers has namespaceLetters of the turns at a time.
 const (

@@ -67,6 +67,14 @@ func (l *largeLetters) event(rec *event.Record) *event.Record {
 	return &large
 }
 
+// small returns a delivery without what read added.
+func (l *largeLetters) small(d event.Delivery) event.Delivery {
+	if l.size > 0 {
+		d.Event.Metadata, d.Authored = nil, nil
+	}
+	return d
+}
+
 // stored returns a delivery as it is kept by the fakeBus after it was published, which takes a while. With sent it was sent before.
 func (l *largeLetters) stored(d event.Delivery, sent bool) event.Delivery {
 	if l.size == 0 {
@@ -81,8 +89,7 @@ func (l *largeLetters) stored(d event.Delivery, sent bool) event.Delivery {
 	} else {
 		l.cut++
 	}
-	d.Event.Metadata, d.Authored = nil, nil
-	return d
+	return l.small(d)
 }
 
 // keptAtMost checks that the heap grew by so many bytes at most.

@@ -3,6 +3,7 @@ package alerts
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -118,8 +119,12 @@ func (q *queue) urgent() bool {
 	return first != nil && len(q.waiting) > 0 && first.next.rank < q.waiting[len(q.waiting)-1].entry.rank
 }
 
-// room returns how many deliveries to recall for a queue: its free depth, once that is a quarter of the depth or an entry is urgent.
+// room returns how many deliveries to recall for a queue: its free depth, once that is a quarter of the depth or an entry is urgent. While
+// its namespace has as many in memory as it may, a queue without items gets one.
 func (s *shard) room(q *queue, now time.Time) int {
+	if q.share.full() {
+		return max(0, 1-len(q.waiting))
+	}
 	depth := q.depth(now)
 	if s.heldBytes.Load() > maxHeldBytes/2 { // every queue may add a batch
 		depth = badDepth
@@ -138,50 +143,84 @@ func (s *shard) room(q *queue, now time.Time) int {
 	return min(room, free)
 }
 
-// recall reads marked entries, and posts the results to the loop.
+// errNoRoom says that a delivery was not read, since its namespace has as many in memory as it may.
+var errNoRoom = errors.New("no room in memory")
+
+// recall reads marked entries, recallBatch at a time, and posts the results to the loop. It reads the first, and the others while their
+// namespace may have more in memory: what waits may be larger than the memory.
 func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 	if len(places) == 0 {
 		return
 	}
+	batch, rest := places[:min(len(places), recallBatch)], places[min(len(places), recallBatch):]
 	s.spawn(func() {
-		found, errs := make([]event.Recalled, len(places)), make([]error, len(places))
+		found, errs := make([]event.Recalled, len(batch)), make([]error, len(batch))
 		var g errgroup.Group
 		g.SetLimit(recallReaders)
-		for i, p := range places {
+		for i, p := range batch {
 			g.Go(func() error {
-				ctx, cancel := busContext(work)
-				defer cancel()
-				found[i], errs[i] = s.Schedule.Recall(ctx, s.number, event.Scheduled{
-					ID: p.entry.id, Order: p.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: p.line.object,
+				errs[i] = s.whole.turn(work, q.key.namespace, func() (err error) {
+					if i > 0 && q.share.full() {
+						return errNoRoom
+					}
+					ctx, cancel := busContext(work)
+					defer cancel()
+					found[i], err = s.Schedule.Recall(ctx, s.number, event.Scheduled{
+						ID: p.entry.id, Order: p.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: p.line.object,
+					})
+					q.share.hold(0, sizeOf(&found[i]))
+					return err
 				})
 				return nil
 			})
 		}
 		_ = g.Wait()
-		s.post(func() { s.recalled(work, q, places, found, errs) })
+		s.post(func() { s.recalled(work, q, batch, found, errs, rest) })
 	})
 }
 
-// recalled takes in the results of recall.
-func (s *shard) recalled(work context.Context, q *queue, places []lookup, found []event.Recalled, errs []error) {
+// recalled takes in the results of recall, and has the rest read. What there is no room for is left to the next refill or sweep.
+func (s *shard) recalled(work context.Context, q *queue, places []lookup, found []event.Recalled, errs []error, rest []lookup) {
 	now := time.Now()
 	for i, p := range places {
-		p.entry.recalling = false
-		q.recalls--
+		q.share.hold(0, -sizeOf(&found[i]))
+		q.unmark(p)
 		if _, there := p.line.find(p.entry.order, p.entry.id); !there || p.entry.item != nil || s.draining {
 			continue // it was handed out meanwhile
 		}
-		if errs[i] != nil {
+		switch {
+		case errs[i] == nil:
+			s.takeRecalled(work, q, p, &found[i], now)
+		case !errors.Is(errs[i], errNoRoom):
 			s.metrics.busErrors.Inc()
 			s.log.Warn("rescheduled delivery not read", "namespace", q.key.namespace, "provider", q.key.name, "error", errs[i])
 			q.recallAt = now.Add(recallGap)
-			q.refresh(p.line)
-			continue
 		}
-		s.takeRecalled(work, q, p, &found[i], now)
 		q.refresh(p.line)
 	}
+	if s.draining || q.share.full() {
+		for _, p := range rest {
+			q.unmark(p)
+			q.refresh(p.line)
+		}
+		rest = nil
+	}
+	s.recall(work, q, rest)
 	s.pump(work, q)
+}
+
+// unmark ends what mark began.
+func (q *queue) unmark(p lookup) {
+	p.entry.recalling = false
+	q.recalls--
+}
+
+// sizeOf returns about how many bytes a delivery takes that was read, zero if none was found.
+func sizeOf(r *event.Recalled) int64 {
+	if r.At.IsZero() {
+		return 0
+	}
+	return int64(r.Held.Value.Event.Size())
 }
 
 // takeRecalled decides the next step for one entry that was read.

@@ -23,8 +23,9 @@ type share struct {
 	users                 int          // queues, under shares.mu
 }
 
-// Bounds on the deliveries of one namespace in memory. One event is a delivery for each Alert of its namespace, and while a namespace has more
-// its events wait. They are well above what a destination that keeps up needs.
+// Bounds on the deliveries of one namespace in memory. One event is a delivery for each Alert of its namespace. While a namespace has more, its
+// events wait, and its deliveries on the schedule stay there, but for one of each Provider. They
+// are well above what a destination that keeps up needs.
 const (
 	namespaceHeld      = 8192
 	namespaceHeldBytes = 32 << 20

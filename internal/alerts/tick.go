@@ -122,8 +122,8 @@ func (q *queue) oldest() time.Time {
 	return oldest.time()
 }
 
-// sweep examines all waiting deliveries. It gives up those that have lost their Alert or their Provider while nothing can be sent, and looks
-// for overdue ones.
+// sweep examines all waiting deliveries. It gives up those that have lost their Alert or their Provider while nothing can be sent, and those
+// that were to be given up and not read, and looks for overdue ones.
 func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 	if q.recalls > 0 {
 		return
@@ -147,7 +147,7 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 			switch {
 			case e.item == nil && e.overdue(at):
 				looks = append(looks, q.mark(l, e, true))
-			case e.item == nil && e.onSchedule && (e.owner == nil || ended(e)):
+			case e.item == nil && e.onSchedule && (e.owner == nil || e.givenUp != causeNone || ended(e)):
 				looks = append(looks, q.mark(l, e, true))
 			case e.item != nil && !e.item.busy && ended(e):
 				s.giveUp(work, e.item, q.current, labelOwnerGone, reasonOwnerGone)

@@ -1,0 +1,52 @@
+package alerts
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// T6: what waits of one namespace may be larger than the memory, and a new worker reads all of it to learn its Alerts, in the first minute.
+// Fails when what is only looked at is kept, when the Providers of a namespace each recall as many as have room in memory by their number,
+// or when what has lost its Alert is in memory together.
+func TestT6ANewWorkerReadsLargeWaitingDeliveriesAFewAtATime(t *testing.T) {
+	const many, size = 4 * manyLetters, largeLetter / 2
+	for name, tc := range map[string]struct {
+		providers int
+		orphaned  bool
+	}{
+		"of one Provider":                {providers: 1},
+		"of many Providers":              {providers: manyLetters},
+		"of one Provider, without Alert": {providers: 1, orphaned: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				for i := range many {
+					w.bus.publish(w.unbound(fmt.Sprint("missing-", i%tc.providers), fmt.Sprint("app", i)))
+				}
+				_, stop := w.run()
+				wait(time.Minute)
+				stop()
+				if tc.orphaned {
+					w.alerts.Delete("team-a/alert")
+				}
+				w.bus.large.begin(size)
+				d, _, stop := w.start()
+				wait(30 * time.Minute)
+				w.bus.large.keptAtMost(t, 2*namespaceHeldBytes)
+				if dead := len(w.bus.deadLetters()); dead != 0 && !tc.orphaned || dead != many && tc.orphaned {
+					t.Errorf("%d of %d were given up", dead, many)
+				}
+				if a := w.notes.ledger.Get(kindAlert, "team-a", "alert"); !tc.orphaned && (a.Pending != many || !a.Counted) {
+					t.Errorf("%d wait for the Alert (counted %t)", a.Pending, a.Counted)
+				}
+				stop()
+				if n := d.heldBytes.Load(); n != 0 {
+					t.Errorf("%d bytes are counted when nothing is in memory", n)
+				}
+			})
+		})
+	}
+}
