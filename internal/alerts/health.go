@@ -1,6 +1,9 @@
 package alerts
 
-import "notifier/internal/event"
+import (
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
 
 // health is the health of one Provider, by its UID.
 type health struct {
@@ -30,7 +33,7 @@ func (h *health) failed(uid string, open bool, e *event.Error) {
 		reason = ReasonBreakerOpen
 	}
 	message := e.Reason
-	if next := advice(e); next != "" {
+	if next := provider.Advice(e); next != "" {
 		message += "; " + next
 	}
 	h.set(uid, StateFailing, reason, message)

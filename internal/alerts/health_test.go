@@ -209,21 +209,3 @@ func TestNothingIsReportedOfAProviderThatDoesNotExist(t *testing.T) {
 		}
 	})
 }
-
-// Fails when a destination's refusal of the channel is taken for a fault of the address.
-func TestARefusedChannelIsNamed(t *testing.T) {
-	for reason, want := range map[string]string{
-		"HTTP 404: channel_not_found":           "check spec.channel",
-		"HTTP 410: channel_is_archived":         "check spec.channel",
-		"HTTP 400: Bad Request: chat not found": "check spec.channel",
-		"HTTP 404: no_service":                  "check the address",
-		"HTTP 404":                              "check the address",
-		"HTTP 403":                              "check the token",
-		"HTTP 400":                              "check type and address",
-		"HTTP 400: TriggerInputSchemaMismatch":  "check type and address",
-	} {
-		if got := advice(event.NewError(event.Permanent, provider.LabelClient, reason, nil)); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: got %q, want %q", reason, got, want)
-		}
-	}
-}
