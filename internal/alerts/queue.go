@@ -109,15 +109,6 @@ func (q *queue) forget(l *line, e *entry, now time.Time) {
 	}
 }
 
-// hold makes an item of an absent entry.
-func (q *queue) hold(l *line, e *entry, d event.Delivery, s event.Acker) *item {
-	it := &item{d: d, acker: s, queue: q, line: l, entry: e}
-	q.learn(l, e, &d)
-	e.item, e.missing, e.onSchedule = it, 0, false
-	q.refresh(l)
-	return it
-}
-
 // learn records the facts that only the delivery itself has.
 func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 	e.routed = instantOf(d.Routed)

@@ -267,9 +267,12 @@ func (s *shard) takeRecalled(work context.Context, q *queue, p lookup, r *event.
 // earliestRetry is the time ahead beyond which a retry is left on the schedule.
 const earliestRetry = time.Second
 
-// take makes an item of an entry.
+// take makes an item of an absent entry.
 func (s *shard) take(q *queue, l *line, e *entry, d event.Delivery, m event.Acker) *item {
-	it := q.hold(l, e, d, m)
+	it := &item{d: d, acker: m, queue: q, line: l, entry: e}
+	q.learn(l, e, &d)
+	e.item, e.missing, e.onSchedule = it, 0, false
+	q.refresh(l)
 	s.items[it] = struct{}{}
 	s.heldBytes.Add(it.bytes())
 	q.share.hold(1, it.bytes())

@@ -147,7 +147,7 @@ func (q *queue) directs() (n int) {
 // giveUpOldest gives up the n oldest matching deliveries of a queue that wait in memory or on the schedule, at most recallBatch of them
 // at a time. It leaves deliveries that are being sent or wait for their retry.
 func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, match func(*entry) bool) {
-	var recallHeap []lookup
+	var scheduled []lookup
 	for range min(n, recallBatch) {
 		it, l := q.oldestWaiting(match), q.oldestScheduled(match)
 		if it == nil && l == nil {
@@ -159,9 +159,9 @@ func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, m
 			continue
 		}
 		q.noteGivenUp(l.next, why)
-		recallHeap = append(recallHeap, q.mark(l, l.next, false))
+		scheduled = append(scheduled, q.mark(l, l.next, false))
 	}
-	s.recall(work, q, recallHeap)
+	s.recall(work, q, scheduled)
 }
 
 // noteGivenUp records that an entry is to be given up, so that it no longer counts against its share.
