@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -45,7 +46,7 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []even
 		s.publish(work, q, allowed, func(n int) { ended <- n })
 	})
 	if !called {
-		return 0, nil, noWorker(ctx)
+		return 0, nil, cmp.Or(ctx.Err(), view.ErrNoWorker) // the loop was not reached
 	}
 	select {
 	case resent = <-ended:
@@ -56,14 +57,6 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []even
 		return resent, refused, view.ErrNoWorker // another worker does the rest on the next request
 	}
 	return resent, refused, nil
-}
-
-// noWorker returns the error of a call that did not reach the loop.
-func noWorker(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return view.ErrNoWorker
 }
 
 // has reports whether a delivery has a place.
