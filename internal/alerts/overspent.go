@@ -9,14 +9,14 @@ import (
 	"notifier/internal/alerts/filter"
 )
 
-// maxOverspent bounds the Alerts that are remembered as over budget. Further ones are served alike but not reported.
+// maxOverspent bounds the Alerts of a namespace that are remembered as over budget. Further ones are served alike but not reported.
 const maxOverspent = 1000
 
 // overspent remembers the Alerts whose patterns took too long and that are reported for it.
 type overspent struct {
 	mu sync.Mutex
-	// alerts has, by key, each Alert and when it was last cut short. looked is when they were last examined.
-	alerts map[string]cutAlert
+	// alerts has, by namespace and name, each Alert and when it was last cut short. looked is when they were last examined.
+	alerts map[string]map[string]cutAlert
 	looked time.Time
 }
 
@@ -26,19 +26,23 @@ type cutAlert struct {
 }
 
 func newOverspent() *overspent {
-	return &overspent{alerts: map[string]cutAlert{}, looked: time.Now()}
+	return &overspent{alerts: map[string]map[string]cutAlert{}, looked: time.Now()}
 }
 
 // cut records that an Alert's patterns were cut short, and reports whether that is news.
 func (o *overspent) cut(a *Alert, now time.Time) bool {
-	key := a.Key()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, known := o.alerts[key]
-	if !known && len(o.alerts) >= maxOverspent {
+	of := o.alerts[a.Namespace]
+	_, known := of[a.Name]
+	if !known && len(of) >= maxOverspent {
 		return false
 	}
-	o.alerts[key] = cutAlert{a, now}
+	if of == nil {
+		of = map[string]cutAlert{}
+		o.alerts[a.Namespace] = of
+	}
+	of[a.Name] = cutAlert{a, now}
 	return !known
 }
 
@@ -50,10 +54,15 @@ func (o *overspent) inTime(now time.Time) (well []*Alert) {
 		return nil
 	}
 	o.looked = now
-	for key, c := range o.alerts {
-		if now.Sub(c.last) >= filter.Window {
-			well = append(well, c.Alert)
-			delete(o.alerts, key)
+	for namespace, of := range o.alerts {
+		for name, c := range of {
+			if now.Sub(c.last) >= filter.Window {
+				well = append(well, c.Alert)
+				delete(of, name)
+			}
+		}
+		if len(of) == 0 {
+			delete(o.alerts, namespace)
 		}
 	}
 	slices.SortFunc(well, func(x, y *Alert) int { return strings.Compare(x.Key(), y.Key()) })
