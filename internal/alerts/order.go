@@ -191,3 +191,9 @@ func (l *line) remove(e *entry) {
 		l.entries = slices.Delete(l.entries, i, i+1)
 	}
 }
+
+// has reports whether an entry is in the line: its delivery may have got another one since.
+func (l *line) has(e *entry) bool {
+	i, found := l.find(e.order, e.id)
+	return found && l.entries[i] == e
+}

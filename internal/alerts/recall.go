@@ -185,7 +185,7 @@ func (s *shard) recalled(work context.Context, q *queue, places []lookup, found 
 	for i, p := range places {
 		q.share.hold(0, -sizeOf(&found[i]))
 		q.unmark(p)
-		if _, there := p.line.find(p.entry.order, p.entry.id); !there || p.entry.item != nil || s.draining {
+		if !p.line.has(p.entry) || p.entry.item != nil || s.draining {
 			continue // it was handed out meanwhile
 		}
 		switch {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"notifier/internal/event"
 )
 
 // T6: what waits of one namespace may be larger than the memory, and a new worker reads all of it to learn its Alerts, in the first minute.
@@ -48,5 +50,30 @@ func TestT6ANewWorkerReadsLargeWaitingDeliveriesAFewAtATime(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A delivery that is being read can be handed out, end and be replayed before the answer comes. Fails when the answer is taken for the place
+// that it has now: its Alert would have one delivery too few, and the namespace one whose Alert is never known.
+func TestAnAnswerAboutAFormerPlaceOfADeliveryIsNotTaken(t *testing.T) {
+	w := newWorld(t)
+	s, now := newShard(w.deliverer(w.bus.session()), 0), time.Now()
+	q := s.queue("team-a", "chat", now)
+	d, behind := w.delivery("chat", "app"), w.delivery("chat", "app")
+	object := event.ObjectKey(d.Object())
+	q.place(object, behind.Order, behind.ID, now)
+	l, former := q.place(object, d.Order, d.ID, now)
+	q.learn(l, former, &d)
+	former.onSchedule = true
+	places := []lookup{q.mark(l, former, false)}
+	q.forget(l, former, now)
+	_, is := q.place(object, d.Order, d.ID, now)
+	found := []event.Recalled{{At: now.Add(time.Hour), Held: event.Message[event.Delivery]{Value: d}}}
+	s.recalled(t.Context(), q, places, found, []error{nil}, nil)
+	if former.item != nil || is.item != nil || len(s.items) != 0 {
+		t.Error("it is in memory")
+	}
+	if pending := former.owner.pending; pending != 0 || q.unlearned != 2 || q.kib != 0 {
+		t.Errorf("%d wait for the Alert, of %d it is not known, they have %d KiB", pending, q.unlearned, q.kib)
 	}
 }
