@@ -33,8 +33,9 @@
 //     deliveries from the bus. The open events are routed again, and the rescheduled deliveries are sent after that. Deliveries of
 //     different objects overtake each other: errors are sent first, and events that their objects do not confirm last (E9).
 //   - Waiting: a queue keeps the deliveries that it will soon send. The rest is written to the schedule once, for the end of its
-//     lifetime, and read from there in the order of sending when the queue has space for it (recall.go). So a backlog is sent at the
-//     pace of its destination, waiting costs no writes, and the loop waits neither for a destination nor for the bus (E5).
+//     lifetime, and read from there in the order of sending when the queue has space for it and the namespace may have more in memory
+//     (recall.go). So a backlog is sent at the pace of its destination, waiting costs no writes, and the loop waits neither for a
+//     destination nor for the bus (E5).
 //   - Shares: a namespace's quota of waiting deliveries is divided evenly among its Providers that have any. A Provider over its
 //     share gives up its oldest (share). Deliveries that fit in memory do not count until they are put on the schedule: a burst costs
 //     nothing at a destination that accepts it. Deliveries of an unsupported type are given up at once.
