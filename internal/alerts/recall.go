@@ -152,8 +152,8 @@ func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 	if len(places) == 0 {
 		return
 	}
-	batch, rest := places[:min(len(places), recallBatch)], places[min(len(places), recallBatch):]
 	s.spawn(func() {
+		batch := places[:min(len(places), recallBatch)]
 		found, errs := make([]event.Recalled, len(batch)), make([]error, len(batch))
 		var g errgroup.Group
 		g.SetLimit(recallReaders)
@@ -175,14 +175,15 @@ func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 			})
 		}
 		_ = g.Wait()
-		s.post(func() { s.recalled(work, q, batch, found, errs, rest) })
+		s.post(func() { s.recalled(work, q, places, found, errs) })
 	})
 }
 
-// recalled takes in the results of recall, and has the rest read. What there is no room for is left to the next refill or sweep.
-func (s *shard) recalled(work context.Context, q *queue, places []lookup, found []event.Recalled, errs []error, rest []lookup) {
-	now := time.Now()
-	for i, p := range places {
+// recalled takes in the results of recall for the first places, and has the rest read. What there is no room for is left to the next refill
+// or sweep.
+func (s *shard) recalled(work context.Context, q *queue, places []lookup, found []event.Recalled, errs []error) {
+	now, rest := time.Now(), places[len(found):]
+	for i, p := range places[:len(found)] {
 		q.share.hold(0, -sizeOf(&found[i]))
 		q.unmark(p)
 		if !p.line.has(p.entry) || p.entry.item != nil || s.draining {

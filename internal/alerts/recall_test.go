@@ -69,7 +69,7 @@ func TestAnAnswerAboutAFormerPlaceOfADeliveryIsNotTaken(t *testing.T) {
 	q.forget(l, former, now)
 	_, is := q.place(object, d.Order, d.ID, now)
 	found := []event.Recalled{{At: now.Add(time.Hour), Held: event.Message[event.Delivery]{Value: d}}}
-	s.recalled(t.Context(), q, places, found, []error{nil}, nil)
+	s.recalled(t.Context(), q, places, found, []error{nil})
 	if former.item != nil || is.item != nil || len(s.items) != 0 {
 		t.Error("it is in memory")
 	}
