@@ -12,9 +12,10 @@ import (
 )
 
 // lettersAtOnce bounds the deliveries that the process reads whole at a time: dead letters, sent deliveries that are made anew, and those on
-// the schedule, for all replays, counts and recalls together. Those of one Provider may be larger than the memory of the process, and many Providers may be mended at once.
-// The bus answers one request after the other, so more would hardly be faster. A turn lasts for one letter: a Provider with many does not keep
-// the others waiting (E5). A namespace with many Providers has namespaceLetters of the turns at a time.
+// the schedule, for all replays, counts and recalls together. Those of one Provider may be larger than the memory of the process, and many
+// Providers may be mended at once. The bus answers one request after the other, so more would hardly be faster. A turn lasts for one
+// delivery: a Provider with many does not keep the others waiting (E5). A namespace with many Providers has namespaceLetters of the turns at
+// a time.
 const (
 	lettersAtOnce    = 16
 	namespaceLetters = lettersAtOnce / 2

@@ -24,8 +24,8 @@ type share struct {
 }
 
 // Bounds on the deliveries of one namespace in memory. One event is a delivery for each Alert of its namespace. While a namespace has more, its
-// events wait, and its deliveries on the schedule stay there, but for one of each Provider. They
-// are well above what a destination that keeps up needs.
+// events wait, and its deliveries on the schedule stay there, but for one of each Provider. The bounds are well above what a destination that
+// keeps up needs.
 const (
 	namespaceHeld      = 8192
 	namespaceHeldBytes = 32 << 20
