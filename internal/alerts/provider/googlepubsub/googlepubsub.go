@@ -139,8 +139,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return err
 	}
-	m := message{Data: data, Attributes: map[string]string{idempotencyKey: n.DeliveryID}, OrderingKey: orderingKey(n.Event)}
+	m := message{Data: data, Attributes: make(map[string]string, len(s.attributes)+1), OrderingKey: orderingKey(n.Event)}
 	maps.Copy(m.Attributes, s.attributes)
+	m.Attributes[idempotencyKey] = n.DeliveryID // even over the Secret's: with one key a subscriber would drop all messages but the first
 	token, err := s.login.Token(ctx)
 	if err != nil {
 		return err

@@ -164,6 +164,22 @@ func TestPayloads(t *testing.T) {
 	providertest.Golden(t, "googlepubsub", s, sink)
 }
 
+// Fails when a Secret replaces the key by which subscribers recognize a duplicate: they would drop all messages but the first.
+func TestASecretDoesNotReplaceTheIdempotencyKey(t *testing.T) {
+	s, sink := newSender(t, provider.Config{Headers: map[string]string{idempotencyKey: "x", "team": "a"}})
+	n := providertest.Notifications(t)["info"]
+	if err := s.Send(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	var b struct{ Messages []message }
+	if err := json.Unmarshal(sink.Last(t).Body, &b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{idempotencyKey: n.DeliveryID, "team": "a"}, b.Messages[0].Attributes); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Fails when the data differs from Flux's event, or events of two objects have one key.
 func TestTheDataIsTheEventAndTheKeyItsObject(t *testing.T) {
 	s, sink := newSender(t, provider.Config{})
