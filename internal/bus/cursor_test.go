@@ -117,8 +117,8 @@ func TestE5ManyOpenEventsAreToBeDoneBeforeTheyHoldUpOthers(t *testing.T) {
 	events := newHeldEvents()
 	start(t, events.read(b))
 	var records []*event.Record
-	for _, id := range ids(maxOpen + 100) {
-		records = append(records, testRecord(id, "team", "app"))
+	for i, id := range ids(maxOpen + 100) {
+		records = append(records, testRecord(id, "team", fmt.Sprint("app", i%100))) // those of one object are written one after the other
 	}
 	publishRecords(t, b, records...)
 	publishEvents(t, b, "last")
