@@ -16,7 +16,7 @@ const (
 	// OpenTimeout bounds building the programs and starting the control plane the first time.
 	OpenTimeout = 20 * time.Minute
 	// testTimeout bounds each test after that.
-	testTimeout = 2 * time.Minute
+	testTimeout = 5 * time.Minute
 )
 
 // Fixture is the start of one test: the system, a tenant of its own, a process and a deadline.

@@ -36,6 +36,8 @@ type player struct {
 	endpoint func(n int) *env.Notifier
 	posts    int
 
+	clock *clock
+	// begun is the start of the play, or of the player before that.
 	begun time.Time
 	// live are the objects here, recorded those of the recording at the same time, and uids maps recorded UIDs to those
 	// here.
@@ -69,7 +71,7 @@ func (p *player) play(ctx context.Context) error {
 		if s.Watch != nil && s.T == 0 {
 			continue
 		}
-		if err := pause(ctx, time.Until(p.begun.Add(late+s.at()))); err != nil {
+		if err := p.clock.wait(ctx, late+s.at()); err != nil {
 			return err
 		}
 		var err error
@@ -82,7 +84,7 @@ func (p *player) play(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s at %s: %w", p.name, s.at(), err)
 		}
-		late = max(late, time.Since(p.begun)-s.at())
+		late = max(late, p.clock.now()-s.at())
 	}
 	return nil
 }
@@ -106,10 +108,10 @@ func (p *player) post(ctx context.Context, s step) error {
 	object["uid"] = p.uids[object["uid"].(string)]
 	event["timestamp"] = p.shifted(event["timestamp"].(string))
 	p.posts++
-	began := time.Now()
+	began := p.clock.now()
 	var last error
 	for _, after := range tries {
-		if err := pause(ctx, time.Until(began.Add(after))); err != nil {
+		if err := p.clock.wait(ctx, began+after); err != nil {
 			return err
 		}
 		resp, err := p.endpoint(p.posts).Post(ctx, event)

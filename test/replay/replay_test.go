@@ -25,14 +25,13 @@ const (
 	settle = 7 * time.Second
 )
 
-// kills are the times at which notifier is killed, from the start of a play. They avoid the one state that no controller
-// POSTs and that lasts no longer than a restart and the time it takes to settle (events-endpoint-down-20s, from 75 to 85
-// s): the restart before it has twenty seconds, for a slow machine that has other tests to run.
-var kills = []time.Duration{1200 * time.Millisecond, 13 * time.Second, 33 * time.Second, 53 * time.Second, 93 * time.Second, 117 * time.Second}
+// kills are the times of a play at which notifier is killed. They avoid the one state that no controller POSTs and that lasts no longer
+// than a restart and the time it takes to settle (events-endpoint-down-20s, from 75 to 85 s). Notifier is up for 8 s between two of them,
+// the longest time before a controller POSTs an event again: an event that its controller gave up proves nothing about notifier.
+var kills = []time.Duration{1200 * time.Millisecond, 13 * time.Second, 33 * time.Second, 61 * time.Second, 93 * time.Second, 117 * time.Second}
 
-// longestPause is the longest time before a controller POSTs an event again. Notifier is up so long between two kills,
-// on a slow machine as well: an event that its controller gave up proves nothing about notifier.
-const longestPause = 8 * time.Second
+// restartTime is how long a restart takes at most in the time of a play.
+const restartTime = 3 * time.Second
 
 // everything is an Alert's list of sources.
 const everything = `[{"kind":"GitRepository","name":"*"},{"kind":"HelmChart","name":"*"},{"kind":"HelmRepository","name":"*"},
@@ -47,6 +46,7 @@ type play struct {
 	sink     *env.Sink
 	players  []*player
 	expected map[string]expectation
+	clock    *clock
 }
 
 func newPlay(t *testing.T) *play {
@@ -55,7 +55,7 @@ func newPlay(t *testing.T) *play {
 	opening, cancel := context.WithTimeout(t.Context(), env.OpenTimeout)
 	defer cancel()
 	w, err := env.NewSystem(opening, true)
-	p := &play{T: t, system: w}
+	p := &play{T: t, system: w, clock: newClock()}
 	p.must(err)
 	t.Cleanup(func() { _ = w.Stop() })
 	ctx, cancelPlay := context.WithTimeout(t.Context(), playTime)
@@ -72,7 +72,7 @@ func newPlay(t *testing.T) *play {
 			t.Errorf("nothing is expected of %s", r.name)
 		}
 		pl := &player{
-			recording: r, system: w, namespaces: map[string]string{},
+			recording: r, system: w, clock: p.clock, namespaces: map[string]string{},
 			live: map[string]*unstructured.Unstructured{}, recorded: map[string]*unstructured.Unstructured{}, uids: map[string]string{},
 		}
 		for _, s := range r.steps {
@@ -120,10 +120,26 @@ func (p *play) start(args ...string) *env.Notifier {
 	return n
 }
 
+// restart starts a killed notifier and waits until it publishes the transitions of every recorded kind.
+func (p *play) restart(n *env.Notifier) error {
+	if err := n.Restart(p.ctx); err != nil {
+		return err
+	}
+	return env.Eventually(p.ctx, func(ctx context.Context) error {
+		for kind := range resources {
+			if publishing, err := n.Metric(ctx, "notifier_watch_kind_publishing", "kind", kind); err != nil || publishing != 1 {
+				return errors.Join(fmt.Errorf("transitions of kind %s are not published", kind), err)
+			}
+		}
+		return nil
+	})
+}
+
 // run plays all recordings. It first waits until a watcher no longer waits for the POST of a state.
 func (p *play) run(endpoint func(n int) *env.Notifier) {
 	p.Helper()
 	p.must(pause(p.ctx, emitterTime))
+	p.clock.start()
 	var playing sync.WaitGroup
 	for _, pl := range p.players {
 		pl.endpoint = endpoint
@@ -223,10 +239,9 @@ func TestE2E6EachFactIsDeliveredOnceOverKills(t *testing.T) {
 	p := newPlay(t)
 	n := p.start()
 	var killing sync.WaitGroup
-	began := time.Now().Add(emitterTime) // as run does
 	killing.Go(func() {
 		for _, at := range kills {
-			if err := errors.Join(pause(p.ctx, time.Until(began.Add(at))), n.Kill(), n.Restart(p.ctx), pause(p.ctx, longestPause)); err != nil {
+			if err := errors.Join(p.clock.wait(p.ctx, at), n.Kill(), p.clock.atMost(restartTime, func() error { return p.restart(n) })); err != nil {
 				p.Error(err)
 				return
 			}
