@@ -15,27 +15,44 @@ import (
 	"notifier/internal/event"
 )
 
+// formerOwner is an owner of all shards that continues for a while after another has replaced it.
+type formerOwner struct {
+	session   *fakeSession
+	deliverer *Deliverer
+	replaced  atomic.Bool
+	// end ends the owner's context and waits for it.
+	end func()
+}
+
+// own starts an owner.
+func (w *world) own() *formerOwner {
+	o := &formerOwner{session: w.bus.session()}
+	o.deliverer = w.deliverer(o.session)
+	ctx, cancel := context.WithCancel(event.WithFence(w.t.Context(), func() bool { return !o.replaced.Load() }))
+	ended := make(chan error)
+	go func() { ended <- o.deliverer.Run(ctx) }()
+	o.end = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	}
+	return o
+}
+
 // E3: a process that was stopped until another owns the shard continues for a moment before its context ends. Fails when a send checks
 // the context alone.
 func TestE3AnOwnerThatWasReplacedSendsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		w.destination("chat", dest)
-		s := w.bus.session()
-		d := w.deliverer(s)
-		var replaced atomic.Bool
-		ctx, cancel := context.WithCancel(event.WithFence(t.Context(), func() bool { return !replaced.Load() }))
-		ended := make(chan error)
-		go func() { ended <- d.Run(ctx) }()
+		o := w.own()
 		w.bus.publish(w.delivery("chat", "app"))
 		wait(time.Second)
-		replaced.Store(true)
+		o.replaced.Store(true)
 		w.bus.publish(w.delivery("chat", "app"), w.delivery("chat", "other"))
 		wait(time.Second)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		o.end()
 		if diff := cmp.Diff([]string{"d1"}, dest.ids()); diff != "" {
 			t.Error(diff)
 		}
@@ -61,27 +78,19 @@ func TestADeliveryThatAReplacedOwnerReturnsLeavesTheCountsOfMemoryOnce(t *testin
 			<-release
 			return errors.New("connection lost")
 		}))
-		s := w.bus.session()
-		d := w.deliverer(s)
-		var replaced atomic.Bool
-		ctx, cancel := context.WithCancel(event.WithFence(t.Context(), func() bool { return !replaced.Load() }))
-		ended := make(chan error)
-		go func() { ended <- d.Run(ctx) }()
+		o := w.own()
 		for _, object := range []string{"app", "app", "other-1", "other-2", "other-3"} {
 			w.bus.publish(w.delivery("chat", object))
 		}
 		wait(time.Second)
-		replaced.Store(true)
-		s.kill()
+		o.replaced.Store(true)
+		o.session.kill()
 		for range 4 {
 			release <- struct{}{}
 			wait(time.Second)
 		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if n := d.heldBytes.Load(); n != 0 {
+		o.end()
+		if n := o.deliverer.heldBytes.Load(); n != 0 {
 			t.Errorf("%d bytes are counted when nothing is in memory", n)
 		}
 	})
