@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"notifier/internal/event"
@@ -48,7 +49,7 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 			for i := range letters {
 				renew(&letters[i].Delivery, time.Now())
 			}
-			s.publish(work, q, letters, func(int) { q.replaying = false })
+			s.publish(work, q, letters, new(atomic.Int64), func() { q.replaying = false })
 			s.pump(work, q)
 		})
 	})

@@ -88,3 +88,35 @@ func TestT6ReplaysAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestAReplayOnASlowBusSaysHowManyAreOnTheirWay fails when a request ends with an error, or tells of none, because the bus takes longer for
+// all than the request may.
+func TestAReplayOnASlowBusSaysHowManyAreOnTheirWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &refusing{}
+		w.version("chat", "1", dest)
+		d, _, stop := w.start()
+		var want []string
+		for range 100 {
+			is := w.routed("chat", "app")
+			want = append(want, is.ID)
+			w.bus.publish(is)
+		}
+		wait(time.Minute)
+		dest.mended.Store(true)
+		w.bus.late = map[string]time.Duration{"replay": replayTime / 40}
+		began := time.Now()
+		r := replay(t, d, view.ReplayRequest{State: view.StateDead})
+		if took := time.Since(began); took > replayTime {
+			t.Errorf("answered after %s", took)
+		}
+		if r.Replayed < 30 || r.Replayed > 40 || !r.More || r.Until.IsZero() {
+			t.Errorf("%+v", r)
+		}
+		wait(time.Minute)
+		if got := dest.ids(); !slices.Equal(got, want) {
+			t.Errorf("%d sent", len(got))
+		}
+		stop()
+	})
+}

@@ -14,6 +14,8 @@ import (
 const (
 	// maxListed bounds the deliveries that are read for one request.
 	maxListed = 20 * view.MaxReplay
+	// replayTime bounds the work on one request. What was replayed by then is told, while the API still waits for the answer.
+	replayTime = 10 * time.Second
 	// maxRefused bounds the refusals that are reported for one request.
 	maxRefused = 100
 	// letterSlack is how much older a dead letter may be than the time shown for it.
@@ -37,8 +39,8 @@ const (
 	refusedTest       = "it was a test message: ask for another test"
 )
 
-// Replay has deliveries of a namespace sent again, both dead letters and sent ones, at most view.MaxReplay of them. It returns when they
-// are on the bus. Each keeps its ID and its place among the deliveries of its object, and is tried anew. Replay works in the process that
+// Replay has deliveries of a namespace sent again, both dead letters and sent ones, at most view.MaxReplay of them, and no more than the bus
+// takes in replayTime. It returns when they are on the bus. An error after some are leaves the others to another request. Each keeps its ID and its place among the deliveries of its object, and is tried anew. Replay works in the process that
 // serves the shards: elsewhere it returns view.ErrNoWorker. When so many were asked for that none is replayed now, it returns an
 // *event.Error with a RetryAfter.
 //
@@ -49,6 +51,8 @@ func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.Repla
 		return view.ReplayResult{}, err
 	}
 	defer end()
+	ctx, cancel := context.WithTimeout(ctx, replayTime)
+	defer cancel()
 	r := &replayed{
 		Deliverer: d, namespace: namespace, now: time.Now(), letters: map[string]map[string]event.Dead{}, allowed: map[string]bool{},
 	}
@@ -61,7 +65,11 @@ func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.Repla
 		next := found[:min(len(found), view.MaxReplay-r.result.Replayed)]
 		found = found[len(next):] // many refused ones may precede the others
 		if err := r.replay(ctx, next); err != nil {
-			return r.result, err
+			if r.result.Replayed == 0 {
+				return view.ReplayResult{}, err
+			}
+			r.result.More = true
+			break
 		}
 	}
 	if r.limited && r.result.Replayed == 0 {

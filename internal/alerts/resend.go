@@ -3,6 +3,7 @@ package alerts
 import (
 	"cmp"
 	"context"
+	"sync/atomic"
 	"time"
 
 	"notifier/internal/event"
@@ -17,8 +18,8 @@ func renew(d *event.Delivery, now time.Time) {
 	d.Attempts, d.FirstAttempt, d.LastError, d.Tries = 0, time.Time{}, "", nil
 }
 
-// resend publishes deliveries of one Provider, in their order. It returns how many are on the bus, and the reasons why others are not, by
-// their IDs: a delivery that has its place in a line already is not published.
+// resend publishes deliveries of one Provider, in their order. It returns how many are on the bus, with an error as well, and the reasons
+// why others are not, by their IDs: a delivery that has its place in a line already is not published. When ctx ends the publishing continues.
 func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []event.Dead) (resent int, refused map[string]string, _ error) {
 	if len(ready) == 0 {
 		return 0, nil, nil
@@ -27,7 +28,8 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []even
 	if s == nil {
 		return 0, nil, view.ErrNoWorker
 	}
-	ended := make(chan int, 1)
+	var published atomic.Int64
+	ended := make(chan struct{})
 	refused = map[string]string{}
 	called := s.call(ctx, func(work context.Context) {
 		q := s.queue(key.namespace, key.name, time.Now())
@@ -43,16 +45,17 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []even
 				allowed = append(allowed, letter)
 			}
 		}
-		s.publish(work, q, allowed, func(n int) { ended <- n })
+		s.publish(work, q, allowed, &published, func() { close(ended) })
 	})
 	if !called {
 		return 0, nil, cmp.Or(ctx.Err(), view.ErrNoWorker) // the loop was not reached
 	}
 	select {
-	case resent = <-ended:
-	case <-ctx.Done(): // the publishing continues
-		return 0, nil, ctx.Err()
+	case <-ended:
+	case <-ctx.Done(): // the loop may write refused
+		return int(published.Load()), nil, ctx.Err()
 	}
+	resent = int(published.Load())
 	if resent+len(refused) < len(ready) {
 		return resent, refused, view.ErrNoWorker // another worker does the rest on the next request
 	}
@@ -67,9 +70,9 @@ func (q *queue) has(d *event.Delivery) (found bool) {
 	return found
 }
 
-// publish publishes dead letters, one after the other. They get their places in the lines before that, so that no later delivery overtakes
-// them (invariant E4). Then it has the loop call ended with the number on the bus.
-func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, ended func(n int)) {
+// publish publishes dead letters, one after the other, and counts those on the bus. They get their places in the lines before that, so that
+// no later delivery overtakes them (invariant E4). Then it has the loop call ended.
+func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, published *atomic.Int64, ended func()) {
 	for i := range letters {
 		d := &letters[i].Delivery
 		q.place(event.ObjectKey(d.Object()), d.Order, d.ID, time.Now())
@@ -82,6 +85,7 @@ func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, en
 			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.whole.Replay(ctx, *letter) }) {
 				break
 			}
+			published.Add(1)
 			s.metrics.replayed.Inc()
 			s.post(func() {
 				s.dead.changed(q.key)
@@ -97,7 +101,7 @@ func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, en
 			if n > 0 {
 				s.log.Info("deliveries replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", n)
 			}
-			ended(n)
+			ended()
 			s.pump(work, q)
 		})
 	})

@@ -23,8 +23,8 @@ type ReplayRequest struct {
 type ReplayResult struct {
 	// Replayed counts the deliveries that were published again.
 	Replayed int `json:"replayed"`
-	// More says that the request ended at MaxReplay, or at the bound of a Provider. The same request once more replays further
-	// deliveries.
+	// More says that the request ended at MaxReplay, at the bound of a Provider, or at the end of its time. The same request once more
+	// replays further deliveries.
 	More bool `json:"more,omitempty"`
 	// Until, if More is true, is the Until of the next request. That request then leaves out the deliveries that became dead letters
 	// since this one.
