@@ -20,8 +20,8 @@ GOTEST  := go test -count=1 -timeout=20m -vet=off
 # detector themselves: that would compile all of Kubernetes once more. The notifier they start is built with it. The tests of ALONE
 # load a machine as far as it goes, so they run after the others and one after the other. What takes longest begins first. The packages that
 # play what Flux does with its times run before those that load the machine. They wait for two thirds of their time, so the packages of LIGHT
-# run beside them, two at a time, and end when the plays do; limits waits most, for a minute at once. Flux's controllers, the destinations
-# and kubectl, whose compiling takes all processors for minutes, are compiled before that.
+# run beside them, one at a time. Two at a time take as long in all, since both processors are busy, and slow down the plays. Flux's
+# controllers, the destinations and kubectl, whose compiling takes all processors for minutes, are compiled before that.
 ALONE := ^Test(E2T4NothingIsLostOver|T6AFloodIsNotFeltByAnotherTenant|T6AThousandReadsASecond|AnotherReplicaTakesOverInTime)
 LIGHT := limits access install browser controlplane cmd/scale conformance env destinations
 
@@ -56,7 +56,7 @@ test: ## Run every test, end-to-end tests on a real control plane included.
 	cd tools && $(GOTEST) ./...
 	cd test/alarms && $(GOTEST) ./...
 	cd test && $(GOTEST) -p 1 -run '^Test(TheControllersAreReleasesOfFlux|TheVendorsAreReleases|TheKubectlIsARelease)$$' ./gitops ./destinations ./e2e
-	cd test && $(GOTEST) -p 4 -parallel 8 -skip '$(ALONE)' ./replay ./gitops $(LIGHT:%=./%)
+	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./replay ./gitops $(LIGHT:%=./%)
 	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./chaos ./e2e \
 	  $$(go list ./... | grep -v $(patsubst %,-e '/%$$',replay gitops $(LIGHT)))
 	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits
