@@ -37,8 +37,8 @@ func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Deliv
 // admit hands deliveries to their shard.
 func (d *Deliverer) admit(ctx context.Context, shard int, batch []event.Message[event.Delivery]) error {
 	for {
-		s := d.shards.getOrKeep(shard, early{ctx, batch})
-		if s == nil || s.call(ctx, func(work context.Context) { s.admitAll(work, batch) }) {
+		s, term := d.shards.getOrKeep(shard, early{ctx, batch})
+		if s == nil || s.call(ctx, func(work context.Context) { s.admitAll(work, batch, term) }) {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -91,6 +91,11 @@ type serving struct {
 	mu     sync.Mutex
 	shards map[int]*shard
 	early  map[int][]early
+	// term counts the routers from 1 on. Each begins with CaughtUp.
+	term int
+	// returned are the shards that gave back deliveries of this router. It dispatches nothing more to them: the next one dispatches what was
+	// given back first (invariant E4).
+	returned map[int]bool
 	// caught says that the events on the bus at the beginning were dispatched.
 	caught bool
 	// count is the number of shards. begun is how many of them count their deliveries on the bus for the ledger, or have done so.
@@ -99,7 +104,7 @@ type serving struct {
 }
 
 func newServing(count int, l *Ledger) *serving {
-	return &serving{shards: map[int]*shard{}, early: map[int][]early{}, count: count, ledger: l}
+	return &serving{shards: map[int]*shard{}, early: map[int][]early{}, term: 1, returned: map[int]bool{}, count: count, ledger: l}
 }
 
 // begin begins the ledger's term with the first shard. Shards give their counts to the ledger after that.
@@ -121,29 +126,37 @@ func (v *serving) end(now time.Time) {
 	}
 }
 
-// add takes a shard up. It returns the deliveries that were dispatched to it before, and whether all events on the bus at the beginning
-// were dispatched.
-func (v *serving) add(s *shard) (dispatched []early, caughtUp bool) {
+// add takes a shard up. It returns the deliveries that were dispatched to it before, with the router's term, and whether all events on the
+// bus at the beginning were dispatched.
+func (v *serving) add(s *shard) (dispatched []early, term int, caughtUp bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.shards[s.number] = s
 	if len(v.shards) == v.count {
 		v.ledger.complete()
 	}
-	dispatched = v.early[s.number]
+	if !v.returned[s.number] {
+		dispatched = v.early[s.number]
+	}
 	delete(v.early, s.number)
-	return dispatched, v.caught
+	return dispatched, v.term, v.caught
 }
 
-// remove takes a shard away. With returned, the shard gave deliveries back that must be dispatched again before its successor is caught
-// up.
-func (v *serving) remove(s *shard, returned bool) {
+// remove takes a shard away.
+func (v *serving) remove(s *shard) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.shards, s.number)
 	v.ledger.incomplete()
-	if returned {
-		v.caught = false
+}
+
+// giveBack records that a shard is about to give back a delivery of a router's term. The bus then ends that router, and its successor
+// dispatches the delivery again.
+func (v *serving) giveBack(number, term int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if term == v.term {
+		v.returned[number], v.caught = true, false
 	}
 }
 
@@ -154,27 +167,37 @@ func (v *serving) get(number int) *shard {
 	return v.shards[number]
 }
 
-// getOrKeep returns the shard of a number. While the shard is not served here, it returns nil and keeps the deliveries for it.
-func (v *serving) getOrKeep(number int, e early) *shard {
+// getOrKeep returns the shard of a number, with the router's term. While the shard is not served here, it returns nil and keeps the
+// deliveries for it; if it gave some back, until the router ends.
+func (v *serving) getOrKeep(number int, e early) (s *shard, term int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.shards[number]
-	if s == nil {
+	if s = v.shards[number]; s == nil || v.returned[number] {
 		v.early[number] = append(v.early[number], e)
+		return nil, v.term
 	}
-	return s
+	return s, v.term
 }
 
-// caughtUp sets whether shards that are added later are caught up from the beginning, and returns the served shards to notify if they
-// are.
-func (v *serving) caughtUp(yes bool) []*shard {
+// caughtUp begins a router's term, or records that the router has dispatched the events on the bus at its beginning. Shards that are added
+// later are then caught up from the beginning; it returns the others.
+func (v *serving) caughtUp(yes bool) (notify []*shard) {
 	v.mu.Lock()
-	v.caught = yes
-	v.mu.Unlock()
+	defer v.mu.Unlock()
 	if !yes {
+		v.term++
+		clear(v.returned)
+		clear(v.early) // the former router's, whose events are routed again
+		v.caught = false
 		return nil
 	}
-	return v.all()
+	v.caught = len(v.returned) == 0
+	for number, s := range v.shards {
+		if !v.returned[number] {
+			notify = append(notify, s)
+		}
+	}
+	return notify
 }
 
 // whole reports whether every shard is served here.
@@ -213,12 +236,12 @@ func (s *shard) catchUp(work context.Context) {
 	}
 }
 
-// admitAll takes in the deliveries of events that were just routed.
-func (s *shard) admitAll(work context.Context, batch []event.Message[event.Delivery]) {
+// admitAll takes in the deliveries of events that were just routed, in a router's term.
+func (s *shard) admitAll(work context.Context, batch []event.Message[event.Delivery], term int) {
 	now := time.Now()
 	touched := make([]*queue, 0, 8)
 	for _, h := range batch {
-		q := s.takeIn(work, h, true, now)
+		q := s.takeIn(work, h, term, now)
 		if q != nil && !q.touched {
 			q.touched = true
 			touched = append(touched, q)

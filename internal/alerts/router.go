@@ -29,7 +29,7 @@ type Dispatcher interface {
 	Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error
 	// Full reports whether so many deliveries of a namespace are in memory that its next events are to wait.
 	Full(namespace string) bool
-	// CaughtUp reports to the Dispatcher whether all events on the bus at the beginning of reading were dispatched.
+	// CaughtUp begins a term of the router with false. With true it reports that all events on the bus at that beginning were dispatched.
 	CaughtUp(ctx context.Context, yes bool)
 	// Spill asks for the deliveries of events up to a place in the stream to be acknowledged soon.
 	Spill(ctx context.Context, order uint64)

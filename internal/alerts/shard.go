@@ -118,10 +118,10 @@ func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]
 	for _, q := range s.queues {
 		s.sample(q)
 	}
-	dispatched, caughtUp := s.shards.add(s)
+	dispatched, term, caughtUp := s.shards.add(s)
 	for _, d := range dispatched {
 		if d.ctx.Err() == nil { // otherwise these events are routed again
-			s.admitAll(work, d.batch)
+			s.admitAll(work, d.batch, term)
 		}
 	}
 	s.caughtUp = caughtUp
@@ -165,16 +165,16 @@ func (s *shard) wake(work context.Context) {
 
 // admit takes in a delivery from the schedule.
 func (s *shard) admit(work context.Context, h event.Message[event.Delivery]) {
-	if q := s.takeIn(work, h, false, time.Now()); q != nil {
+	if q := s.takeIn(work, h, 0, time.Now()); q != nil {
 		s.enforceShare(work, q)
 		s.pump(work, q)
 	}
 }
 
-// takeIn puts a delivery in its queue and returns the queue, or nil if the delivery is known already. With direct the acker is that of
-// its event.
-func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], direct bool, now time.Time) *queue {
-	d := h.Value
+// takeIn puts a delivery in its queue and returns the queue, or nil if the delivery is known already. With a router's term the acker is
+// that of its event; with 0 the delivery is from the schedule.
+func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], term int, now time.Time) *queue {
+	d, direct := h.Value, term > 0
 	q := s.queue(d.Namespace, d.Provider, now)
 	before := q.entries
 	l, e := q.place(event.ObjectKey(d.Object()), d.Order, d.ID, now)
@@ -188,7 +188,7 @@ func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], di
 	}
 	behind := q.backlogged(l, e, rankOf(&d), now)
 	it := s.take(q, l, e, d, h.Acker)
-	it.direct, it.taken = direct, now
+	it.direct, it.term, it.taken = direct, term, now
 	if l.head() == e && !q.listing && !q.replaying { // no dead letter is to be sent before it
 		if dest := s.Destinations.Get(d.Namespace, d.Provider); dest != nil && s.needless(it, dest) {
 			s.spare(work, it, dest) // nothing needless is to wait for a destination that is down
@@ -269,14 +269,12 @@ func (s *shard) nak(m event.Acker) {
 func (s *shard) drain(stop context.CancelFunc) {
 	s.draining = true
 	close(s.stopped)
-	returned := false
 	for it := range s.items {
-		returned = returned || it.direct
 		if !it.busy {
 			s.returnAll(it)
 		}
 	}
-	s.shards.remove(s, returned)
+	s.shards.remove(s)
 	cutOff := time.AfterFunc(s.DrainTimeout, stop)
 	defer cutOff.Stop()
 	for s.tasks > 0 {
@@ -287,6 +285,9 @@ func (s *shard) drain(stop context.CancelFunc) {
 
 // returnAll returns an item's messages to the bus.
 func (s *shard) returnAll(it *item) {
+	if it.direct {
+		s.shards.giveBack(s.number, it.term)
+	}
 	s.nak(it.acker)
 	for _, t := range it.twins {
 		s.nak(t.Acker)
