@@ -59,7 +59,8 @@ func (s *fixture) unbind(t *env.Tenant, account, role string) {
 	s.Must(t.Client.RbacV1().RoleBindings(t.Namespace).Delete(s.Ctx, account+"-"+role, metav1.DeleteOptions{}))
 }
 
-// api sends a request to the API with a token, or without one if it is empty.
+// api sends a request to the API with a token, or without one if it is empty. On a machine under load a few reads take a user's time for
+// reading, so it waits as long as an answer of 429 says.
 func (s *fixture) api(token, method, path, body string) env.Response {
 	s.Helper()
 	header := http.Header{}
@@ -69,25 +70,25 @@ func (s *fixture) api(token, method, path, body string) env.Response {
 	if body != "" {
 		header.Set("Content-Type", "application/json")
 	}
-	resp, err := s.Do(s.Ctx, method, s.APIURL+path, header, []byte(body))
-	s.Must(err)
-	return resp
-}
-
-// read GETs a path, and decodes the answer into value. On a machine under load a few reads take a user's time for reading, so it waits as long
-// as an answer of 429 says.
-func (s *fixture) read(token, path string, value any) {
-	s.Helper()
-	resp := s.api(token, http.MethodGet, path, "")
-	for resp.Status == http.StatusTooManyRequests {
+	for {
+		resp, err := s.Do(s.Ctx, method, s.APIURL+path, header, []byte(body))
+		s.Must(err)
+		if resp.Status != http.StatusTooManyRequests {
+			return resp
+		}
 		seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 		s.Must(err)
 		select {
 		case <-s.Ctx.Done():
 		case <-time.After(time.Duration(seconds) * time.Second):
 		}
-		resp = s.api(token, http.MethodGet, path, "")
 	}
+}
+
+// read GETs a path, and decodes the answer into value.
+func (s *fixture) read(token, path string, value any) {
+	s.Helper()
+	resp := s.api(token, http.MethodGet, path, "")
 	if resp.Status != http.StatusOK {
 		s.Fatalf("%s: %d %s", path, resp.Status, resp.Body)
 	}

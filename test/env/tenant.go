@@ -311,8 +311,9 @@ func Conditions(obj *unstructured.Unstructured) ([]metav1.Condition, error) {
 	return conditions, json.Unmarshal(raw, &conditions)
 }
 
-// waitTimeout bounds each wait for the cluster to reach a state.
-const waitTimeout = 30 * time.Second
+// waitTimeout bounds each wait for the cluster to reach a state. It is for tests that hang: some tests start a dozen notifiers on one API
+// server, each of which writes statuses.
+const waitTimeout = 2 * time.Minute
 
 var errWait = errors.New("waited too long")
 
