@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -69,6 +70,26 @@ func TestEveryBadPatternIsNamed(t *testing.T) {
 	p, ok := errors.AsType[*PatternError](err)
 	if !ok || p.List != "inclusionList" || p.Index != 0 || !strings.Contains(err.Error(), "inclusionList[2]") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestPatternsMatchAsInFlux(t *testing.T) {
+	texts := []string{"no updates made", "no updates made, 3 errors", "error: no updates made", "No updates made", ""}
+	for _, expr := range []string{
+		"no updates made", "^no updates made$", `\Ano updates made\z`, "^no updates made", "no updates made$", "(?i)no updates made",
+		"^(no updates made)$", "(?m)^no updates made$", "^$", "",
+	} {
+		f, _, err := Compile([]string{expr}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			m := NewBudget(1, time.Now).Message("team-a", text)
+			r, exact := f.Admits(&m)
+			if want := regexp.MustCompile(expr).MatchString(text); (r == Admitted) != want || !exact {
+				t.Errorf("%q matches %q: %v, exact %v, want %v", expr, text, r == Admitted, exact, want)
+			}
+		}
 	}
 }
 

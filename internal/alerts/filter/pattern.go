@@ -42,7 +42,10 @@ func compilePattern(expr string) (pattern, error) {
 		return pattern{}, err
 	}
 	p := pattern{re: re, size: size}
-	p.literal, p.plain = re.LiteralPrefix()
+	// LiteralPrefix calls "^text$" complete too, which does not match the text within another.
+	if literal, complete := re.LiteralPrefix(); complete && re.MatchString(" "+literal+" ") {
+		p.literal, p.plain = literal, true
+	}
 	return p, nil
 }
 
