@@ -36,6 +36,11 @@ var hostile = sync.OnceValue(func() map[string]any {
 		panic(err)
 	}
 	req["twin"] = twin
+	deep := any(strings.Repeat("a", 100<<10))
+	for range 9000 { // encoding/json reads 10,000
+		deep = map[string]any{"a": deep}
+	}
+	req["deep"] = deep
 	// The watchers' objects have metadata of types that encoding/json does not create.
 	labels, names := map[string]string{}, make([]string, 1000)
 	for i := range names {
@@ -124,7 +129,16 @@ func attacks() map[string]string {
 		"a document and nothing": list(30) + ".all(i, " + chain(130, "req.tree != i") + ")",
 		"a document in nothing":  "[[]].all(n, " + list(30) + ".all(i, " + chain(120, "!(req.tree in n)") + "))",
 		"a list and nothing":     "[[req.tree]].all(l, [[]].all(n, " + list(30) + ".all(i, " + chain(120, "sets.contains(l, n)") + ")))",
-		"sums":                   strings.TrimSuffix(strings.Repeat("1+", 1900), "+") + " > 0",
+		// Errors, and texts, that a whole document would be written into, with all of it once more for each map around.
+		"a deep map formatted":      `"%s".format([req.deep]) != ""`,
+		"a deep map in a text":      `[0,1].map(i, i == 0 ? dyn("a") : req.deep).join("") == "" || true`,
+		"a deep map, no optional":   `[0,1].map(i, i == 0 ? dyn(optional.of(1)) : req.deep).unwrapOpt() == [] || true`,
+		"a deep map, not unwrapped": `optional.unwrap([0,1].map(i, i == 0 ? dyn(optional.of(1)) : req.deep)) == [] || true`,
+		"a deep map for an element": `"%s".format([[?req.deep]]) == "" || true`,
+		"a deep map for an entry":   `"%s".format([{?"a": req.deep}]) == "" || true`,
+		"a deep map or nothing":     `[?req.deep.or(optional.none())] == [] || true`,
+		"a deep map in a message":   `google.protobuf.Int32Value{?value: req.deep} == 1 || true`,
+		"sums":                      strings.TrimSuffix(strings.Repeat("1+", 1900), "+") + " > 0",
 	}
 }
 
@@ -142,6 +156,8 @@ func TestNoExpressionIsExpensive(t *testing.T) {
 	cheap := map[string]bool{
 		"nested maps": true, "nots": true, "optional chain": true, "optionals nested": true,
 		"a document and nothing": true, "a document in nothing": true, "a list and nothing": true,
+		"a deep map in a text": true, "a deep map, no optional": true, "a deep map, not unwrapped": true, "a deep map for an element": true,
+		"a deep map for an entry": true, "a deep map or nothing": true, "a deep map in a message": true,
 	}
 	for name, source := range attacks() {
 		start := time.Now()

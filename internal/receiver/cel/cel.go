@@ -52,7 +52,12 @@ type Program struct {
 
 // Compile returns the program of source, which may read the named variables; each has any JSON value. The error is one line and quotes only
 // the source.
-func Compile(source string, result Result, variables ...string) (*Program, error) {
+func Compile(source string, result Result, variables ...string) (p *Program, err error) {
+	defer func() {
+		if recover() != nil { // the library's check of a "?" before a value of any type panics
+			p, err = nil, errors.New(`expression makes the compiler fail: an element or entry with "?" needs an optional value, such as [?req.?ref]`)
+		}
+	}()
 	if len(source) > MaxSource {
 		return nil, fmt.Errorf("expression has more than %d bytes", MaxSource)
 	}
@@ -71,7 +76,9 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 	if parts, elements := partsOf(parsed.NativeRep().Expr()); parts*(parts+elements) > maxParts*maxParts {
 		return nil, fmt.Errorf("expression has too many parts: %d calls, operators, lists and maps, which have %d elements", parts, elements)
 	}
-	meterRanges(parsed.NativeRep())
+	if err := rewrite(parsed.NativeRep()); err != nil {
+		return nil, err
+	}
 	checked, issues := env.Check(parsed)
 	if err := issues.Err(); err != nil {
 		return nil, errors.New(oneLine(err.Error()))
@@ -83,7 +90,7 @@ func Compile(source string, result Result, variables ...string) (*Program, error
 	if err != nil {
 		return nil, errors.New(oneLine(err.Error()))
 	}
-	p := &Program{root: root, reads: map[string]bool{}}
+	p = &Program{root: root, reads: map[string]bool{}}
 	for _, reference := range checked.NativeRep().ReferenceMap() {
 		p.reads[reference.Name] = true
 	}

@@ -1,6 +1,7 @@
 package cel_test
 
 import (
+	"strings"
 	"testing"
 
 	"notifier/internal/receiver/cel"
@@ -29,6 +30,21 @@ func TestFiltersAreExactlyBool(t *testing.T) {
 		}
 		if !p.Reads("req") || p.Reads("res") {
 			t.Errorf("%s: reads req %v, res %v", source, p.Reads("req"), p.Reads("res"))
+		}
+	}
+}
+
+// Fails when the library's panic at such a literal is passed on.
+func TestAnOptionalElementOfAnyTypeIsAnErrorThatSaysSo(t *testing.T) {
+	for source, want := range map[string]string{
+		`[?req.ref] == []`:                            `needs an optional value, such as [?req.?ref]`,
+		`{?"a": req.ref} == {}`:                       `needs an optional value, such as [?req.?ref]`,
+		`[?"a"] == []`:                                `expected type 'optional_type(string)'`,
+		`google.protobuf.Struct{fields: req} == {}`:   `use a map`,
+		`{"a": google.protobuf.Value{}} == {"a": {}}`: `use a map`,
+	} {
+		if _, err := cel.Compile(source, cel.Bool, "req"); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "@") {
+			t.Errorf("%s: got %v, want %q", source, err, want)
 		}
 	}
 }

@@ -28,29 +28,50 @@ func lesserDepth(a, b ref.Val) uint64 {
 	}
 }
 
+// copying is depth for a text of the value: each map makes one of its content, which is copied into that of the map around it.
+func copying(v ref.Val) uint64 {
+	c := counter{most: maxWork, copies: true}
+	c.count(v)
+	return c.n
+}
+
 // counter counts the work of reading values.
-type counter struct{ n, most uint64 }
+type counter struct {
+	n, most uint64
+	// copies says that each map copies its content; maps is the number of maps around the present value.
+	copies bool
+	maps   uint64
+}
 
 func (c *counter) full() bool { return c.n > c.most }
+
+func (c *counter) add(work uint64) {
+	if c.copies {
+		work *= 1 + c.maps
+	}
+	c.n += work
+}
 
 // count adds the work of reading v. Documents are walked in the types of encoding/json, without conversion into values of the language.
 // Other types are counted as the values that expressions get for them.
 func (c *counter) count(v any) {
-	c.n++
+	c.add(1)
 	if c.full() {
 		return
 	}
 	switch v := v.(type) {
 	case nil, bool, int64, float64:
 	case string:
-		c.n += uint64(len(v)) / bytesPerUnit
+		c.add(uint64(len(v)) / bytesPerUnit)
 	case map[string]any:
+		c.maps++
 		for key, value := range v {
-			c.n += uint64(len(key)) / bytesPerUnit
+			c.add(uint64(len(key)) / bytesPerUnit)
 			if c.count(value); c.full() {
 				return
 			}
 		}
+		c.maps--
 	case []any:
 		for _, value := range v {
 			if c.count(value); c.full() {
@@ -67,7 +88,7 @@ func (c *counter) count(v any) {
 func (c *counter) countVal(v ref.Val) {
 	switch v := v.(type) {
 	case types.String, types.Bytes:
-		c.n += text(v) / bytesPerUnit
+		c.add(text(v) / bytesPerUnit)
 	case *types.Optional:
 		if v.HasValue() {
 			c.count(v.GetValue())
@@ -87,6 +108,7 @@ func (c *counter) countVal(v ref.Val) {
 			c.count(native)
 			return
 		}
+		c.maps++
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			key := it.Next()
 			c.count(key)
@@ -94,5 +116,6 @@ func (c *counter) countVal(v ref.Val) {
 				return
 			}
 		}
+		c.maps--
 	}
 }

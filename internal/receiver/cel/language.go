@@ -39,8 +39,6 @@ func partsOf(e ast.Expr) (parts, elements int) {
 			elements += e.AsList().Size()
 		case ast.MapKind:
 			elements += 2 * e.AsMap().Size()
-		case ast.StructKind:
-			elements += len(e.AsStruct().Fields())
 		default:
 			return
 		}
@@ -87,7 +85,7 @@ var language = sync.OnceValues(func() (*dialect, error) {
 		ext.Strings(),
 		ext.Sets(),
 		ext.Encoders(),
-		rangeFunction(),
+		rewritten(),
 		cel.ParserRecursionLimit(maxDepth),
 		cel.ParserExpressionSizeLimit(MaxSource),
 		cel.ASTValidators(cel.ValidateComprehensionNestingLimit(maxNesting)),

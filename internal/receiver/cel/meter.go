@@ -75,8 +75,13 @@ func (d *dialect) meter(node interpreter.Interpretable) (interpreter.Interpretab
 		return node, nil
 	}
 	c.run = func(args []ref.Val) ref.Val { return apply(f, args) }
-	if made.Function() == operators.Add {
+	switch made.Function() {
+	case operators.Add:
 		c.run = func(args []ref.Val) ref.Val { return add(f, args) }
+	case "join":
+		c.run = func(args []ref.Val) ref.Val { return applyToAll(types.StringType, f, args) }
+	case "optional.unwrap", "unwrapOpt":
+		c.run = func(args []ref.Val) ref.Val { return applyToAll(types.OptionalType, f, args) }
 	}
 	return c, nil
 }
@@ -93,6 +98,19 @@ func apply(f *functions.Overload, args []ref.Val) ref.Val {
 		return f.Function(args...)
 	}
 	return types.NewErr("no such overload")
+}
+
+// applyToAll is apply for a list whose elements must all have a type. The library would write an element of another type, whole, into an
+// error.
+func applyToAll(element ref.Type, f *functions.Overload, args []ref.Val) ref.Val {
+	if list, ok := args[0].(traits.Lister); ok {
+		for i := range size(list) {
+			if list.Get(types.Int(i)).Type() != element {
+				return types.NewErr("no such overload")
+			}
+		}
+	}
+	return apply(f, args)
 }
 
 // add is "+". Two lists become one: the library would chain them, and reading one element would be quadratic in the chain's length.

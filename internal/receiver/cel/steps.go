@@ -95,8 +95,10 @@ func (f *fallback) Eval(vars interpreter.Activation) ref.Val {
 	value := f.Args()[0].Eval(vars)
 	optional, ok := value.(*types.Optional)
 	switch {
+	case types.IsUnknownOrError(value):
+		return value
 	case !ok:
-		return value // an error
+		return types.NewErr("no such overload")
 	case !optional.HasValue():
 		return f.Args()[1].Eval(vars)
 	case f.unwrap:

@@ -170,10 +170,10 @@ func joining(args []ref.Val) uint64 {
 
 func listing(args []ref.Val) uint64 { return size(args[0]) }
 
-// formatting writes each argument once, numbers with as many digits as the format names.
+// formatting writes each argument once, and the content of a map once more, numbers with as many digits as the format names.
 func formatting(args []ref.Val) uint64 {
 	format, _ := args[0].(types.String)
-	n := linear(args) + 2*depth(args[1])
+	n := linear(args) + 2*copying(args[1])
 	var digits uint64
 	for _, c := range []byte(format) {
 		if c < '0' || c > '9' {
