@@ -105,6 +105,7 @@ func attacks() map[string]string {
 		"to a number":            many(`int(req.text) == 1 || true`),
 		"to a time":              many(`timestamp(req.text) == timestamp(0) || true`),
 		"time zones":             many(`timestamp(0).getHours("Europe/Berlin") >= 0`),
+		"time zones of the body": strings.TrimSuffix(strings.Repeat(`(timestamp(0).getHours(req.text) >= 0 || true) && `, 9), " && "),
 		"pattern":                many(`req.small.matches("(x+x+)+y|(a|b|ab)*c") || true`),
 		"pattern, repeated":      `req.text.matches("((a{0,30}){0,30})b")`,
 		"pattern, long text":     `req.text.matches("(a|aa)*b") || true`,

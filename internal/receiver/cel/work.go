@@ -45,7 +45,7 @@ func workOf(function string) func(args []ref.Val) uint64 {
 		return work
 	}
 	if strings.HasPrefix(function, "get") { // of a time: getHours, getFullYear and so on
-		return func(args []ref.Val) uint64 { return uint64(len(args)-1) * zoneWork }
+		return func(args []ref.Val) uint64 { return uint64(len(args)-1)*zoneWork + linear(args) }
 	}
 	return linear
 }
