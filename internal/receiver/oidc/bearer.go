@@ -13,6 +13,7 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 
 	"notifier/internal/receiver/answer"
+	"notifier/internal/receiver/limit"
 )
 
 // maxBearer bounds a token in bytes. Tokens of Git hosts and clouds have one or two thousand.
@@ -67,17 +68,19 @@ func ClaimedIssuer(token string) (string, error) {
 type Demand struct {
 	Namespace, Issuer, Audience string
 	AnyIssuer                   bool
+	// Share has the namespace's turn, in which slow signatures are checked. Without one they are checked at once.
+	Share *limit.Share
 }
 
-// Verify returns a token that meets the demand, is signed by the issuer, and is valid now. The error is a Refusal, or wraps
-// ErrIssuerUnavailable.
+// Verify returns a token that meets the demand, is signed by the issuer, and is valid now. The error is a Refusal or
+// limit.ErrNoTurn, or wraps ErrIssuerUnavailable.
 func (s *Issuers) Verify(ctx context.Context, token string, d Demand) (*oidc.IDToken, error) {
 	by := s.use(d.Namespace, d.Issuer)
 	if by == nil {
 		return nil, ErrIssuerUnavailable
 	}
 	// The signature is checked first and once: a forged token costs no more than that check.
-	payload, err := verifySignature(ctx, token, by)
+	payload, err := verifySignature(ctx, token, by, d)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +116,7 @@ type verified []byte
 func (v verified) VerifySignature(context.Context, string) ([]byte, error) { return v, nil }
 
 // verifySignature returns the payload of a token that the issuer has signed.
-func verifySignature(ctx context.Context, token string, by *use) ([]byte, error) {
+func verifySignature(ctx context.Context, token string, by *use, d Demand) ([]byte, error) {
 	parsed, err := jose.ParseSignedCompact(token, signedWith)
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
 		return nil, RefusedAlgorithm
@@ -130,6 +133,13 @@ func verifySignature(ctx context.Context, token string, by *use) ([]byte, error)
 			}
 			if tries++; tries > maxTries {
 				break
+			}
+			if tries == 1 && slow(header.Algorithm) {
+				turn, ok := d.Share.Enter(ctx, d.Namespace, 0)
+				if !ok {
+					return nil, limit.ErrNoTurn
+				}
+				defer turn.Leave()
 			}
 			payload, err := parsed.Verify(key)
 			if err == nil {

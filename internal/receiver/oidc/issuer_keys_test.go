@@ -127,7 +127,7 @@ func TestT5ATokenIsTriedWithFewKeys(t *testing.T) {
 		"for another purpose": {[]jose.JSONWebKey{{Key: good.Key, Algorithm: "PS256"}}, RefusedKey},
 		"of no sort":          {[]jose.JSONWebKey{elliptic, {Key: ed25519.PublicKey(make([]byte, 32))}}, RefusedKey},
 	} {
-		if _, err := verifySignature(t.Context(), token, useOf(test.keys)); !errors.Is(err, test.want) {
+		if _, err := verifySignature(t.Context(), token, useOf(test.keys), Demand{}); !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
 		}
 	}
@@ -142,7 +142,7 @@ func BenchmarkForgedToken(b *testing.B) {
 	}
 	forged := forgedToken("RS256", issuerURL, maxRSA/8)
 	for b.Loop() {
-		if _, err := verifySignature(b.Context(), forged, useOf(keys)); !errors.Is(err, RefusedSigned) {
+		if _, err := verifySignature(b.Context(), forged, useOf(keys), Demand{}); !errors.Is(err, RefusedSigned) {
 			b.Fatal(err)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	jose "github.com/go-jose/go-jose/v4"
+
+	"notifier/internal/receiver/limit"
 )
 
 // Bounds on issuers' keys, and on the rate of fetches. The times of keys run from their fetch, fetchPause from the last attempt, successful
@@ -103,6 +105,9 @@ func (u *use) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, e
 		payload, err := []byte(nil), error(ErrIssuerUnavailable)
 		if !fetched.IsZero() && age < keysUsable {
 			payload, err = try(keys)
+		}
+		if errors.Is(err, limit.ErrNoTurn) { // which says nothing about the keys
+			return nil, err
 		}
 		if err == nil && (age < keysFresh || fetching) {
 			return payload, nil

@@ -158,7 +158,9 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if provider == nil {
 		return nil, oidc.RefusedIssuer
 	}
-	proven, err := v.issuers.Verify(ctx, token, oidc.Demand{Namespace: v.namespace, Issuer: url, Audience: provider.audience})
+	proven, err := v.issuers.Verify(ctx, token, oidc.Demand{
+		Namespace: v.namespace, Issuer: url, Audience: provider.audience, Share: v.share,
+	})
 	if err != nil {
 		return nil, err
 	}
