@@ -95,10 +95,8 @@ func (f *fallback) Eval(vars interpreter.Activation) ref.Val {
 	value := f.Args()[0].Eval(vars)
 	optional, ok := value.(*types.Optional)
 	switch {
-	case types.IsUnknownOrError(value):
-		return value
 	case !ok:
-		return types.NewErr("no such overload")
+		return value // an error, or as with the library a value that is not optional
 	case !optional.HasValue():
 		return f.Args()[1].Eval(vars)
 	case f.unwrap:
