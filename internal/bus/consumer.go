@@ -20,9 +20,12 @@ const (
 	priorityGroup = "owner"
 	pinnedTTL     = 15 * time.Second
 	// pullBatch bounds the messages that the worker has taken from the server and not yet handed out; pullBytes bounds large messages.
-	pullBatch  = 256
-	pullLow    = pullBatch / 2
-	pullBytes  = 8 << 20
+	pullBatch = 256
+	pullLow   = pullBatch / 2
+	pullBytes = 8 << 20
+	// pullExtra is more than the bytes that the server counts of a message beside those that its maximal payload bounds: the subject, the
+	// subject of the acknowledgement, and the headers of a schedule, which have the subject once more.
+	pullExtra  = 16 << 10
 	pullExpiry = 5 * time.Second
 	// While the server has no message for a request it sends a heartbeat every pullHeartbeat. After pullTimeout without an answer the request
 	// counts as lost.
@@ -43,6 +46,10 @@ const (
 	// roleSubscribe reads EVENTS for Receivers of type event.
 	roleSubscribe = "subscribe"
 )
+
+// maxPullBytes returns how many bytes a reader requests at a time. Any message that the server has fits: it would never be sent otherwise, nor
+// would those behind it.
+func (b *Bus) maxPullBytes() int { return max(pullBytes, int(b.nc.MaxPayload())+pullExtra) }
 
 // errFenced says that another replica took over.
 var errFenced = errors.New("another replica has taken the consumer over")

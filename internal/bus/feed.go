@@ -218,7 +218,7 @@ func (b *Bus) readFrom(
 	if err != nil {
 		return nil, 0, fmt.Errorf("make ordered consumer: %w", err)
 	}
-	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, max(pullBytes, int(b.nc.MaxPayload()))))
+	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, b.maxPullBytes()))
 	if err != nil {
 		return nil, 0, fmt.Errorf("read ordered consumer: %w", err)
 	}

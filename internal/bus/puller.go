@@ -126,17 +126,16 @@ func (p *puller[T]) ask() error {
 	if p.asked > 0 || len(p.queue) > pullLow || p.retry != nil {
 		return nil
 	}
-	nc := p.c.bus.nc
 	batch := pullBatch - len(p.queue)
 	request, err := json.Marshal(map[string]any{
-		"batch": batch, "max_bytes": max(pullBytes, int(nc.MaxPayload())), "expires": pullExpiry, "idle_heartbeat": pullHeartbeat,
+		"batch": batch, "max_bytes": p.c.bus.maxPullBytes(), "expires": pullExpiry, "idle_heartbeat": pullHeartbeat,
 		"group": priorityGroup, "id": p.pin,
 	})
 	if err != nil {
 		return fmt.Errorf("encode pull request: %w", err)
 	}
 	subject := "$JS.API.CONSUMER.MSG.NEXT." + p.c.role.stream + "." + p.c.role.name
-	if err := nc.PublishRequest(subject, p.inbox, request); err != nil {
+	if err := p.c.bus.nc.PublishRequest(subject, p.inbox, request); err != nil {
 		p.pause() // not connected; the loop continues when it is
 		return nil
 	}
