@@ -50,12 +50,13 @@ func (r cursorRecord) sequences() map[uint64]struct{} {
 	return done
 }
 
-// adopt takes over the events beyond the floor that are done by the loaded record. It reports whether it trusts all of it: it believes the
-// record of this stream alone, and of no sequence that the stream does not have, since an event that is published later may get that
-// sequence.
+// adopt takes over the floor, and the events beyond it that are done, by the loaded record. It reports whether it trusts all of it: it
+// believes the record of this stream alone, and of no sequence that the stream does not have, since an event that is published later may
+// get that sequence. Of a stream that was made anew no event counts as done: another replica may have published some already.
 func (c *cursor) adopt(info *jetstream.StreamInfo) (trusted bool) {
 	c.created = info.Created
 	if !c.loaded.Created.Equal(info.Created) {
+		c.floor, c.next = 0, 1
 		return c.revision == 0
 	}
 	trusted = true

@@ -106,9 +106,11 @@ func TestE2EventsThatFollowALossAreNotTakenForDone(t *testing.T) {
 		before int // events in the stream, of which none was handled
 		change func(r *cursorRecord)
 	}{
-		"another stream":         {leastDone, func(r *cursorRecord) { r.Created = r.Created.Add(-time.Hour) }},
-		"beyond the end":         {0, unchanged},
-		"beyond the end in part": {3, func(r *cursorRecord) { r.Done[0] = 0xf8 }},
+		"another stream": {leastDone, func(r *cursorRecord) { r.Created = r.Created.Add(-time.Hour) }},
+		// As when another replica published in the moment after the stream was made anew.
+		"another stream, all up to a sequence": {3, func(r *cursorRecord) { *r = cursorRecord{Created: r.Created.Add(-time.Hour), Floor: leastDone} }},
+		"beyond the end":                       {0, unchanged},
+		"beyond the end in part":               {3, func(r *cursorRecord) { r.Done[0] = 0xf8 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
