@@ -353,3 +353,26 @@ func TestBothCodesOfAWrongLastSequenceSayThatAnEventCameFirst(t *testing.T) {
 		}
 	}
 }
+
+// Fails when a reader of what is stored waits for events that were removed after it had begun: with a remote server, where no event of
+// this process makes up for them, the worker would count as not caught up, and send no waiting delivery, until as many are published.
+func TestAReaderOfStoredEventsEndsThoughSomeAreRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := open(t, "", func(o *Options) { o.URL = remote(t) })
+	ctx := testContext(t)
+	const count = 4 * feedBatch
+	var records []*event.Record
+	for i := range count {
+		records = append(records, testRecord(fmt.Sprint(i), "team", fmt.Sprint("app-", i)))
+	}
+	publishRecords(t, b, records...)
+	remove := sync.OnceFunc(func() { must(t, b.streams[streamEvents].Purge(ctx, jetstream.WithPurgeKeep(10))) })
+	last := ""
+	must(t, b.ReadEvents(ctx, records[0].Source, time.Now().Add(-time.Hour), func(r *event.Record) {
+		remove()
+		last = r.ID
+	}))
+	if want := fmt.Sprint(count - 1); last != want {
+		t.Errorf("the last event is %s, want %s", last, want)
+	}
+}

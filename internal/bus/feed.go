@@ -56,8 +56,9 @@ type feed struct {
 	// early has records of this process read before they are on disk. Such a reader calls durableEvents before anything that refers to them
 	// is on disk.
 	early bool
-	// end, unless nil, is called once, when all messages that were in the stream as reading began are read.
-	end func()
+	// end, unless nil, is called once, when all messages up to newest, the newest one as reading began, are read or gone.
+	end    func()
+	newest uint64
 }
 
 // feedBatch is how many records are taken from memory at a time.
@@ -69,6 +70,7 @@ func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
 	}
+	f.newest = info.State.LastSeq
 	reader, stop := f.bus.recent.watch(info.State.LastSeq+1, f.early)
 	defer stop()
 	if f.early {
@@ -192,7 +194,7 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 			return err
 		}
 		f.next = seq + 1
-		if pending--; pending == 0 {
+		if f.next > f.newest || meta.NumPending == 0 {
 			f.atEnd()
 		}
 	}
