@@ -305,3 +305,25 @@ func TestOnlySoManyListsAreReadAtATime(t *testing.T) {
 		t.Errorf("afterwards: %v", err)
 	}
 }
+
+// Fails when nothing is listed or followed any more after the server has closed the connection of the reads for good, as it does for a fault
+// of the protocol. This process is ready all the same, so nobody would restart it.
+func TestListsAreReadByANewConnectionAfterTheirsWasClosed(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	published(t, b, "event", "team", "app")
+	for range 2 {
+		page, err := b.ListEvents(ctx, "team", view.Query{})
+		must(t, err)
+		if len(page.Items) != 1 {
+			t.Errorf("%d events are listed, want 1", len(page.Items))
+		}
+		b.reads.js.Conn().Close()
+	}
+	items := followTo(t, b, "team", view.Events)
+	published(t, b, "new", "team", "app")
+	if got := receive(t, items).(view.Event); got.ID != "new" {
+		t.Errorf("followed %+v", got)
+	}
+}

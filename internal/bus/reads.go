@@ -88,11 +88,13 @@ func (r *reads) stream(ctx context.Context, name string) (browse.Stream, error) 
 	return browse.Stream{Stream: r.streams[name], Conn: r.js.Conn()}, nil
 }
 
-// connect makes the connection, unless it is there. The caller holds the lock.
+// connect makes the connection, unless it is there. The client gives a connection up for good after some errors of the server. The caller
+// holds the lock.
 func (r *reads) connect() error {
-	if r.js != nil {
+	if r.js != nil && !r.js.Conn().IsClosed() {
 		return nil
 	}
+	clear(r.streams) // they are read by the connection before
 	if r.bus.closed.Load() {
 		return nats.ErrConnectionClosed
 	}
