@@ -22,9 +22,7 @@ func largest(t *testing.T, b *Bus, encode func(text string) *nats.Msg) string {
 // T6, E2: a message of the greatest size that is accepted is read as well. Fails when a reader asks for fewer bytes than the server counts
 // of it, its subject and its reply among them: it asks in vain for ever, and no event, or no waiting delivery of the shard, is handed out.
 func TestT6TheLargestMessageThatIsAcceptedHoldsUpNoReader(t *testing.T) {
-	t.Parallel()
 	t.Run("an event", func(t *testing.T) {
-		t.Parallel()
 		dir := t.TempDir()
 		b := open(t, dir, nil)
 		r := testRecord("large", "team", "app")
@@ -48,7 +46,6 @@ func TestT6TheLargestMessageThatIsAcceptedHoldsUpNoReader(t *testing.T) {
 		}
 	})
 	t.Run("a delivery", func(t *testing.T) {
-		t.Parallel()
 		b := open(t, t.TempDir(), func(o *Options) { o.Shards = 1 })
 		ctx := testContext(t)
 		d := testDelivery("large", "team", "slack")
