@@ -44,10 +44,12 @@ func (m *objectMeta) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: types.UID(m.UID), ResourceVersion: m.ResourceVersion}
 }
 
-// UnmarshalJSON reads a time as the API server writes it. Any other value counts as none, since it must not stop the kind.
+// UnmarshalJSON reads a time as the API server writes it. Any other value counts as none, since it must not stop the kind. So does a time
+// whose year in UTC has less or more than four digits, which the API server takes in another zone: it cannot be encoded again.
 func (s *second) UnmarshalJSON(data []byte) error {
 	*s = 0
-	if t, err := time.Parse(`"`+time.RFC3339+`"`, string(data)); err == nil && !t.IsZero() {
+	t, err := time.Parse(`"`+time.RFC3339+`"`, string(data))
+	if year := t.UTC().Year(); err == nil && !t.IsZero() && year >= 0 && year <= 9999 {
 		*s = second(t.Unix())
 	}
 	return nil

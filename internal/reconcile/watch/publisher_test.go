@@ -36,6 +36,25 @@ func TestTheFirstStartOfAKindIsSilent(t *testing.T) {
 	})
 }
 
+// T6: the API server takes the time of a condition in a zone in which its year is one that JSON can express, where in UTC it is none. Tenants
+// may write statuses. Fails when one object with such a time keeps the first state of its kind from being recorded, so that no transition of
+// anybody's is published; or when its own are not.
+func TestT6AnObjectWithATimeThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
+	for _, since := range []time.Time{
+		time.Date(9999, time.December, 31, 23, 59, 59, 0, time.FixedZone("", -3600)),
+		time.Date(0, time.January, 1, 0, 0, 0, 0, time.FixedZone("", 3600)),
+	} {
+		restarted(t, kustomization{since: since}, func(t *testing.T, w *world, stop func()) {
+			defer stop()
+			w.put(kustomization{name: "other", uid: "uid-2"})
+			pass(time.Minute)
+			w.put(kustomization{since: since, failed: true})
+			pass(time.Minute)
+			w.wantTold("succeeded other r1", "failed app r1")
+		})
+	}
+}
+
 // E6: nothing missed while down. Fails when Lead does not consider the objects that exist at its start, and, for the second start, when
 // the state is not recorded after the event.
 func TestE6AChangeWhileDownIsPublishedOnce(t *testing.T) {

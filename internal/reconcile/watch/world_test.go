@@ -217,7 +217,7 @@ func (w *world) object(k kustomization) *unstructured.Unstructured {
 			revision: k.revision,
 			"conditions": []any{map[string]any{
 				"type": "Ready", "status": status, "reason": k.reason, "message": k.message,
-				"lastTransitionTime": k.since.UTC().Format(time.RFC3339), "observedGeneration": int64(1),
+				"lastTransitionTime": k.since.Format(time.RFC3339), "observedGeneration": int64(1),
 			}},
 		},
 	}}
