@@ -4,8 +4,11 @@ package bounds
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -22,6 +25,55 @@ func Spec(object any) {
 	case *v1.Receiver:
 		boundReceiver(o)
 	}
+}
+
+// maxStatus bounds what a status takes in memory, in bytes. Ours are a few kilobytes; of the messages of one by Flux there may be one of 32 KiB.
+const maxStatus = 64 << 10
+
+// Status drops the whole status of an Alert, Provider or Receiver if it is beyond the bound, so that ours replaces it. Tenants may write
+// statuses.
+func Status(object any) {
+	switch o := object.(type) {
+	case *v1beta3.Alert:
+		dropLarge(&o.Status)
+	case *v1beta3.Provider:
+		dropLarge(&o.Status)
+	case *v1.Receiver:
+		dropLarge(&o.Status)
+	}
+}
+
+func dropLarge[T any](status *T) {
+	if beside(reflect.ValueOf(status).Elem()) > maxStatus {
+		var none T
+		*status = none
+	}
+}
+
+// beside returns about how many bytes of memory a value takes beside its own: its texts and lists, and those in them.
+func beside(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return int(v.Type().Elem().Size()) + beside(v.Elem())
+		}
+	case reflect.Slice:
+		n = v.Len() * int(v.Type().Elem().Size())
+		for i := range v.Len() {
+			n += beside(v.Index(i))
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[metav1.Time]() { // all share their zones
+			return 0
+		}
+		for i := range v.NumField() {
+			n += beside(v.Field(i))
+		}
+	default: // a number
+	}
+	return n
 }
 
 // maxName is the greatest length of the name of an object, in bytes.

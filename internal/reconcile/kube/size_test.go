@@ -3,7 +3,9 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +48,16 @@ func TestT6AnOversizedObjectIsKeptSmall(t *testing.T) {
 		"owners":          repeated(`{"apiVersion":"v1","kind":"A","name":"a","uid":"u"}`),
 		"read annotation": `{"reconcile.fluxcd.io/requestedAt":"` + strings.Repeat("a", 250<<10) + `"}`,
 	}
+	condition := func(message string) string {
+		return `{"type":"A","status":"True","reason":"A","message":"` + message + `"}`
+	}
+	statuses := map[string]string{ // tenants may write it
+		"conditions": `{"conditions":` + repeated(condition("")) + `}`,
+		"messages":   `{"conditions":` + repeated(condition(strings.Repeat("a", 32<<10))) + `}`,
+		"problem":    `{"problem":` + text + `}`, "path": `{"webhookPath":` + text + `}`,
+		"webhook": `{"deliveries":{"last":{"reason":` + text + `}}}`, "delivery": `{"lastDelivery":{"object":` + text + `}}`,
+		"request": `{"lastHandledReplay":` + text + `,"lastHandledReconcileAt":` + text + `}`,
+	}
 	fields := map[string]string{"owners": "ownerReferences", "read annotation": "annotations"}
 	for kind, tc := range map[string]struct {
 		empty func() metav1.Object
@@ -86,6 +98,9 @@ func TestT6AnOversizedObjectIsKeptSmall(t *testing.T) {
 	} {
 		for name, spec := range tc.specs {
 			keepsLittle(t, kind+": "+name, tc.empty, `{"metadata":{"name":"a","namespace":"a"},"spec":`+spec+`}`)
+		}
+		for name, status := range statuses {
+			keepsLittle(t, kind+": "+name+" of the status", tc.empty, `{"metadata":{"name":"a","namespace":"a"},"status":`+status+`}`)
 		}
 		for name, value := range metadata {
 			field := fields[name]
@@ -137,5 +152,18 @@ func TestTheAnnotationsThatAreReadAreKept(t *testing.T) {
 	}
 	if _, ok := r.Annotations["large"]; ok {
 		t.Error("the large one is kept")
+	}
+}
+
+// Fails when a status as Flux or this program writes it counts as too large: it would be dropped, and written again for ever.
+func TestAStatusOfAnObjectIsKept(t *testing.T) {
+	a := &v1beta3.Alert{}
+	long := strings.Repeat("a", 1024)
+	a.Status.Conditions = append(slices.Repeat([]metav1.Condition{{Message: long}}, 8), metav1.Condition{Message: strings.Repeat("a", 32<<10)})
+	a.Status.Recent = slices.Repeat([]v1beta3.DeliveryOutcome{{Object: long, Reason: long}}, v1beta3.MaxRecentDeliveries)
+	want := a.Status.DeepCopy()
+	trimObject(a)
+	if !reflect.DeepEqual(a.Status, *want) {
+		t.Errorf("%d conditions and %d outcomes are kept", len(a.Status.Conditions), len(a.Status.Recent))
 	}
 }

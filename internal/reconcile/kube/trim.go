@@ -57,6 +57,7 @@ func trimObject(o metav1.Object) {
 	o.SetAnnotations(trimAnnotations(o.GetAnnotations()))
 	boundMetadata(o)
 	bounds.Spec(o)
+	bounds.Status(o)
 	if s, ok := o.(Sharer); ok {
 		s.ShareTexts(share)
 	}
