@@ -56,6 +56,8 @@ type Controller[K comparable] struct {
 	options ControllerOptions[K]
 	synced  []cache.DoneChecker
 	done    chan struct{}
+	// lines bounds the lines about failures.
+	lines *fair.Lines
 
 	mu sync.Mutex
 	// queue is nil until the caches are synced.
@@ -71,7 +73,7 @@ func NewController[K comparable](o ControllerOptions[K]) *Controller[K] {
 	if o.Observe == nil {
 		o.Observe = func(Result, time.Duration) {}
 	}
-	return &Controller[K]{options: o, done: make(chan struct{}), initial: map[K]time.Time{}}
+	return &Controller[K]{options: o, done: make(chan struct{}), lines: fair.NewLines(), initial: map[K]time.Time{}}
 }
 
 // Watch enqueues the keys of every object of the informer that is added, changed or deleted. changed, if not nil, reports which changes
@@ -241,7 +243,10 @@ func (c *Controller[K]) next(ctx context.Context, queue workqueue.TypedRateLimit
 	}
 	if err != nil && result != ResultConflict && ctx.Err() == nil && !errors.Is(err, ErrNotYet) {
 		namespace, name := c.options.Parts(k)
-		c.options.Log.Warn("reconcile failed", "namespace", namespace, "name", name, "result", string(result), "error", err)
+		if left, ok := c.lines.Admit(namespace); ok {
+			c.options.Log.Warn("reconcile failed", "namespace", namespace, "name", name, "result", string(result), "error", err,
+				"lines_left_out", left)
+		}
 	}
 	return ctx.Err() == nil
 }

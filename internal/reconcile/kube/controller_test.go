@@ -1,8 +1,12 @@
 package kube_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1 "notifier/api/v1"
+	"notifier/internal/fair"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -222,4 +227,34 @@ func TestATombstoneIsADeletion(t *testing.T) {
 	if got, ok := kube.Unwrap[*v1.Receiver](newReceiver("r1")); !ok || got.Name != "r1" {
 		t.Errorf("got %v, %t", got, ok)
 	}
+}
+
+// T6: a namespace's thousands of objects cannot be reconciled, as when the API server refuses their statuses. Fails when each attempt has a
+// line in the log, when another namespace's failure has none, or when the omitted lines are not counted.
+func TestT6TheLinesAboutANamespacesFailuresAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c := kube.NewController(kube.ControllerOptions[kube.Key]{
+			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Reconcile: func(context.Context, kube.Key) error { return kube.Permanent(errors.New("refused")) },
+		})
+		const objects = fair.LineBurst + 500
+		for i := range objects {
+			c.Enqueue(kube.Key{Namespace: "team-a", Name: fmt.Sprint("r", i)})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = c.Run(ctx) })
+		synctest.Wait()
+		c.Enqueue(kube.Key{Namespace: "team-b", Name: "other"})
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		if n := strings.Count(log.String(), "namespace=team-a"); n != fair.LineBurst {
+			t.Errorf("%d lines about %d failures, want %d", n, objects, fair.LineBurst)
+		}
+		if !strings.Contains(log.String(), fmt.Sprint("namespace=team-b name=other result=permanent error=refused lines_left_out=", 500)) {
+			t.Error("the failure of another namespace has no line with the number of those left out")
+		}
+	})
 }
