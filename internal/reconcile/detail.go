@@ -19,7 +19,7 @@ const prunedFor = 10 * time.Minute
 // detail is a part of a kind's status.
 type detail[T subject] struct {
 	write func(T)
-	// shown reports whether an object's status has any of the part.
+	// shown reports whether an object's status has any of the part. A zero time is none: it is sent as null, which the API server drops.
 	shown func(T) bool
 }
 
@@ -126,7 +126,7 @@ func inLine(message string) string {
 }
 
 func providerDetailed(p *v1beta3.Provider) bool {
-	return p.Status.LastDelivered != nil || p.Status.Waiting != 0 || p.Status.Problem != ""
+	return !p.Status.LastDelivered.IsZero() || p.Status.Waiting != 0 || p.Status.Problem != ""
 }
 
 // inSteps sets *shown to at, unless at is less than matchedStep later: each change is a write of status.
@@ -139,5 +139,5 @@ func inSteps(shown **metav1.Time, at time.Time) {
 }
 
 func alertDetailed(a *v1beta3.Alert) bool {
-	return a.Status.LastMatched != nil || a.Status.LastSent != nil || a.Status.Problem != "" || a.Status.LastHandledReplay != ""
+	return !a.Status.LastMatched.IsZero() || !a.Status.LastSent.IsZero() || a.Status.Problem != "" || a.Status.LastHandledReplay != ""
 }

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -225,5 +227,40 @@ func TestFieldsThatAreDroppedAreNotWrittenForEver(t *testing.T) {
 			t.Errorf("%d writes in five minutes", got)
 		}
 		w.ready("Provider", "chat", "True Succeeded")
+	})
+}
+
+// T6: a tenant writes zero times into the statuses of its objects. They are null when they are written back, and the API server drops null.
+// Fails when that counts as a definition without our fields, so that no object of anybody shows them any more.
+func TestT6ZeroTimesInAStatusHideNoFieldsOfOtherObjects(t *testing.T) {
+	zero := &metav1.Time{}
+	s := oneOfEach()
+	s.prepare = func(w *world) {
+		for _, kind := range []string{"providers", "alerts"} {
+			w.cluster.PrependReactor("update", kind, func(a clienttesting.Action) (bool, runtime.Object, error) {
+				sent, err := json.Marshal(a.(clienttesting.UpdateAction).GetObject())
+				if err != nil {
+					return true, nil, err
+				}
+				kept := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject()
+				reflect.ValueOf(kept).Elem().SetZero()
+				if err := json.Unmarshal(sent, kept); err != nil { // drops null
+					return true, nil, err
+				}
+				return true, kept, w.cluster.Tracker.Update(a.GetResource(), kept, a.GetNamespace())
+			})
+		}
+	}
+	play(t, s, func(w *world) {
+		w.apply("Provider", newProvider("other", func(p *v1beta3.Provider) { p.Status.LastDelivered, p.Status.CountedSince = zero, zero }))
+		w.apply("Alert", newAlert("other", func(a *v1beta3.Alert) {
+			a.Status.LastMatched, a.Status.LastSent, a.Status.CountedSince = zero, zero, zero
+		}))
+		w.tell("Provider", "chat", faring("ok", "fine", outcomeAt(time.Now(), "sent")))
+		w.tell("Alert", "alert", alerts.Standing{UID: "uid-alert", Matched: time.Now(), Counted: true, Pending: 3})
+		chat, alert := w.live("Provider", "chat").(*v1beta3.Provider).Status, w.live("Alert", "alert").(*v1beta3.Alert).Status
+		if chat.LastDelivered == nil || chat.LastDelivery == nil || alert.LastMatched == nil || alert.Pending != 3 {
+			t.Errorf("shown: %+v of the Provider, %+v of the Alert", chat, alert)
+		}
 	})
 }

@@ -94,9 +94,13 @@ func outcomeShown(o alerts.Outcome, failure string) *v1beta3.DeliveryOutcome {
 	}
 }
 
-// deliveriesShown reports whether any field of d is set.
+// deliveriesShown reports whether any field of d is set, where a zero time is not.
 func deliveriesShown(d *v1beta3.DeliveryStatus) bool {
-	return !equality.Semantic.DeepEqual(*d, v1beta3.DeliveryStatus{})
+	fields := *d
+	if fields.CountedSince.IsZero() {
+		fields.CountedSince = nil
+	}
+	return !equality.Semantic.DeepEqual(fields, v1beta3.DeliveryStatus{})
 }
 
 // detailProvider writes the fields that only a Provider has. It reads the condition Delivering, so it runs after that is written.
