@@ -171,3 +171,18 @@ func counted(t *testing.T, registry *prometheus.Registry, label string) int {
 	}
 	return int(sum)
 }
+
+// T6: a tenant writes that its Provider lost a delivery in the year 9999. Fails when the time until the status is looked at again is beyond
+// the hour for which a loss is shown: with its jitter it is more than a duration can be, and the status is looked at all the time.
+func TestT6ALossInTheFutureIsLookedAtAgainWithinTheHour(t *testing.T) {
+	future := metav1.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
+	play(t, oneOfEach(), func(w *world) {
+		p := newProvider("other")
+		p.Status.Conditions = []metav1.Condition{{Type: deliveriesLostCondition, Status: metav1.ConditionTrue, LastTransitionTime: future}}
+		if after := lossesEnd(&p.Status.Conditions, &p.Status.DeliveryStatus); after > othersShown {
+			t.Fatalf("the status is looked at again after %s", after)
+		}
+		w.apply("Provider", p)
+		w.ready("Provider", "other", "True Succeeded")
+	})
+}

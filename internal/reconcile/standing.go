@@ -154,7 +154,8 @@ func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s aler
 	}
 }
 
-// lossesEnd returns the time until the condition DeliveriesLost is to end, othersShown if it is not shown.
+// lossesEnd returns the time until the condition DeliveriesLost is to end, othersShown if it is not shown. It is never longer, as it would be
+// after a loss in the future: tenants may write statuses.
 func lossesEnd(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus) time.Duration {
 	c := meta.FindStatusCondition(*conditions, deliveriesLostCondition)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -164,7 +165,7 @@ func lossesEnd(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus) time.D
 	if d.LastFailure != nil && last.Before(&d.LastFailure.Time) {
 		last = d.LastFailure.Time
 	}
-	return time.Until(last.Add(othersShown))
+	return min(othersShown, time.Until(last.Add(othersShown)))
 }
 
 // feedKinds maps the kinds of the feed's keys to the kinds of their objects. Other keys, such as earlier releases' reports on Alerts and
