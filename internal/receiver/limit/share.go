@@ -30,10 +30,10 @@ const FilterTime = 250 * time.Millisecond
 var ErrNoTurn = errors.New("no turn for expressions in time")
 
 // Share divides memory and processor time among namespaces for long work on authentic webhooks: filters, the expressions over a token's
-// claims, the check of slow signatures, the parsing of bodies. The webhooks of one namespace are processed one after the other and are charged for their time, so that
-// expensive ones delay their own namespace. Those with a large document, and those of a namespace whose work was slow, share one slot apart
-// from the slots of all others. So in memory at one time are one document of up to the greatest size, and two documents of up to 1 MiB for
-// each of GOMAXPROCS. Share is safe for concurrent use; a nil Share bounds nothing.
+// claims, the check of slow signatures, the parsing of bodies. The webhooks of one namespace are processed one after the other and are
+// charged for their time, so that expensive ones delay their own namespace. Those with a large document, and those of a namespace whose work
+// was slow, share one slot apart from the slots of all others. So in memory at one time are one document of up to the greatest size, and two
+// documents of up to 1 MiB for each of GOMAXPROCS. Share is safe for concurrent use; a nil Share bounds nothing.
 type Share struct {
 	quick, slow slots
 	turns       *turns

@@ -68,8 +68,8 @@ func beside(v reflect.Value) (n int) {
 		if v.Type() == reflect.TypeFor[metav1.Time]() { // all share their zones
 			return 0
 		}
-		for i := range v.NumField() {
-			n += beside(v.Field(i))
+		for _, field := range v.Fields() {
+			n += beside(field)
 		}
 	default: // a number
 	}
