@@ -224,17 +224,26 @@ func (s *Store) drop(e *entry, user User) {
 func (s *Store) load(ctx context.Context, e *entry) error {
 	// A read already in progress may lack this user's keys: then a second read gets them.
 	for range 2 {
-		s.mu.Lock()
-		loaded := e.complete()
-		s.mu.Unlock()
-		if loaded {
+		if s.isLoaded(e) {
 			return nil
 		}
-		if _, err, _ := s.reading.Do(fmt.Sprintf("%p", e), func() (any, error) { return nil, s.read(ctx, e) }); err != nil {
+		_, err, _ := s.reading.Do(fmt.Sprintf("%p", e), func() (any, error) {
+			if s.isLoaded(e) { // by a read that ended just now
+				return nil, nil
+			}
+			return nil, s.read(ctx, e)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (s *Store) isLoaded(e *entry) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return e.complete()
 }
 
 // read reads an entry's Secret from the API server. After a success it enqueues the watch.
