@@ -22,6 +22,7 @@ GOTEST  := go test -count=1 -timeout=20m -vet=off
 # play what Flux does with its times run before those that load the machine. They wait for two thirds of their time, so the packages of LIGHT
 # run beside them, one at a time. Two at a time take as long in all, since both processors are busy, and slow down the plays. Flux's
 # controllers, the destinations and kubectl, whose compiling takes all processors for minutes, are compiled before that.
+# The packages that load the machine run four of their tests at a time each: with eight a dozen notifiers start at once.
 ALONE := ^Test(E2T4NothingIsLostOver|T6AFloodIsNotFeltByAnotherTenant|T6AThousandReadsASecond|AnotherReplicaTakesOverInTime)
 LIGHT := limits access install browser controlplane cmd/scale conformance env destinations
 
@@ -57,7 +58,7 @@ test: ## Run every test, end-to-end tests on a real control plane included.
 	cd test/alarms && $(GOTEST) ./...
 	cd test && $(GOTEST) -p 1 -run '^Test(TheControllersAreReleasesOfFlux|TheVendorsAreReleases|TheKubectlIsARelease)$$' ./gitops ./destinations ./e2e
 	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./replay ./gitops $(LIGHT:%=./%)
-	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./chaos ./e2e \
+	cd test && $(GOTEST) -p 3 -parallel 4 -skip '$(ALONE)' ./chaos ./e2e \
 	  $$(go list ./... | grep -v $(patsubst %,-e '/%$$',replay gitops $(LIGHT)))
 	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits
 

@@ -162,7 +162,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func waitFor(ctx context.Context, t *testing.T, moment func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second) // for a test that hangs: failover_test.go has the bound on a takeover
 	defer cancel()
 	must(t, moment(ctx))
 }
