@@ -25,12 +25,13 @@ const (
 	connections  = 20 // of a reader
 	readEvery    = 370 * time.Millisecond
 	readsWanted  = 1000 // in a second, of the 1,350 that they send when no request has to wait
+	leastOfReads = 0.8  // of those without deliveries, on a machine that serves fewer
 	readerEvents = 10
 	rounds       = 9
 	deliveries   = 300 // of a round, at rest and under load each
 )
 
-// T6. Fails when reading from the API, a thousand times a second, delays another tenant's deliveries: when the time for
+// T6. Fails when reading from the API, a thousand times a second or nearly as often as this machine serves it alone, delays another tenant's deliveries: when the time for
 // reading is unbounded, or when reading and publishing share a connection to the bus.
 func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 	s := alone(t)
@@ -49,47 +50,65 @@ func TestT6AThousandReadsASecondAreNotFeltByDeliveries(t *testing.T) {
 	_, err := sink.Wait(s.Ctx, func(got []env.Received) bool { return len(got) == readers*readerEvents }) // deliver reads the last one
 	s.Must(err)
 	var rest, loaded []time.Duration // the p99 of each round
-	var read time.Duration
-	answers := load.Answers{}
+	var answers, unhindered served
 	for range rounds {
 		rest = append(rest, load.Percentile(s.deliver(sink, deliveries), 0.99))
-		ctx, stop := context.WithCancel(s.Ctx)
-		var reading sync.WaitGroup
-		var mu sync.Mutex
-		for i, request := range requests {
-			for k := range connections {
-				reading.Go(func() {
-					// They are spaced evenly: at one instant they would be a burst of five hundred.
-					after := readEvery * time.Duration(i*connections+k) / (readers * connections)
-					samples, err := load.Sampler{Base: s.APIURL, Request: request, After: after, Every: readEvery}.Run(ctx)
-					mu.Lock()
-					defer mu.Unlock()
-					for _, a := range samples {
-						answers[a.Status]++
-					}
-					if err != nil {
-						answers[0]++
-					}
-				})
-			}
-		}
-		begin := time.Now()
-		s.read(readers * connections) // the readers are known, and their connections open
-		loaded = append(loaded, load.Percentile(s.deliver(sink, deliveries), 0.99))
-		stop()
-		reading.Wait()
-		read += time.Since(begin)
+		s.whileReading(requests, &unhindered, func() { s.read(readsWanted) })
+		s.whileReading(requests, &answers, func() { loaded = append(loaded, load.Percentile(s.deliver(sink, deliveries), 0.99)) })
 	}
 	before, under := load.Median(rest), load.Median(loaded)
-	rate := float64(answers[http.StatusOK]) / read.Seconds()
-	t.Logf("p99 of deliveries, the median of rounds: %s of %v at rest, %s of %v under %.0f reads a second; all were answered %v",
-		before, rest, under, loaded, rate, answers)
+	rate, wanted := answers.rate(), min(readsWanted, leastOfReads*unhindered.rate())
+	t.Logf("p99 of deliveries, the median of rounds: %s of %v at rest, %s of %v under %.0f reads a second, %.0f without deliveries; all were answered %v",
+		before, rest, under, loaded, rate, unhindered.rate(), answers.by)
 	if under > 2*before {
 		t.Errorf("the p99 of deliveries under reads is %s, at rest %s", under, before)
 	}
-	if other := answers.Total() - answers[http.StatusOK] - answers[http.StatusTooManyRequests]; rate < readsWanted || other > 0 {
-		t.Errorf("%.0f reads a second were served, want %d; all were answered %v", rate, readsWanted, answers)
+	if other := answers.by.Total() - answers.by[http.StatusOK] - answers.by[http.StatusTooManyRequests]; rate < wanted || other > 0 {
+		t.Errorf("%.0f reads a second were served, want %.0f; all were answered %v", rate, wanted, answers.by)
 	}
+}
+
+// served are the answers to reads in a time.
+type served struct {
+	by   load.Answers
+	took time.Duration
+}
+
+// rate returns the reads that were served in a second.
+func (a *served) rate() float64 { return float64(a.by[http.StatusOK]) / a.took.Seconds() }
+
+// whileReading calls work while all readers send their requests, and adds the answers.
+func (s *fixture) whileReading(requests [][]byte, to *served, work func()) {
+	s.Helper()
+	ctx, stop := context.WithCancel(s.Ctx)
+	var reading sync.WaitGroup
+	var mu sync.Mutex
+	if to.by == nil {
+		to.by = load.Answers{}
+	}
+	for i, request := range requests {
+		for k := range connections {
+			reading.Go(func() {
+				// They are spaced evenly: at one instant they would be a burst of five hundred.
+				after := readEvery * time.Duration(i*connections+k) / (readers * connections)
+				samples, err := load.Sampler{Base: s.APIURL, Request: request, After: after, Every: readEvery}.Run(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				for _, a := range samples {
+					to.by[a.Status]++
+				}
+				if err != nil {
+					to.by[0]++
+				}
+			})
+		}
+	}
+	begin := time.Now()
+	s.read(readers * connections) // the readers are known, and their connections open
+	work()
+	stop()
+	reading.Wait()
+	to.took += time.Since(begin)
 }
 
 // deliver has events delivered one after the other, and returns the time of each from its POST to its destination.
