@@ -180,7 +180,7 @@ func (v *serving) getOrKeep(number int, e early) (s *shard, term int) {
 }
 
 // caughtUp begins a router's term, or records that the router has dispatched the events on the bus at its beginning. Shards that are added
-// later are then caught up from the beginning; it returns the others.
+// later are then caught up from the beginning. It returns the served shards, to be told.
 func (v *serving) caughtUp(yes bool) (notify []*shard) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
