@@ -70,9 +70,12 @@ func (b byShard) Swap(i, j int) {
 // Full implements Dispatcher.
 func (d *Deliverer) Full(namespace string) bool { return d.shares.full(namespace) }
 
+// Begin implements Dispatcher.
+func (d *Deliverer) Begin(behind func(namespace string) bool) { d.shards.beginTerm(behind) }
+
 // CaughtUp implements Dispatcher.
-func (d *Deliverer) CaughtUp(ctx context.Context, yes bool) {
-	for _, s := range d.shards.caughtUp(yes) {
+func (d *Deliverer) CaughtUp(ctx context.Context) {
+	for _, s := range d.shards.all() {
 		s.call(ctx, s.catchUp)
 	}
 }
@@ -91,13 +94,13 @@ type serving struct {
 	mu     sync.Mutex
 	shards map[int]*shard
 	early  map[int][]early
-	// term counts the routers from 1 on. Each begins with CaughtUp.
+	// term counts the routers from 1 on. Each begins with Begin.
 	term int
-	// returned are the shards that gave back deliveries of this router. It dispatches nothing more to them: the next one dispatches what was
-	// given back first (invariant E4).
+	// returned are the shards that gave back deliveries of this router, or did not take them. It dispatches nothing more to them: the next one
+	// dispatches these first (invariant E4).
 	returned map[int]bool
-	// caught says that the events on the bus at the beginning were dispatched.
-	caught bool
+	// behind is the router's, nil before the first one.
+	behind func(namespace string) bool
 	// count is the number of shards. begun is how many of them count their deliveries on the bus for the ledger, or have done so.
 	count, begun int
 	ledger       *Ledger
@@ -126,9 +129,8 @@ func (v *serving) end(now time.Time) {
 	}
 }
 
-// add takes a shard up. It returns the deliveries that were dispatched to it before, with the router's term, and whether all events on the
-// bus at the beginning were dispatched.
-func (v *serving) add(s *shard) (dispatched []early, term int, caughtUp bool) {
+// add takes a shard up. It returns the deliveries that were dispatched to it before, with the router's term.
+func (v *serving) add(s *shard) (dispatched []early, term int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.shards[s.number] = s
@@ -139,7 +141,7 @@ func (v *serving) add(s *shard) (dispatched []early, term int, caughtUp bool) {
 		dispatched = v.early[s.number]
 	}
 	delete(v.early, s.number)
-	return dispatched, v.term, v.caught
+	return dispatched, v.term
 }
 
 // remove takes a shard away.
@@ -150,13 +152,13 @@ func (v *serving) remove(s *shard) {
 	v.ledger.incomplete()
 }
 
-// giveBack records that a shard is about to give back a delivery of a router's term. The bus then ends that router, and its successor
-// dispatches the delivery again.
+// giveBack records that a shard is about to give back a delivery of a router's term, or does not take it as the router has ended. The bus
+// then ends that router, and its successor dispatches the delivery again.
 func (v *serving) giveBack(number, term int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if term == v.term {
-		v.returned[number], v.caught = true, false
+		v.returned[number] = true
 	}
 }
 
@@ -179,25 +181,22 @@ func (v *serving) getOrKeep(number int, e early) (s *shard, term int) {
 	return s, v.term
 }
 
-// caughtUp begins a router's term, or records that the router has dispatched the events on the bus at its beginning. Shards that are added
-// later are then caught up from the beginning. It returns the served shards, to be told.
-func (v *serving) caughtUp(yes bool) (notify []*shard) {
+// beginTerm begins a router's term.
+func (v *serving) beginTerm(behind func(namespace string) bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !yes {
-		v.term++
-		clear(v.returned)
-		clear(v.early) // the former router's, whose events are routed again
-		v.caught = false
-		return nil
-	}
-	v.caught = len(v.returned) == 0
-	for number, s := range v.shards {
-		if !v.returned[number] {
-			notify = append(notify, s)
-		}
-	}
-	return notify
+	v.term++
+	v.behind = behind
+	clear(v.returned)
+	clear(v.early) // the former router's, whose events are routed again
+}
+
+// awaits reports whether older events of a namespace, from before the router's term, may still be dispatched to a shard. The router
+// dispatches nothing to a shard that gave some back, so such a shard awaits the next router.
+func (v *serving) awaits(number int, namespace string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.returned[number] || v.behind == nil || v.behind(namespace)
 }
 
 // whole reports whether every shard is served here.
@@ -228,11 +227,12 @@ func (s *shard) call(ctx context.Context, f func(work context.Context)) bool {
 	return false
 }
 
-// catchUp starts the deliveries that were rescheduled before the shard was served.
+// catchUp starts the rescheduled deliveries that awaited older events.
 func (s *shard) catchUp(work context.Context) {
-	s.caughtUp = true
 	for _, q := range s.queues {
-		s.pump(work, q)
+		if q.awaiting {
+			s.pump(work, q)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"notifier/internal/event"
@@ -272,8 +273,9 @@ func (s *fakeSession) Deliveries(
 
 // dispatch hands out the deliveries of events in order, and reports when those from before the takeover are dispatched.
 func (s *fakeSession) dispatch(ctx context.Context) {
-	s.dispatcher.CaughtUp(ctx, false)
-	for caught := false; ctx.Err() == nil; {
+	var caught atomic.Bool
+	s.dispatcher.Begin(func(string) bool { return !caught.Load() })
+	for ctx.Err() == nil {
 		s.mu.Lock()
 		batch := s.takeFresh()
 		old, changed := slices.ContainsFunc(s.fresh, func(m *fakeMessage) bool { return m.seq <= s.takeover }), s.changed
@@ -284,9 +286,8 @@ func (s *fakeSession) dispatch(ctx context.Context) {
 		if len(batch) > 0 && s.dispatcher.Dispatch(ctx, batch) != nil {
 			return
 		}
-		if !caught && !old {
-			caught = true
-			s.dispatcher.CaughtUp(ctx, true)
+		if !old && !caught.Swap(true) {
+			s.dispatcher.CaughtUp(ctx)
 		}
 		if len(batch) > 0 {
 			continue

@@ -94,7 +94,7 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 		if q.inflight >= q.breaker.concurrency(now) {
 			return // woken when one ends
 		}
-		it, soonest := q.next(now, !s.caughtUp)
+		it, soonest := q.next(now, func() bool { return s.shards.awaits(s.number, q.key.namespace) })
 		if it == nil {
 			if !soonest.IsZero() {
 				s.wakes.set(q, soonest)

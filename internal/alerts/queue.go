@@ -35,6 +35,8 @@ type queue struct {
 	replaying, listing bool
 	// touched marks the queue while a batch is taken in.
 	touched bool
+	// awaiting says that rescheduled deliveries await older events of the namespace.
+	awaiting bool
 	// owners are the Alerts of the entries, each once. unlearned counts the entries whose Alert is not known yet.
 	owners    map[owner]*ownerCount
 	unlearned int
@@ -186,23 +188,28 @@ func (q *queue) dequeue(it *item) bool {
 }
 
 // next returns the first item that may be tried now. Without one it returns nil and the earliest time at which an item may be tried, zero
-// if that is not known. With awaits, rescheduled items must wait.
-func (q *queue) next(now time.Time, awaits bool) (*item, time.Time) {
+// if that is not known. While awaits returns true, rescheduled items must wait.
+func (q *queue) next(now time.Time, awaits func() bool) (*item, time.Time) {
 	var soonest time.Time
+	q.awaiting = false
 	for _, it := range q.waiting {
 		if it.line.busy {
 			continue
 		}
 		// The head of its line precedes it, even a less urgent one.
-		if it = it.line.head().item; it == nil || it.busy || awaits && it.d.Reschedules > 0 {
+		if it = it.line.head().item; it == nil || it.busy {
 			continue
 		}
-		if !it.due.After(now) {
+		if it.due.After(now) {
+			if soonest.IsZero() || it.due.Before(soonest) {
+				soonest = it.due
+			}
+			continue
+		}
+		if it.d.Reschedules == 0 || !q.awaiting && !awaits() {
 			return it, time.Time{}
 		}
-		if soonest.IsZero() || it.due.Before(soonest) {
-			soonest = it.due
-		}
+		q.awaiting = true
 	}
 	return nil, soonest
 }

@@ -29,8 +29,11 @@ type Dispatcher interface {
 	Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error
 	// Full reports whether so many deliveries of a namespace are in memory that its next events are to wait.
 	Full(namespace string) bool
-	// CaughtUp begins a term of the router with false. With true it reports that all events on the bus at that beginning were dispatched.
-	CaughtUp(ctx context.Context, yes bool)
+	// Begin begins a term of the router. During it, behind reports whether events of a namespace that were on the bus at the beginning are
+	// not yet dispatched.
+	Begin(behind func(namespace string) bool)
+	// CaughtUp reports that behind has become false for a namespace or more.
+	CaughtUp(ctx context.Context)
 	// Spill asks for the deliveries of events up to a place in the stream to be acknowledged soon.
 	Spill(ctx context.Context, order uint64)
 	// Lost takes a delivery to dest that was given up as its event was routed.
@@ -87,7 +90,8 @@ func (r *Router) Run(ctx context.Context) error {
 		return nil
 	}
 	return r.Events.Events(ctx, event.Handler{
-		Heavy: r.heavy, Full: r.Deliverer.Full, Handle: r.route, CaughtUp: r.Deliverer.CaughtUp, Spill: r.Deliverer.Spill,
+		Heavy: r.heavy, Full: r.Deliverer.Full, Handle: r.route, Begin: r.Deliverer.Begin, CaughtUp: r.Deliverer.CaughtUp,
+		Spill: r.Deliverer.Spill,
 	})
 }
 

@@ -50,12 +50,13 @@ func (f *fakeEvents) held(batch []*event.Record) []event.Message[*event.Record] 
 	return held
 }
 
-func (f *fakeEvents) Ack(context.Context) error      { f.done++; return nil }
-func (f *fakeEvents) InProgress() error              { return nil }
-func (f *fakeEvents) Nak() error                     { return nil }
-func (f *fakeEvents) CaughtUp(context.Context, bool) {}
-func (f *fakeEvents) Full(string) bool               { return false }
-func (f *fakeEvents) Spill(context.Context, uint64)  {}
+func (f *fakeEvents) Ack(context.Context) error     { f.done++; return nil }
+func (f *fakeEvents) InProgress() error             { return nil }
+func (f *fakeEvents) Nak() error                    { return nil }
+func (f *fakeEvents) Begin(func(string) bool)       {}
+func (f *fakeEvents) CaughtUp(context.Context)      {}
+func (f *fakeEvents) Full(string) bool              { return false }
+func (f *fakeEvents) Spill(context.Context, uint64) {}
 
 func (f *fakeEvents) Dispatch(_ context.Context, ds []event.Message[event.Delivery]) error {
 	if f.fail != nil {

@@ -58,8 +58,6 @@ type shard struct {
 	// calls are run by the loop until stopped is closed.
 	calls   chan func(work context.Context)
 	stopped chan struct{}
-	// caughtUp says that the events on the bus at takeover were dispatched.
-	caughtUp bool
 }
 
 func newShard(d *Deliverer, number int) *shard {
@@ -118,13 +116,14 @@ func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]
 	for _, q := range s.queues {
 		s.sample(q)
 	}
-	dispatched, term, caughtUp := s.shards.add(s)
+	dispatched, term := s.shards.add(s)
 	for _, d := range dispatched {
-		if d.ctx.Err() == nil { // otherwise these events are routed again
-			s.admitAll(work, d.batch, term)
+		if d.ctx.Err() != nil { // the next router routes these events again
+			s.shards.giveBack(s.number, term)
+			break
 		}
+		s.admitAll(work, d.batch, term)
 	}
-	s.caughtUp = caughtUp
 	for _, q := range s.queues {
 		s.pump(work, q)
 	}

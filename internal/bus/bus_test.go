@@ -229,7 +229,7 @@ func never(string) bool { return false }
 // handlerOf returns a handler that calls a function with records and then acknowledges them.
 func handlerOf(heavy func(*event.Record) bool, handle func(context.Context, []*event.Record) error) event.Handler {
 	return event.Handler{
-		Heavy: heavy, Full: never, CaughtUp: func(context.Context, bool) {}, Spill: func(context.Context, uint64) {},
+		Heavy: heavy, Full: never, Begin: func(func(string) bool) {}, CaughtUp: func(context.Context) {}, Spill: func(context.Context, uint64) {},
 		Handle: func(ctx context.Context, batch []event.Message[*event.Record]) error {
 			var records []*event.Record
 			for _, h := range batch {

@@ -2,7 +2,7 @@ package bus
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,9 +29,8 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 	in := make(chan event.Message[*event.Record], recordBatch)
 	gauge := c.bus.progress.start(c.role)
 	defer gauge.stop()
-	r := &eventReader{consumer: c, handler: h, out: in}
-	r.behind.Store(1)
-	h.CaughtUp(ctx, false)
+	r := &eventReader{consumer: c, handler: h, out: in, behind: behind{last: c.last, unhandled: map[string]int{}}}
+	h.Begin(r.behind.of)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(in)
@@ -61,12 +60,59 @@ type eventReader struct {
 	out      chan<- event.Message[*event.Record]
 	// spilled is the sequence up to which Spill was last called.
 	spilled uint64
-	// behind counts the events that were in the stream as the term began and are not yet handled, plus one until all of them were handed out.
-	behind atomic.Int64
+	behind  behind
+}
+
+// behind counts the events that were in the stream as the term began, those up to last, and are not yet handled.
+type behind struct {
+	last uint64
+	mu   sync.Mutex
+	// unhandled counts those that were handed out, by namespace. all says that all of them were.
+	unhandled map[string]int
+	all       bool
+}
+
+// of reports whether there are such events of a namespace, or may be.
+func (b *behind) of(namespace string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.all || b.unhandled[namespace] > 0
+}
+
+func (b *behind) handedOut(namespace string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unhandled[namespace]++
+}
+
+func (b *behind) allHandedOut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = true
+}
+
+// handled reports whether a namespace has caught up with this batch.
+func (b *behind) handled(batch []event.Message[*event.Record]) (caughtUp bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range batch {
+		if m.Seq > b.last {
+			continue
+		}
+		namespace := m.Value.Event.InvolvedObject.Namespace
+		if b.unhandled[namespace]--; b.unhandled[namespace] == 0 {
+			delete(b.unhandled, namespace)
+			caughtUp = b.all
+		}
+	}
+	return caughtUp
 }
 
 func (r *eventReader) run(ctx context.Context) error {
-	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, early: true, end: func() { r.caughtUp(ctx, 1) }}
+	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, early: true, end: func() {
+		r.behind.allHandedOut()
+		r.handler.CaughtUp(ctx)
+	}}
 	return f.run(ctx, func(l logEntry) error { return r.hand(ctx, l) })
 }
 
@@ -100,7 +146,7 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 		again := *record // others read the record as well
 		again.Recheck = true
 		record = &again
-		r.behind.Add(1)
+		r.behind.handedOut(record.Event.InvolvedObject.Namespace)
 	}
 	m := event.Message[*event.Record]{Value: record, Seq: l.seq, Acker: c.cursor.hand(l.seq)}
 	select {
@@ -177,26 +223,8 @@ func (r *eventReader) handle(ctx context.Context, batch []event.Message[*event.R
 		again.Recheck = true
 		batch[i].Value = &again
 	})
-	if err == nil {
-		r.caughtUp(ctx, r.old(batch))
+	if err == nil && r.behind.handled(batch) {
+		r.handler.CaughtUp(ctx)
 	}
 	return err
-}
-
-// old counts the records that were in the stream as the term began.
-func (r *eventReader) old(batch []event.Message[*event.Record]) int64 {
-	n := int64(0)
-	for _, h := range batch {
-		if h.Seq <= r.consumer.last {
-			n++
-		}
-	}
-	return n
-}
-
-// caughtUp subtracts n from behind, and reports to the handler when none is left.
-func (r *eventReader) caughtUp(ctx context.Context, n int64) {
-	if n > 0 && r.behind.Add(-n) == 0 {
-		r.handler.CaughtUp(ctx, true)
-	}
 }

@@ -11,8 +11,11 @@ type Handler struct {
 	// Handle processes records, those of one namespace in the order of the stream. Each stays open until its Ack. After an error the
 	// same records are passed again.
 	Handle func(ctx context.Context, batch []Message[*Record]) error
-	// CaughtUp is called with false at the beginning, and with true once all events that were in the stream then are handled.
-	CaughtUp func(ctx context.Context, yes bool)
+	// Begin is called once, before the first record. Until the end, behind reports whether events of a namespace that were in the stream at
+	// the beginning are not yet handled.
+	Begin func(behind func(namespace string) bool)
+	// CaughtUp is called when behind has become false for a namespace or more.
+	CaughtUp func(ctx context.Context)
 	// Spill asks for the events up to a sequence to be done soon, since too many later ones are open.
 	Spill func(ctx context.Context, seq uint64)
 }
