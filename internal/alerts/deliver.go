@@ -104,7 +104,7 @@ type Deliverer struct {
 	DelivererOptions
 	metrics  deliverMetrics
 	loads    sync.Map // shard → load
-	shares   shares
+	shares   *shares
 	sends    *sends
 	logLines *fair.Lines
 	shards   *serving
@@ -122,9 +122,10 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		return nil, fmt.Errorf("deliverer options: %w", err)
 	}
 	d := &Deliverer{
-		DelivererOptions: o, sends: newSends(), logLines: fair.NewLines(), shards: newServing(o.Source.Shards(), o.Reports), requests: newRequests(),
+		DelivererOptions: o, sends: newSends(), logLines: fair.NewLines(), shares: newShares(), requests: newRequests(),
 		whole: newWholeLetters(o.Dead, o.Archive, o.Alerts), metrics: newDeliverMetrics(o.Registerer, o.Types),
 	}
+	d.shards = newServing(o.Source.Shards(), o.Reports, d.shares)
 	d.metrics.begin(otherType)
 	o.Destinations.eachType(d.metrics.begin)
 	d.registerGauges()

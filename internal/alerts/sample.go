@@ -25,7 +25,7 @@ func (s *shard) sample(q *queue) {
 func (s *shard) takeBack() {
 	for key, q := range s.queues {
 		q.count(-q.entries, -q.givenUp, -q.kib)
-		s.shares.put(key.namespace)
+		s.shares.use(key.namespace, -1)
 		q.unlearned = 0
 		for _, o := range q.owners {
 			o.pending = 0

@@ -29,10 +29,11 @@ type serving struct {
 	// count is the number of shards. begun is how many of them count their deliveries on the bus for the ledger, or have done so.
 	count, begun int
 	ledger       *Ledger
+	shares       *shares
 }
 
-func newServing(count int, l *Ledger) *serving {
-	return &serving{shards: map[int]*shard{}, early: map[int][]early{}, term: 1, returned: map[int]bool{}, count: count, ledger: l}
+func newServing(count int, l *Ledger, s *shares) *serving {
+	return &serving{shards: map[int]*shard{}, early: map[int][]early{}, term: 1, returned: map[int]bool{}, count: count, ledger: l, shares: s}
 }
 
 // begin begins the ledger's term with the first shard. Shards give their counts to the ledger after that.
@@ -62,10 +63,10 @@ func (v *serving) add(s *shard) (dispatched []early, term int) {
 	if len(v.shards) == v.count {
 		v.ledger.complete()
 	}
-	if !v.returned[s.number] {
-		dispatched = v.early[s.number]
+	dispatched = v.takeEarly(s.number)
+	if v.returned[s.number] {
+		dispatched = nil
 	}
-	delete(v.early, s.number)
 	return dispatched, v.term
 }
 
@@ -101,9 +102,20 @@ func (v *serving) getOrKeep(number int, e early) (s *shard, term int) {
 	defer v.mu.Unlock()
 	if s = v.shards[number]; s == nil || v.returned[number] {
 		v.early[number] = append(v.early[number], e)
+		v.shares.holdEarly(e.batch, 1)
 		return nil, v.term
 	}
 	return s, v.term
+}
+
+// takeEarly removes and returns what was kept for a shard. The caller holds the lock.
+func (v *serving) takeEarly(number int) []early {
+	kept := v.early[number]
+	delete(v.early, number)
+	for _, e := range kept {
+		v.shares.holdEarly(e.batch, -1)
+	}
+	return kept
 }
 
 // beginTerm begins a router's term.
@@ -113,7 +125,9 @@ func (v *serving) beginTerm(behind func(namespace string) bool) {
 	v.term++
 	v.behind = behind
 	clear(v.returned)
-	clear(v.early) // the former router's, whose events are routed again
+	for number := range v.early {
+		v.takeEarly(number) // the former router's, whose events are routed again
+	}
 }
 
 // awaits reports whether older events of a namespace, from before the router's term, may still be dispatched to a shard. The router

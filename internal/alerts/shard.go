@@ -98,7 +98,7 @@ func (s *shard) queue(namespace, provider string, now time.Time) *queue {
 	key := destinationKey{namespace, provider}
 	q := s.queues[key]
 	if q == nil {
-		q = newQueue(key, s.shares.get(namespace), now)
+		q = newQueue(key, s.shares.use(namespace, 1), now)
 		s.queues[key] = q
 	}
 	return q

@@ -20,7 +20,7 @@ type share struct {
 	givenUp               atomic.Int64 // the part of deliveries that is to be given up
 	kib                   atomic.Int64 // of the deliveries that were read here
 	held, heldBytes       atomic.Int64 // the deliveries in memory, also those that are leaving it
-	users                 int          // queues, under shares.mu
+	users                 int          // queues, and deliveries that were dispatched before their shard was served, under shares.mu
 }
 
 // Bounds on the deliveries of one namespace in memory. One event is a delivery for each Alert of its namespace. While a namespace has more, its
@@ -63,28 +63,28 @@ type shares struct {
 	of map[string]*share
 }
 
-func (s *shares) get(namespace string) *share {
+func newShares() *shares { return &shares{of: map[string]*share{}} }
+
+// use adds n users to a namespace's share, or takes them away, and returns it. A share without users is forgotten.
+func (s *shares) use(namespace string, n int) *share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.of[namespace]
-	if n == nil {
-		if s.of == nil {
-			s.of = map[string]*share{}
-		}
-		n = &share{}
-		s.of[namespace] = n
+	of := s.of[namespace]
+	if of == nil {
+		of = &share{}
+		s.of[namespace] = of
 	}
-	n.users++
-	return n
+	if of.users += n; of.users == 0 {
+		delete(s.of, namespace)
+	}
+	return of
 }
 
-func (s *shares) put(namespace string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := s.of[namespace]; n != nil {
-		if n.users--; n.users == 0 {
-			delete(s.of, namespace)
-		}
+// holdEarly records that deliveries are in memory before their shard is served, with -1 that they no longer are.
+func (s *shares) holdEarly(ds []event.Message[event.Delivery], sign int) {
+	for i := range ds {
+		d := &ds[i].Value
+		s.use(d.Namespace, sign).hold(int64(sign), int64(sign*d.Event.Size()))
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *shard) tick(work context.Context) {
 		if s.idle(q, now) {
 			s.wakes.drop(q)
 			delete(s.queues, key)
-			s.shares.put(key.namespace)
+			s.shares.use(key.namespace, -1)
 			if s.longest == q {
 				s.longest = nil
 			}

@@ -106,7 +106,7 @@ func TestAShardThatIsGivenUpCountsForNothing(t *testing.T) {
 		}
 		s := w.bus.session()
 		d := w.deliverer(s)
-		d.shares.get("team-a") // another shard has deliveries of the namespace
+		d.shares.use("team-a", 1) // another shard has deliveries of the namespace
 		for range 3 {
 			ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 			if err := d.Run(ctx); err != nil {
