@@ -12,26 +12,56 @@ import (
 	"notifier/internal/event"
 )
 
-// interruptedBus loses its server for a moment: the shard is then taken over anew, in the same term.
-type interruptedBus struct {
+// handingBus hands out what a test puts into its channel, once the shard is served. It may be interrupted: the shard is then taken over anew,
+// as when the server is lost for a moment.
+type handingBus struct {
 	*fakeSession
-	interrupt chan struct{}
+	in               chan event.Message[event.Delivery]
+	serve, interrupt chan struct{}
 }
 
-func (s interruptedBus) Deliveries(
+func (s handingBus) Deliveries(
 	ctx context.Context, serve func(context.Context, int, <-chan event.Message[event.Delivery]) error,
 ) error {
+	<-s.serve
 	first, lost := context.WithCancel(ctx)
+	defer lost()
 	go func() {
-		<-s.interrupt
-		lost()
-	}()
-	for _, ctx := range []context.Context{first, ctx} {
-		if err := serve(ctx, 0, make(chan event.Message[event.Delivery])); err != nil {
-			return err
+		select {
+		case <-s.interrupt:
+			lost()
+		case <-first.Done():
 		}
+	}()
+	if err := serve(first, 0, s.in); err != nil || ctx.Err() != nil {
+		return err
 	}
-	return nil
+	return serve(ctx, 0, s.in)
+}
+
+// hand hands out a delivery that was rescheduled once.
+func (s handingBus) hand(d event.Delivery) {
+	d.Reschedules = 1
+	s.in <- event.Message[event.Delivery]{Value: d, Acker: &openEvents{}}
+}
+
+// handing starts a Deliverer on a handingBus.
+func (w *world) handing() (*Deliverer, handingBus) {
+	s := handingBus{w.bus.session(), make(chan event.Message[event.Delivery]), make(chan struct{}), make(chan struct{})}
+	d := w.deliverer(s.fakeSession)
+	d.Source = s
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := d.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return d, s
 }
 
 // openEvents are the Ackers of a router's events.
@@ -51,16 +81,8 @@ func TestE4NothingOvertakesWhatAnInterruptedShardGaveBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		w.destination("chat", slowly(dest, time.Minute, 0))
-		s := interruptedBus{w.bus.session(), make(chan struct{})}
-		d := w.deliverer(s.fakeSession)
-		d.Source = s
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() {
-			if err := d.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
+		d, bus := w.handing()
+		close(bus.serve)
 		events := []event.Delivery{w.delivery("chat", "app"), w.delivery("chat", "app"), w.delivery("chat", "app"), w.delivery("chat", "app")}
 		var former, latter openEvents
 		dispatch := func(router context.Context, o *openEvents, ds ...event.Delivery) {
@@ -74,7 +96,7 @@ func TestE4NothingOvertakesWhatAnInterruptedShardGaveBack(t *testing.T) {
 		d.Begin(allCaughtUp)
 		dispatch(router, &former, events[:3]...)
 		wait(time.Second)
-		close(s.interrupt)
+		close(bus.interrupt)
 		wait(time.Minute) // the send under way is cut off, and the shard is served again
 		if n := former.returned.Load(); n != 3 {
 			t.Fatalf("%d events were given back, want 3", n)
@@ -93,7 +115,73 @@ func TestE4NothingOvertakesWhatAnInterruptedShardGaveBack(t *testing.T) {
 		if got := dest.ids(); !slices.Equal(got, []string{"d1", "d2", "d3", "d4"}) {
 			t.Errorf("sent %v", got)
 		}
-		cancel()
-		running.Wait()
+	})
+}
+
+// E4: a router has dispatched all, and ends before the shard is served. Fails when the shard sends what waits on the schedule before the
+// next router has dispatched the older events again.
+func TestE4NothingOvertakesWhatAFormerRouterKeptForAShard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		d, bus := w.handing()
+		older, younger := w.delivery("chat", "app"), w.delivery("chat", "app")
+		dispatch := func(router context.Context) {
+			d.Begin(allCaughtUp)
+			if err := d.Dispatch(router, []event.Message[event.Delivery]{{Value: older, Acker: &openEvents{}}}); err != nil {
+				t.Error(err)
+			}
+			d.CaughtUp(router)
+		}
+		router, end := context.WithCancel(t.Context())
+		dispatch(router)
+		end()
+		close(bus.serve)
+		bus.hand(younger)
+		wait(10 * time.Minute)
+		if got := dest.ids(); len(got) != 0 {
+			t.Errorf("sent before the older event: %v", got)
+		}
+		dispatch(t.Context())
+		wait(time.Second)
+		if got := dest.ids(); !slices.Equal(got, []string{older.ID, younger.ID}) {
+			t.Errorf("sent %v", got)
+		}
+	})
+}
+
+// E4: a delivery's event was dispatched by two routers while its destination takes no sends. Fails when the shard that gives it back does not
+// count it as one of the second router's, and then sends what waits on the schedule before the third has dispatched the older event.
+func TestE4WhatTwoRoutersDispatchedIsGivenBackToTheSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		d, bus := w.handing() // without the Provider, the delivery waits
+		close(bus.serve)
+		older, younger := w.delivery("chat", "app"), w.delivery("chat", "app")
+		var given openEvents
+		route := func() {
+			d.Begin(allCaughtUp)
+			if err := d.Dispatch(t.Context(), []event.Message[event.Delivery]{{Value: older, Acker: &given}}); err != nil {
+				t.Error(err)
+			}
+		}
+		route()
+		route()
+		close(bus.interrupt)
+		wait(time.Second)
+		if n := given.returned.Load(); n != 2 {
+			t.Fatalf("%d messages were given back, want 2", n)
+		}
+		w.destination("chat", dest)
+		bus.hand(younger)
+		wait(10 * time.Minute)
+		if got := dest.ids(); len(got) != 0 {
+			t.Errorf("sent before the older event: %v", got)
+		}
+		route()
+		wait(time.Minute)
+		if got := dest.ids(); !slices.Equal(got, []string{older.ID, younger.ID}) {
+			t.Errorf("sent %v", got)
+		}
 	})
 }

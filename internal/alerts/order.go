@@ -27,7 +27,8 @@ type item struct {
 	told bool
 	// recalled says that the message is still on the schedule, so that the item returns there without a write.
 	recalled bool
-	// direct says that the acker is that of the event, which a router dispatched in its term, and which the delivery keeps open since taken.
+	// direct says that the acker is that of the event, which the delivery keeps open since taken. term is that of the last router that
+	// dispatched it.
 	direct bool
 	term   int
 	taken  time.Time

@@ -182,6 +182,7 @@ func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], te
 		s.done(work, h.Acker) // it is on the bus, where it was put before a restart
 		return nil
 	case e.item != nil:
+		e.item.term = max(e.item.term, term)
 		s.join(e.item, h)
 		return nil
 	}
