@@ -17,13 +17,17 @@ import (
 type standing struct {
 	mu      sync.Mutex
 	waiting map[string]*ridden // by Receiver and key
+	// stored has the last message of each key until it is acknowledged. If it is returned, again is called with its trigger.
+	stored map[string]*ridden
+	again  func(event.Trigger)
 }
 
 // ridden is a message that coalesces later webhooks until it is taken or acknowledged.
 type ridden struct {
 	fakeHold
-	table *standing
-	key   string
+	table   *standing
+	key     string
+	trigger event.Trigger
 }
 
 func (s *standing) covers(t event.Trigger) bool {
@@ -37,10 +41,10 @@ func (s *standing) hold(t event.Trigger) *ridden {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting == nil {
-		s.waiting = map[string]*ridden{}
+		s.waiting, s.stored = map[string]*ridden{}, map[string]*ridden{}
 	}
-	h := &ridden{table: s, key: t.Receiver + t.Key}
-	s.waiting[h.key] = h
+	h := &ridden{table: s, key: t.Receiver + t.Key, trigger: t}
+	s.waiting[h.key], s.stored[t.Key] = h, h
 	return h
 }
 
@@ -58,7 +62,30 @@ func (r *ridden) Take() { r.leave(); r.fakeHold.Take() }
 func (r *ridden) Ack(ctx context.Context) error {
 	<-time.After(5 * time.Millisecond) // the bus confirms
 	r.leave()
+	r.end()
 	return r.fakeHold.Ack(ctx)
+}
+
+func (r *ridden) Nak() error {
+	r.leave()
+	if again := r.end(); again != nil {
+		go func() {
+			<-time.After(time.Second)
+			again(r.trigger)
+		}()
+	}
+	return r.fakeHold.Nak()
+}
+
+// end removes the message from the bus, and returns again if it was the last of its key.
+func (r *ridden) end() (again func(event.Trigger)) {
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
+	if r.table.stored[r.trigger.Key] != r {
+		return nil
+	}
+	delete(r.table.stored, r.trigger.Key)
+	return r.table.again
 }
 
 // stampedFrom reports whether a request for the object is stamped at accepted or later.
@@ -163,7 +190,7 @@ func TestT4TheMessageThatIsOnDiskIsHeldUntilTheRequestIsMade(t *testing.T) {
 }
 
 // T4 over all coincidences: for a webhook accepted at time t there is a request stamped at t or later, for every coalescing and every
-// order of the triggers.
+// order of the triggers, and when terms end at any moment.
 func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
 	for seed := range uint64(24) {
 		f.Add(seed)
@@ -192,6 +219,9 @@ func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
 				receivers = append(receivers, w.receiver("team-a", string(rune('a'+i)), account, target))
 			}
 			receivers = receivers[:2+random.IntN(3)]
+			publish := func(t event.Trigger) { w.bus.in <- event.Message[event.Trigger]{Value: t, Acker: bus.hold(t)} }
+			bus.again = publish
+			interrupted := random.IntN(2) == 0
 			for burst := range 40 { // later webhooks must not hide a missing request
 				var accepted []time.Time
 				var wg sync.WaitGroup
@@ -205,8 +235,12 @@ func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
 							return
 						}
 						<-time.After(publishing)
-						w.bus.in <- event.Message[event.Trigger]{Value: webhook, Acker: bus.hold(webhook)}
+						publish(webhook)
 					})
+				}
+				if interrupted {
+					pass(upTo(3 * time.Second))
+					w.bus.endTerm()
 				}
 				wg.Wait()
 				pass(time.Minute)
@@ -216,6 +250,9 @@ func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
 					}
 				}
 			}
+			bus.mu.Lock()
+			bus.again = nil // as the applier stops
+			bus.mu.Unlock()
 			patches := w.api.seen()
 			for i := 1; i < len(patches); i++ {
 				if gap := patches[i].at.Sub(patches[i-1].at); gap < time.Second+w.api.delay {
