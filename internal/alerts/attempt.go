@@ -88,6 +88,9 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) verdict {
 		return verdict{action: nak}
 	}
 	failure := event.AsError(err)
+	if failure.Class == event.Permanent && s.Destinations.changed(d.Namespace, d.Provider, dest) {
+		return verdict{action: again, at: now} // the refusal says nothing about the Provider as it is now
+	}
 	it.mu.Lock() // a copy may be made for the schedule
 	defer it.mu.Unlock()
 	v := s.judge(d, failure, started, now)

@@ -157,6 +157,7 @@ func TestE4WhatTwoRoutersDispatchedIsGivenBackToTheSecond(t *testing.T) {
 		w, dest := newWorld(t), &sink{}
 		d, bus := w.handing() // without the Provider, the delivery waits
 		close(bus.serve)
+		synctest.Wait()
 		older, younger := w.delivery("chat", "app"), w.delivery("chat", "app")
 		var given openEvents
 		route := func() {

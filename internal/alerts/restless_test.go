@@ -184,10 +184,7 @@ func FuzzE4RoutersAndShardsEndIndependently(f *testing.F) {
 func playRestless(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	w := newWorld(t)
-	m := &moody{
-		t: t, rng: rand.New(rand.NewPCG(seed, 8)), inflight: map[string]int{}, accepted: map[string][]uint64{},
-		count: map[string]int{}, orders: map[string]uint64{},
-	}
+	m := newMoody(t, seed)
 	chat := &Destination{UID: "p-chat", Type: "generic", Sender: m.sender(0)}
 	if seed%4 == 3 { // slower than the deliveries arrive, so that most wait on the schedule
 		chat.Limit, chat.Burst = 0.4, 3
@@ -213,15 +210,10 @@ func playRestless(t *testing.T, seed uint64) {
 	for range 300 {
 		pass(time.Duration(rng.IntN(1500)) * time.Millisecond)
 		d := w.delivery("chat", fmt.Sprint("app", rng.IntN(6)))
-		m.mu.Lock()
-		m.orders[d.ID] = d.Order
-		m.down = m.down != (rng.IntN(40) == 0)
-		m.mu.Unlock()
+		m.expect(d, rng.IntN(40) == 0)
 		w.bus.publish(d)
 	}
-	m.mu.Lock()
-	m.cured = true
-	m.mu.Unlock()
+	m.cure()
 	s.mu.Lock()
 	s.calm = true
 	s.mu.Unlock()
@@ -231,5 +223,5 @@ func playRestless(t *testing.T, seed uint64) {
 	if !w.bus.empty() {
 		t.Errorf("%d deliveries are left on the bus", w.bus.left())
 	}
-	m.inOrder()
+	m.allInOrder()
 }
