@@ -18,7 +18,9 @@
 //     (invariant E9), so it counts under conditions. The POST of a failure must repeat the message in the object's own conditions. The
 //     POST of a success must be at most seconds older than the state. A POST that the events endpoint doubted does not count.
 //
-//   - One state of an object waits at a time. A later one of its outcome replaces it, and it is dropped when the object has left it.
+//   - One state of an object waits at a time. A later one of its outcome replaces it, and it is dropped when the object has left it. If a
+//     POST told it, it is recorded instead, so that the return from it is a transition. What a POST told last before a crash is corrected by
+//     the next worker if the object is in another outcome.
 //
 //   - Order: a transition is published after the one before it was recorded. If an event of the object was published since it was
 //     decided, it is decided anew, up to maxOvertaken times. Objects are independent of each other.

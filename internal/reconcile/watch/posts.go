@@ -59,6 +59,9 @@ func (x post) covers(tr *transition, prior lastPublished) bool {
 	}
 }
 
+// contradicts reports whether the POST told another outcome of the object.
+func (x post) contradicts(tr *transition) bool { return x.uid == tr.UID && x.outcome != tr.Outcome }
+
 // posts are the unused POSTs, in the order they were accepted. Accepted is by the clock of the replica that took the POST and is
 // compared with times of this one's clock: the clocks are assumed to agree within a second or so.
 type posts struct {
@@ -91,15 +94,21 @@ func (n *posts) removeOldest(it item) {
 
 // take looks for a POST that covers tr, observed after prior was published, and uses it up. It also drops all posts that no later
 // transition may use: those older than the used one, and those older than the observation of tr.
-func (n *posts) take(it item, tr *transition, prior lastPublished) bool {
+//
+// A POST that another outcome followed does not cover a state in which the object still is: what was told last is the other one.
+func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var used *list.Element
-	for _, e := range n.byItem[it] {
+	all := n.byItem[it]
+	for _, e := range all {
 		if e.Value.(post).covers(tr, prior) {
 			used = e
 			break
 		}
+	}
+	if used != nil && !left && all[len(all)-1].Value.(post).contradicts(tr) {
+		return false
 	}
 	n.remove(it, func(e *list.Element) bool {
 		accepted := e.Value.(post).accepted

@@ -139,10 +139,9 @@ func (t *publisher) observed(result kube.Result, _ time.Duration) {
 	}
 }
 
-// follow takes the accepted POSTs, from two minutes before this term.
+// follow takes the accepted POSTs, from before the newest record on: the states of later ones may not have settled.
 func (t *publisher) follow(ctx context.Context) {
-	const before = 2 * time.Minute
-	from, pause := t.began.Add(-before), minBusPause
+	from, pause := t.newestRecord().Add(-recordLag), minBusPause
 	var last uint64
 	for {
 		err := t.opts.Events.FollowEvents(ctx, from, func(r *event.Record) {
@@ -182,6 +181,10 @@ func (t *publisher) take(r *event.Record) {
 			return
 		}
 	}
-	t.posts.add(postOf(item{kind, o.Namespace, o.Name}, r))
+	it := item{kind, o.Namespace, o.Name}
+	t.posts.add(postOf(it, r))
+	if r.Accepted.Before(t.began) {
+		t.queue.EnqueueAfter(it, time.Until(r.Accepted.Add(restateAfter)))
+	}
 	t.metrics.posts.Set(float64(t.posts.len()))
 }

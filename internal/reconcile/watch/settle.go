@@ -25,6 +25,7 @@ const (
 func (t *publisher) settle(ctx context.Context, it item) error {
 	tr := t.head(it)
 	if tr == nil {
+		t.restate(it)
 		return nil
 	}
 	if tr.gone {
@@ -44,7 +45,7 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 	if err != nil {
 		return err
 	}
-	if prior.state == tr.state { // an earlier attempt whose answer was lost recorded it, or another worker did
+	if prior.state == tr.state && !tr.again { // an earlier attempt whose answer was lost recorded it, or another worker did
 		if t.claim(it, tr) {
 			t.settled(it, prior)
 		}
@@ -81,7 +82,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	if tr.decided && tr.result != resultPublished {
 		return nil, true, nil
 	}
-	if !tr.decided && !tr.found && t.posts.take(it, tr, prior) {
+	if !tr.decided && !tr.found && t.posts.take(it, tr, prior, false) {
 		t.metrics.posts.Set(float64(t.posts.len()))
 		tr.result = resultPosted
 		return nil, t.claim(it, tr), nil

@@ -33,6 +33,8 @@ type transition struct {
 	// reached is when the object changed to the outcome, as far as that is known: at observed or before.
 	reached time.Time
 	gone    bool
+	// again says that the state is the last published one, and that a POST told another one since.
+	again bool
 	// unrecorded, unless nil, is the event of an earlier worker that published the transition. There is no object then.
 	unrecorded *event.Record
 	// decided reports that the way of publishing the transition is fixed. From then on nothing replaces it.
@@ -118,6 +120,9 @@ func (t *publisher) consider(o *object, found bool) {
 	}
 	if len(s.pending) == 0 && s.last.state == st {
 		s.last.state, t.subjects[it] = st, s // the same state and key, but sharing the strings of the object
+		if _, posted := t.posts.last(it); found && posted {
+			t.queue.Enqueue(it) // see restate
+		}
 		return
 	}
 	now := time.Now()
@@ -150,26 +155,29 @@ func (t *publisher) reached(s *subject, tr *transition) time.Time {
 // caller holds the lock.
 func (t *publisher) arrive(it item, s *subject, tr *transition) {
 	tr.first = tr.observed
-	w := s.waiting()
-	switch {
-	case tr.state == s.decided():
-		if w != nil {
-			t.leave(it, s)
-		}
-		return
+	switch w := s.waiting(); {
 	case w == nil:
-	case w.UID == tr.UID && w.Outcome == tr.Outcome: // including the same state with a newer message
-		tr.first = w.first
+	case w.UID == tr.UID && w.Outcome == tr.Outcome && tr.state != s.decided() || w.again && w.state == tr.state:
+		// including the same state with a newer message
+		tr.first, tr.again = w.first, w.again
 		t.drop(s, len(s.pending)-1)
 	default:
 		t.leave(it, s)
 	}
-	t.push(it, s, tr)
+	if tr.state != s.decided() || tr.again {
+		t.push(it, s, tr)
+	}
 }
 
-// leave drops the waiting transition because its object has left the state. POSTs that covered it cover no later one.
+// leave drops the waiting transition because its object has left the state. If a POST told the state, it is recorded instead: the return
+// from it is then a transition as well. POSTs that covered it cover no later one.
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
+	if len(s.pending) == 1 && !w.found && !w.again && t.posts.take(it, w, s.last, true) { // else too many could wait while nothing is recorded
+		w.decided, w.result = true, resultPosted
+		t.queue.Enqueue(it)
+		return
+	}
 	t.posts.forget(it, w.UID, w.Outcome)
 	if s.left == nil {
 		s.left = map[event.Outcome]time.Time{}

@@ -181,7 +181,7 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 		t.Errorf("%d posts, %d of one object", n.len(), len(n.byItem[one]))
 	}
 	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{}, observed: start}
-	if !n.take(one, tr, lastPublished{}) {
+	if !n.take(one, tr, lastPublished{}, false) {
 		t.Error("the newest post is gone")
 	}
 	if len(n.byItem[one]) != 0 || n.len() != maxPosts-maxPostsPerObject {
