@@ -85,10 +85,10 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 	return nil
 }
 
-// refresh has the Secrets read again if the Provider has a new reconcile request.
+// refresh has the Secrets read again if the Provider has a new reconcile request, or the last read failed.
 func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) error {
 	before, known := c.verdicts.on(p)
-	if !known || before.requestedAt == p.Annotations[v1.ReconcileRequestAnnotation] {
+	if !known || !before.unread() && before.requestedAt == p.Annotations[v1.ReconcileRequestAnnotation] {
 		return nil
 	}
 	return c.secrets.Refresh(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)})

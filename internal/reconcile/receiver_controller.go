@@ -138,8 +138,8 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	return nil
 }
 
-// secret returns the Receiver's Secret, an empty one without a name. It reads the Secret again when the interval has passed or the
-// Receiver has a new reconcile request. The watch reports all other changes.
+// secret returns the Receiver's Secret, an empty one without a name. It reads the Secret again when the interval has passed, the Receiver
+// has a new reconcile request, or the last read failed. The watch reports all other changes.
 func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, made *compiled) (secrets.Secret, error) {
 	k := kube.KeyOf(r)
 	user := secrets.User{Kind: v1.ReceiverKind, Key: k}
@@ -150,7 +150,7 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, made *c
 	interval := min(max(r.Interval(), minInterval), maxInterval)
 	known := !made.read.IsZero()
 	before, _ := c.verdicts.on(r)
-	asked := before.requestedAt != r.Annotations[v1.ReconcileRequestAnnotation]
+	asked := before.unread() || before.requestedAt != r.Annotations[v1.ReconcileRequestAnnotation]
 	if known && (time.Since(made.read) >= interval || asked) {
 		if err := c.secrets.Refresh(ctx, user); err != nil {
 			return secrets.Secret{}, err

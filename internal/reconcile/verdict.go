@@ -108,6 +108,9 @@ func unreadable() fault {
 	}
 }
 
+// unread reports that a Secret of the object could not be read. It is read again before the object is served.
+func (v verdict) unread() bool { return v.reason == unreadable().reason }
+
 // unfitSecret returns the fault of an object whose spec names a Secret in a field, nil if the Secret can be used.
 func unfitSecret(s secrets.Secret, name, field string) *fault {
 	switch {
