@@ -81,11 +81,11 @@ func (k *kindOf[T, L]) watch(keys func(T) []kube.Key) error {
 	return err
 }
 
-// specChanged reports whether an update may change the compiled object.
+// specChanged reports whether an update may change the compiled object. Labels count for spec.commitStatusExpr, which may read them.
 func specChanged[T subject](was, is T) bool {
 	return was.GetGeneration() != is.GetGeneration() ||
 		(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
-		!maps.Equal(was.GetAnnotations(), is.GetAnnotations())
+		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
 }
 
 // run starts the cache in the group. It starts the compile queue once the checkers are done.

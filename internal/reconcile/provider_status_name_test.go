@@ -121,3 +121,21 @@ func TestAnExpressionThatDoesNotCompileIsNamedOnTheProvider(t *testing.T) {
 		w.ready("Provider", "chat", "True Succeeded")
 	})
 }
+
+// Fails when an expression goes on reading the labels that the Provider had when its spec was last changed.
+func TestANewLabelOfAProviderReachesItsExpression(t *testing.T) {
+	s := settings{objects: []runtime.Object{statusProvider("provider.metadata.labels.cluster")}}
+	s.secrets = append(s.secrets, newSecret("token", "token", "hush"))
+	play(t, s, func(w *world) {
+		before := w.options.Destinations.Get("team-a", "chat")
+		live := w.live("Provider", "chat").DeepCopyObject().(*v1beta3.Provider)
+		live.Labels = map[string]string{"cluster": "blue"}
+		if err := w.cluster.Tracker.Update(resources["Provider"], live, "team-a"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if w.options.Destinations.Get("team-a", "chat") == before {
+			t.Error("the sender is still the one that was made before the label")
+		}
+	})
+}
