@@ -34,8 +34,9 @@ type subject interface {
 type statusOptions[T subject] struct {
 	// outcome is the condition of the verdict: Ready, or Serving for a kind whose Ready only reports that an object was accepted.
 	outcome string
-	// refine completes a verdict with facts that are read at the time of writing.
-	refine func(T, verdict) verdict
+	// refine completes a verdict with facts that are read at the time of writing. It returns false while a fact is missing whose arrival
+	// enqueues the object.
+	refine func(T, verdict) (_ verdict, complete bool)
 	// pending reports that a fact for the status of an object in service is not known yet, as in the first seconds of a start. The first
 	// status of the object then waits for it.
 	pending func(T) bool
@@ -113,7 +114,9 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 		return nil // the object is compiled first, which enqueues it again
 	}
 	if s.refine != nil {
-		v = s.refine(object, v)
+		if v, ok = s.refine(object, v); !ok {
+			return nil
+		}
 	}
 	if s.pending != nil && v.ready && meta.FindStatusCondition(*object.Conditions(), s.outcome) == nil && s.pending(object) {
 		s.queue.EnqueueAfter(k, pendingPause+rand.N(pendingPause))

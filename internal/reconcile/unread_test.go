@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,5 +47,35 @@ func TestARequestedReadOfASecretIsRepeatedUntilItSucceeds(t *testing.T) {
 		pass(2 * time.Minute)
 		w.ready("Receiver", "app", "True Succeeded")
 		w.ready("Provider", "chat", "True Succeeded")
+	})
+}
+
+// Fails when an Alert is reported as unable to reach a Provider whose Secret has only not been read yet, with an Event that warns of it.
+func TestAnAlertWaitsForTheFirstVerdictOnItsProvider(t *testing.T) {
+	var away atomic.Bool
+	s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
+	s.prepare = func(w *world) {
+		w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if away.Load() {
+				return true, nil, apierrors.NewServiceUnavailable("starting")
+			}
+			return false, nil, nil
+		})
+	}
+	play(t, s, func(w *world) {
+		away.Store(true)
+		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") }))
+		w.apply("Alert", newAlert("alert"))
+		if got, message := w.condition("Alert", "alert", v1.ServingCondition); got != "" {
+			t.Errorf("before the Provider is known: %q %q", got, message)
+		}
+		away.Store(false)
+		pass(time.Minute)
+		w.ready("Alert", "alert", "True Succeeded")
+		for _, e := range w.events.take() {
+			if strings.Contains(e, " Warning ") {
+				t.Errorf("event: %s", e)
+			}
+		}
 	})
 }

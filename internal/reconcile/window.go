@@ -39,7 +39,7 @@ func (k *kindOf[T, L]) health(namespace string) []view.Health {
 		h := view.Health{Kind: k.name, Name: o.GetName(), Problem: problemOf(o)}
 		v, judged := k.verdicts.on(o)
 		if judged && k.status.refine != nil {
-			v = k.status.refine(o, v)
+			v, judged = k.status.refine(o, v)
 		}
 		switch shown := meta.FindStatusCondition(*o.Conditions(), k.status.outcome); {
 		case judged && v.generation == o.GetGeneration():
