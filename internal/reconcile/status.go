@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -69,15 +68,9 @@ type statusController[T subject, L runtime.Object] struct {
 	pruned []pruned
 
 	mu sync.Mutex
-	// recorded has the hashes of the verdicts that an Event recorded in this term, so that none is recorded twice. That could happen when
-	// the cache is behind our own write, or when the kind has no status to compare with. It has at most one entry for each object.
-	recorded map[kube.Key]uint64
-	seed     maphash.Seed
-	// conditions are those of this term, used if the kind has no status to compare with.
-	conditions map[kube.Key][]metav1.Condition
-	// found are the objects that existed when this term began and have not been reconciled since. A first good verdict on one causes no
-	// Event: else an installation would cause thousands.
-	found map[kube.Key]struct{}
+	// shown has nil for each object that existed when this term began and has not been reconciled since. A first good verdict on one causes
+	// no Event: else an installation would cause thousands. Of a kind without status it has the conditions of the other objects.
+	shown map[kube.Key][]metav1.Condition
 }
 
 func newStatusController[T subject, L runtime.Object](
@@ -85,8 +78,7 @@ func newStatusController[T subject, L runtime.Object](
 ) *statusController[T, L] {
 	s := &statusController[T, L]{
 		kind: k, statusOptions: o, health: r.health, leading: &r.leading, events: r.options.Events,
-		writer: kube.NewStatusWriter(k.resource), recorded: map[kube.Key]uint64{}, seed: maphash.MakeSeed(), found: map[kube.Key]struct{}{},
-		conditions: map[kube.Key][]metav1.Condition{}, pruned: make([]pruned, len(o.details)),
+		writer: kube.NewStatusWriter(k.resource), shown: map[kube.Key][]metav1.Condition{}, pruned: make([]pruned, len(o.details)),
 	}
 	s.writer.Kept = s.kept
 	queue.Name = k.name + " status"
@@ -134,29 +126,34 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 		after := s.again(written)
 		s.queue.EnqueueAfter(k, after+rand.N(after/10)) // the jitter separates objects that were made together
 	}
-	now := *written.Conditions()
-	switch {
-	case wrote:
-		s.warn(object, *object.Conditions(), now)
-	case !s.writer.HasStatus():
-		s.warn(object, s.unwritten(k, now), now)
+	hasStatus, now := s.writer.HasStatus(), *written.Conditions()
+	before, found := s.replace(object, hasStatus, now)
+	if !wrote && hasStatus {
+		return nil
 	}
-	found := s.take(k)
-	if wrote && s.isNews(object, v, found) || !wrote && !s.writer.HasStatus() {
-		s.record(object, v, wrote)
+	s.warn(object, before, now)
+	if s.isNews(before, v, found) {
+		s.record(object, v)
 	}
 	return nil
 }
 
-// take reports whether an object existed when this term began and is reconciled for the first time.
-func (s *statusController[T, L]) take(k kube.Key) bool {
+// replace notes that an object is reconciled, with the conditions now. It returns the former ones, and whether the object existed when this
+// term began and is reconciled for the first time.
+func (s *statusController[T, L]) replace(o T, hasStatus bool, now []metav1.Condition) (before []metav1.Condition, found bool) {
+	k := kube.KeyOf(o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, found := s.found[k]
-	if delete(s.found, k); len(s.found) == 0 {
-		s.found = nil // a map keeps the memory of its deleted entries
+	before, known := s.shown[k]
+	found = known && before == nil
+	if !hasStatus {
+		s.shown[k] = now
+		return before, found
 	}
-	return found
+	if delete(s.shown, k); len(s.shown) == 0 {
+		s.shown = map[kube.Key][]metav1.Condition{} // a map keeps the memory of its deleted entries
+	}
+	return *o.Conditions(), found
 }
 
 // apply writes a verdict and the object's health into its status.
@@ -228,10 +225,10 @@ func (s *statusController[T, L]) kept(sent, kept T) {
 	}
 }
 
-// isNews reports whether a verdict differs from the object's former status. If there is none, a bad verdict always differs, and a good
-// one unless the object was found by this term.
-func (s *statusController[T, L]) isNews(before T, v verdict, found bool) bool {
-	shown := meta.FindStatusCondition(*before.Conditions(), s.outcome)
+// isNews reports whether a verdict differs from the object's former conditions. If there are none, a bad verdict always differs, and a
+// good one unless the object was found by this term.
+func (s *statusController[T, L]) isNews(before []metav1.Condition, v verdict, found bool) bool {
+	shown := meta.FindStatusCondition(before, s.outcome)
 	if shown == nil {
 		return !found || !v.ready
 	}
@@ -240,20 +237,8 @@ func (s *statusController[T, L]) isNews(before T, v verdict, found bool) bool {
 	return is != *shown
 }
 
-// record records an Event about a verdict, unless it is the same as the last. Of a kind without status it does not record a first good
-// verdict: every term would repeat it for every object.
-func (s *statusController[T, L]) record(o T, v verdict, written bool) {
-	k := kube.KeyOf(o)
-	s.mu.Lock()
-	before, known := s.recorded[k]
-	told := v
-	told.requestedAt = "" // a request alone is nothing to tell
-	now := maphash.Comparable(s.seed, told)
-	s.recorded[k] = now
-	s.mu.Unlock()
-	if known && before == now || !known && !written && v.ready {
-		return
-	}
+// record records an Event about a verdict.
+func (s *statusController[T, L]) record(o T, v verdict) {
 	eventType := corev1.EventTypeNormal
 	switch {
 	case !v.ready:
@@ -262,14 +247,6 @@ func (s *statusController[T, L]) record(o T, v verdict, written bool) {
 		eventType, v.event, v.eventMessage = corev1.EventTypeWarning, v.lack.reason, v.lack.message
 	}
 	s.events.Event(s.kind.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.eventMessage)
-}
-
-// unwritten stores the conditions of an object whose kind has no status, and returns the former ones.
-func (s *statusController[T, L]) unwritten(k kube.Key, now []metav1.Condition) (before []metav1.Condition) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, s.conditions[k] = s.conditions[k], now
-	return before
 }
 
 // warn records an Event for each problem that is new in the conditions now, compared with before.
@@ -297,22 +274,18 @@ func recounted(was, is *metav1.Condition) bool {
 func (s *statusController[T, L]) forget(k kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.recorded, k)
-	delete(s.conditions, k)
-	delete(s.found, k)
+	delete(s.shown, k)
 }
 
-// begin begins a term, before any write. It forgets the recorded Events, since another replica may have recorded others since, and notes
-// the present objects as found.
+// begin begins a term, before any write. It notes the present objects in place of what an earlier term noted: another replica may have
+// reported about them since.
 func (s *statusController[T, L]) begin() {
 	objects := s.kind.objects.All()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.recorded)
-	clear(s.conditions)
-	s.found = make(map[kube.Key]struct{}, len(objects))
+	s.shown = make(map[kube.Key][]metav1.Condition, len(objects))
 	for _, o := range objects {
-		s.found[kube.KeyOf(o)] = struct{}{}
+		s.shown[kube.KeyOf(o)] = nil
 	}
 }
 
