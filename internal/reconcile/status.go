@@ -150,7 +150,7 @@ func (s *statusController[T, L]) replace(o T, hasStatus bool, now []metav1.Condi
 		s.shown[k] = now
 		return before, found
 	}
-	if delete(s.shown, k); len(s.shown) == 0 {
+	if delete(s.shown, k); known && len(s.shown) == 0 {
 		s.shown = map[kube.Key][]metav1.Condition{} // a map keeps the memory of its deleted entries
 	}
 	return *o.Conditions(), found
