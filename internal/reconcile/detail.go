@@ -139,5 +139,5 @@ func inSteps(shown **metav1.Time, at time.Time) {
 }
 
 func alertDetailed(a *v1beta3.Alert) bool {
-	return !a.Status.LastMatched.IsZero() || !a.Status.LastSent.IsZero() || a.Status.Problem != "" || a.Status.LastHandledReplay != ""
+	return !a.Status.LastMatched.IsZero() || !a.Status.LastSent.IsZero() || a.Status.Problem != ""
 }

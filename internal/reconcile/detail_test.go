@@ -264,3 +264,23 @@ func TestT6ZeroTimesInAStatusHideNoFieldsOfOtherObjects(t *testing.T) {
 		}
 	})
 }
+
+// On the definitions of a release without lastHandledReplay. Fails when a handled replay, which they drop, hides the fields that they have.
+func TestADroppedReplayHidesNoOtherFields(t *testing.T) {
+	s := oneOfEach()
+	s.prepare = func(w *world) {
+		w.cluster.PrependReactor("update", "alerts", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			kept := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1beta3.Alert)
+			kept.Status.LastHandledReplay = ""
+			return true, kept, w.cluster.Tracker.Update(resources["Alert"], kept, kept.Namespace)
+		})
+	}
+	play(t, s, func(w *world) {
+		w.feed.put(alertAsked+"/team-a/alert", `{"uid":"uid-alert","replay":"dead"}`)
+		w.settle()
+		w.tell("Alert", "alert", alerts.Standing{UID: "uid-alert", Matched: time.Now()})
+		if w.live("Alert", "alert").(*v1beta3.Alert).Status.LastMatched == nil {
+			t.Error("lastMatched is not shown")
+		}
+	})
+}
