@@ -146,3 +146,18 @@ func TestAReplicaIsAliveWhileItIsConnected(t *testing.T) {
 		must(t, fair.Sleep(ctx, 10*time.Millisecond)) // the server notices that the connection was closed
 	}
 }
+
+// Fails when a deleted lease, such as by an operator, is never taken again: a deletion has a revision of its own.
+func TestADeletedLeaseIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	b := open(t, "", func(o *Options) { o.URL, o.ReplicaID, o.Shards = remote(t), "one", 1 })
+	a := &acts{more: make(chan string)}
+	a.work(t, b)
+	receive(t, a.more)
+	ctx, kv := testContext(t), b.buckets[bucketWorker]
+	must(t, kv.Delete(ctx, "lease"))
+	for _, err := kv.Get(ctx, "lease"); err != nil; _, err = kv.Get(ctx, "lease") {
+		must(t, fair.Sleep(ctx, 10*time.Millisecond))
+	}
+	receive(t, a.more)
+}

@@ -17,6 +17,22 @@ type State struct {
 	bus *Bus
 }
 
+// bucket is a bucket whose Update takes zero as the revision of a key that was deleted as well as of one that never was. The server counts a
+// deletion as a revision, so that nothing could ever be written under such a key again.
+type bucket struct{ jetstream.KeyValue }
+
+// Update implements jetstream.KeyValue.
+func (b bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if revision > 0 {
+		return b.KeyValue.Update(ctx, key, value, revision)
+	}
+	written, err := b.Create(ctx, key, value)
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		err = jetstream.ErrKeyRevisionMismatch
+	}
+	return written, err
+}
+
 // State returns the bucket of states.
 func (b *Bus) State() *State { return &State{b.buckets[bucketState], b} }
 
@@ -35,12 +51,7 @@ func (s *State) Get(ctx context.Context, key string) (value []byte, revision uin
 // Put writes a key's value if its revision is still the given one, zero meaning that the key does not exist, and returns when that is on
 // disk. Otherwise it returns ErrConflict.
 func (s *State) Put(ctx context.Context, key string, value []byte, revision uint64) error {
-	var err error
-	if revision == 0 {
-		_, err = s.kv.Create(ctx, keyToken(key), value)
-	} else {
-		_, err = s.kv.Update(ctx, keyToken(key), value, revision)
-	}
+	_, err := s.kv.Update(ctx, keyToken(key), value, revision)
 	if err == nil {
 		err = s.bus.durable(ctx, bucketStream+bucketState)
 	}
@@ -135,7 +146,7 @@ func kvError(operation string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
 		return fmt.Errorf("%s: %w", operation, ErrConflict)
 	default:
 		return fmt.Errorf("%s: %w", operation, err)

@@ -154,13 +154,15 @@ func (b *Bus) setUpStream(ctx context.Context, cfg jetstream.StreamConfig) (err 
 	return nil
 }
 
-func (b *Bus) setUpBucket(ctx context.Context, cfg jetstream.KeyValueConfig) (err error) {
+func (b *Bus) setUpBucket(ctx context.Context, cfg jetstream.KeyValueConfig) error {
 	if err := b.keepOwed(ctx, bucketStream+cfg.Bucket, &cfg.MaxBytes); err != nil {
 		return err
 	}
-	if b.buckets[cfg.Bucket], err = b.js.CreateOrUpdateKeyValue(ctx, cfg); err != nil {
+	kv, err := b.js.CreateOrUpdateKeyValue(ctx, cfg)
+	if err != nil {
 		return fmt.Errorf("set up bucket %s: %w", cfg.Bucket, err)
 	}
+	b.buckets[cfg.Bucket] = bucket{kv}
 	stream, err := b.js.Stream(ctx, bucketStream+cfg.Bucket)
 	if err != nil {
 		return fmt.Errorf("look up bucket %s: %w", cfg.Bucket, err)

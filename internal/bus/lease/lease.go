@@ -181,7 +181,8 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// acquire waits until the lease is free, or was not renewed for wait, and takes it. It returns nil when ctx ends.
+// acquire waits until the lease is free, or was not renewed for wait, and takes it. One that is missing at the first read was never taken.
+// It returns nil when ctx ends.
 func (l *Lease) acquire(ctx context.Context) *term {
 	var seen uint64
 	var since time.Time
@@ -198,8 +199,9 @@ func (l *Lease) acquire(ctx context.Context) *term {
 			seen, since = r.revision, time.Now()
 			l.refused.Store(0) // another's write
 		}
-		// An entry of this replica is of a term that is over, or of an attempt whose answer was lost.
-		free := r.Holder == "" || r.Holder == l.opts.Self || l.opts.Alone
+		// An entry of this replica is of a term that is over, or of an attempt whose answer was lost. One that is gone may have been deleted
+		// during a term.
+		free := r.Holder == "" && r.revision > 0 || r.Holder == l.opts.Self || l.opts.Alone
 		if !free && time.Since(since) < wait {
 			continue
 		}

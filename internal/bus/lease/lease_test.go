@@ -242,3 +242,28 @@ func TestAReleaseThatFailedOnceIsTriedAgain(t *testing.T) {
 		})
 	}
 }
+
+// A deletion of the entry, such as by an operator, ends no term at once. Fails when another replica takes a lease that is gone before the
+// worker can have noticed that.
+func TestADeletedLeaseMakesNoSecondWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := &bucket{}
+		one, two := testLease(kv, "one"), testLease(kv, "two")
+		_, leave := begin(t, one)
+		two.join(t.Context())
+		defer two.leave()
+		_ = fair.Sleep(t.Context(), renewEvery/10) // between two renewals
+		kv.mu.Lock()
+		kv.revision = 0
+		kv.mu.Unlock()
+		both := false
+		for range 1000 {
+			_ = fair.Sleep(t.Context(), time.Millisecond)
+			both = both || one.Held() && two.Held()
+		}
+		if both {
+			t.Error("both were the worker")
+		}
+		leave()
+	})
+}
