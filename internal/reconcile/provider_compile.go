@@ -113,6 +113,26 @@ func readCredentials(ctx context.Context, s *secrets.Store, p *v1beta3.Provider)
 	return c, nil, nil
 }
 
+// slowText is the number of bytes of a Provider's Secrets from which on they are compiled in the namespace's turn. A chain of certificates, or
+// an RSA key, which takes milliseconds, is longer.
+const slowText = 1 << 10
+
+// text returns the number of bytes of the Secrets, 0 for less than slowText.
+func (c credentials) text() int {
+	n := 0
+	for _, s := range []*secrets.Secret{c.main, c.proxy, c.cert} {
+		if s != nil {
+			for _, value := range s.Data {
+				n += len(value.Value)
+			}
+		}
+	}
+	if n < slowText {
+		return 0
+	}
+	return n
+}
+
 // version returns a string that changes with the spec and with each Secret. It reveals nothing of the Secrets' values.
 func (c credentials) version(p *v1beta3.Provider) string {
 	parts := []string{string(p.UID), strconv.FormatInt(p.Generation, 10)}

@@ -27,7 +27,7 @@ type providerController struct {
 	network      provider.Network
 	// alert returns an Alert from the cache.
 	alert func(kube.Key) (*v1beta3.Alert, bool)
-	// compiling gives namespaces turns to compile expressions; programs has the compiled ones.
+	// compiling gives namespaces turns to compile expressions and long Secrets; programs has the compiled expressions.
 	compiling *limit.CompileShare
 	programs  *remembered[*statusProgram]
 	// identities is nil in an installation without workload identity.
@@ -76,7 +76,12 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 	if err != nil {
 		return err
 	}
-	sender, f := c.compile(object, found, named)
+	var sender registry.Sender
+	if err := compileInTurn(ctx, c.compiling, object.Namespace, found.text(), func() {
+		sender, f = c.compile(object, found, named)
+	}); err != nil {
+		return err
+	}
 	if f != nil {
 		c.refuse(object, *f)
 		return nil

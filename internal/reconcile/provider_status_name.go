@@ -53,7 +53,7 @@ func (c *providerController) statusProgram(ctx context.Context, p *v1beta3.Provi
 		return known, nil
 	}
 	made := &statusProgram{source: source}
-	if err := compileInTurn(ctx, c.compiling, p.Namespace, func() {
+	if err := compileInTurn(ctx, c.compiling, p.Namespace, len(source), func() {
 		program, err := cel.Compile(source, cel.String, varEvent, varAlert, varProvider)
 		if err != nil {
 			made.fault = &fault{reason: v1.InvalidCELExpressionReason, message: statusNameField + ": " + err.Error()}

@@ -34,18 +34,13 @@ type compiled struct {
 	unfit  *fault
 }
 
-// inTurn calls compile in the namespace's turn, or at once if text, the number of bytes to compile, is zero. It returns kube.Later if the
-// namespace's turns are used up. Until then the former hooks are served.
-func (c *receiverController) inTurn(ctx context.Context, namespace string, text int, compile func()) error {
+// compileInTurn calls compile in the namespace's turn, or at once if text, the number of bytes to compile, is zero. It returns kube.Later if
+// the namespace's turns are used up. Until then what was compiled before is served.
+func compileInTurn(ctx context.Context, share *limit.CompileShare, namespace string, text int, compile func()) error {
 	if text == 0 {
 		compile()
 		return nil
 	}
-	return compileInTurn(ctx, c.compiling, namespace, compile)
-}
-
-// compileInTurn calls compile in the namespace's turn. It returns kube.Later if the namespace's turns are used up.
-func compileInTurn(ctx context.Context, share *limit.CompileShare, namespace string, compile func()) error {
 	putOff, err := share.Compile(ctx, namespace, compile)
 	switch {
 	case err != nil:
@@ -69,7 +64,7 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	if ok {
 		made.read = before.read
 	}
-	if err := c.inTurn(ctx, r.Namespace, filterText(r), func() {
+	if err := compileInTurn(ctx, c.compiling, r.Namespace, filterText(r), func() {
 		made.plan, made.unplanned = planReceiver(r, account)
 	}); err != nil {
 		return nil, err
@@ -94,7 +89,7 @@ func (c *receiverController) compile(
 	for _, s := range secret {
 		byKey[s.Key] = []byte(s.Value)
 	}
-	if err := c.inTurn(ctx, r.Namespace, claimText(r), func() {
+	if err := compileInTurn(ctx, c.compiling, r.Namespace, claimText(r), func() {
 		made.hooks, made.unfit = compileReceiver(r, made.plan, verify.Credentials{
 			Values: byKey, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Share: c.share,
 		})

@@ -31,7 +31,7 @@ type Reconciler struct {
 	health  *healthTable
 	// deliveries sums up the reports about Receivers' deliveries.
 	deliveries *deliveries
-	// compiling gives namespaces turns to compile their Receivers' expressions.
+	// compiling gives namespaces turns to compile their Receivers' and Providers' expressions, and the Providers' long Secrets.
 	compiling *limit.CompileShare
 	leading   atomic.Bool
 	complete  chan struct{}

@@ -14,14 +14,14 @@ const (
 	maxPutOff = time.Minute
 )
 
-// CompileShare divides the processors that compile the expressions of Receivers, a quarter of all and at least one. Namespaces take turns,
+// CompileShare divides the processors that compile what tenants write, a quarter of all and at least one. Namespaces take turns,
 // and recently slow ones wait for the others. The work of a namespace that used up its time is delayed.
 type CompileShare struct {
 	slots slots
 	turns *turns
 }
 
-// NewCompileShare returns the CompileShare of all Receivers of the process.
+// NewCompileShare returns the CompileShare of the process.
 func NewCompileShare() *CompileShare {
 	return &CompileShare{slots: slots{free: max(1, runtime.GOMAXPROCS(0)/4)}, turns: newTurns(mayCompile)}
 }

@@ -59,7 +59,7 @@ func (c accountClient) Token(ctx context.Context, key kube.Key, audience string)
 	return issued.Token, issued.ExpirationTimestamp.Time, nil
 }
 
-// boundedAccounts is an Source in which each namespace has accountReads requests under way. Further ones wait until their context ends.
+// boundedAccounts is a Source in which each namespace has accountReads requests under way. Further ones wait until their context ends.
 type boundedAccounts struct {
 	Source
 	places *fair.Capacities[string]

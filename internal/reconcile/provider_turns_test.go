@@ -1,0 +1,54 @@
+package reconcile
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"notifier/api/v1beta3"
+)
+
+// T6: one write of a Secret has all Providers that name it compiled again, with keys and certificates that take milliseconds each. Fails when
+// those of a namespace that has used up its time are compiled anyway, or when one with short Secrets, or of another namespace, waits with
+// them.
+func TestT6ProvidersWithLongSecretsAreCompiledInTheirNamespacesTurn(t *testing.T) {
+	cert, key := selfSigned(t, slowText)
+	long := func(namespace, cert string) *corev1.Secret {
+		s := newSecret("tls", "ca.crt", cert, "tls.crt", cert, "tls.key", key)
+		s.Namespace = namespace
+		return s
+	}
+	withTLS := func(namespace string) *v1beta3.Provider {
+		return newProvider("chat", func(p *v1beta3.Provider) { p.Namespace, p.Spec.CertSecretRef = namespace, ref("tls") })
+	}
+	plain := newProvider("plain", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })
+	s := settings{
+		objects: []runtime.Object{withTLS("team-a"), withTLS("team-b"), plain},
+		secrets: []*corev1.Secret{newSecret("hook", "token", "t"), long("team-a", cert), long("team-b", cert)},
+	}
+	play(t, s, func(w *world) {
+		heavy := w.options.Destinations.Get("team-a", "chat")
+		other, short := w.options.Destinations.Get("team-b", "chat"), w.options.Destinations.Get("team-a", "plain")
+		if heavy == nil || heavy.Sender == nil {
+			t.Fatal("not served")
+		}
+		w.owe("team-a")
+		again := strings.Repeat(cert, 2)
+		w.applySecret(long("team-a", again))
+		w.applySecret(long("team-b", again))
+		w.applySecret(newSecret("hook", "token", "another"))
+		if w.options.Destinations.Get("team-a", "chat") != heavy {
+			t.Error("the Provider was compiled, or is not served, before its turn")
+		}
+		if w.options.Destinations.Get("team-b", "chat") == other || w.options.Destinations.Get("team-a", "plain") == short {
+			t.Error("a Provider of another namespace, or with a short Secret, waits")
+		}
+		pass(time.Minute)
+		if now := w.options.Destinations.Get("team-a", "chat"); now == heavy || now.Sender == nil {
+			t.Error("the Provider was not compiled in its turn")
+		}
+	})
+}
