@@ -13,6 +13,7 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/event"
+	"notifier/internal/fair"
 	"notifier/internal/receiver/cel"
 	"notifier/internal/reconcile/recorder"
 )
@@ -54,6 +55,19 @@ type matcher struct {
 	objects WatchedObjects
 	// kinds are those that are watched if the cluster serves them.
 	kinds []string
+	// share bounds the time of counting: a namespace may have any number of objects, and thousands of specs that name all of them.
+	share *fair.Share
+}
+
+const (
+	// countWindow and countTime bound the time in which the objects of a namespace are counted to an eighth of a processor.
+	countWindow, countTime = 8 * time.Second, time.Second
+	// slowCount is the least time of a count that is remembered. An ordinary one takes some microseconds.
+	slowCount = 100 * time.Microsecond
+)
+
+func newMatcher(objects WatchedObjects, kinds []string) matcher {
+	return matcher{objects, kinds, fair.NewShare(fair.ShareOptions{Window: countWindow, Namespace: countTime})}
 }
 
 // tally has the counts of one spec's entries.
@@ -69,11 +83,18 @@ type tally struct {
 	uncounted int
 }
 
-// condition returns the condition Matching of an object that names others. It returns false while the cache is incomplete.
+// condition returns the condition Matching of an object that names others. It returns false while the cache is incomplete, and while the
+// namespace has used up its time.
 func (m matcher) condition(namespace string, mentions []mention) (metav1.Condition, bool) {
-	if m.pending(mentions) {
+	if m.pending(mentions) || m.share.Left(namespace) <= 0 {
 		return metav1.Condition{}, false
 	}
+	began := time.Now()
+	defer func() {
+		if took := time.Since(began); took >= slowCount {
+			m.share.Spend(namespace, took)
+		}
+	}()
 	t := tally{found: map[string]struct{}{}, cut: len(mentions) > maxLookedAt}
 	for _, one := range mentions[:min(len(mentions), maxLookedAt)] {
 		m.count(&t, namespace, one)
@@ -214,7 +235,7 @@ func (m matcher) show(o subject, mentions []mention) {
 func (m matcher) again(o subject, mentions []mention) time.Duration {
 	c := meta.FindStatusCondition(*o.Conditions(), matchingCondition)
 	young := c != nil && c.Status == metav1.ConditionUnknown && c.Reason == v1.NothingMatchesReason
-	if young || m.pending(mentions) {
+	if young || m.pending(mentions) || m.share.Left(o.GetNamespace()) <= 0 {
 		return lookAgainSoon
 	}
 	return lookAgainLate

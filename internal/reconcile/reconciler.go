@@ -29,6 +29,7 @@ type Reconciler struct {
 	secrets *secrets.Store
 	live    *Receivers
 	health  *healthTable
+	matches matcher
 	// deliveries sums up the reports about Receivers' deliveries.
 	deliveries *deliveries
 	// compiling gives namespaces turns to compile their Receivers' and Providers' expressions, and the Providers' long Secrets.
@@ -62,7 +63,7 @@ func New(o Options) (*Reconciler, error) {
 		Changed: func(u secrets.User) { r.kinds[u.Kind].recompile(u.Key) },
 		Started: r.complete, Quiet: o.Quiet, Log: o.Log, Registerer: o.Registerer,
 	})
-	r.health.standing = r.standing
+	r.health.standing, r.matches = r.standing, newMatcher(o.Objects, o.Kinds)
 	r.recounts = r.newRecounts()
 	for _, wire := range []func() error{r.wireProviders, r.wireAlerts, r.wireReceivers} {
 		if err := wire(); err != nil {
@@ -89,7 +90,7 @@ func (r *Reconciler) wireReceivers() error {
 		exists: kind.has,
 		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
 	}
-	matches := matcher{r.options.Objects, r.options.Kinds}
+	matches := r.matches
 	kind.wire(r, c.reconcile, statusOptions[*v1.Receiver]{
 		outcome: v1.ReadyCondition, wrote: r.deliveries.wrote,
 		pending: func(o *v1.Receiver) bool { return matches.pending(mentionedBy(o)) },
@@ -124,7 +125,7 @@ func (r *Reconciler) wireAlerts() error {
 	c := &alertController{
 		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, ages: newAges(r.options.MaxAlertsPerNamespace),
 	}
-	matches := matcher{r.options.Objects, r.options.Kinds}
+	matches := r.matches
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert]{
 		outcome: v1.ServingCondition, refine: withProvider(r.providers.objects, r.providers.verdicts),
 		pending: func(o *v1beta3.Alert) bool { return matches.pending(sourcesOf(o)) },
