@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -49,7 +50,8 @@ func (c *connection) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.serverCA, "server-ca", "", "file with the certificate authorities of --server; the default is the system's")
 	fs.StringVar(&c.serviceAccount, "service-account", "default",
 		"service account of the namespace to ask as, where the kubeconfig has no token but a certificate")
-	fs.StringVar(&c.install, "install-namespace", "", "namespace of notifier, for the port-forward; the default is the first of "+fmt.Sprint(installs))
+	fs.StringVar(&c.install, "install-namespace", "", "namespace of notifier, for the port-forward; the default is that of "+
+		strings.Join(installs, " and ")+" in which it runs with its rights")
 }
 
 // config returns the kubeconfig, narrowed by the flags.

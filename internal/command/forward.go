@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
@@ -32,11 +34,7 @@ func forward(ctx context.Context, kube *rest.Config, namespace string) (address 
 	if err != nil {
 		return "", nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	candidates := installs
-	if namespace != "" {
-		candidates = []string{namespace}
-	}
-	pod, port, err := findPod(ctx, core, candidates)
+	pod, port, err := findPod(ctx, kube, core, namespace)
 	if err != nil {
 		return "", nil, err
 	}
@@ -68,40 +66,62 @@ func forward(ctx context.Context, kube *rest.Config, namespace string) (address 
 	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), func() { close(stop) }, nil
 }
 
-// findPod returns a ready Pod of notifier that serves the API, and the API's port. Of several namespaces one alone may be notifier's:
-// the Pod gets the caller's token, and anybody who may make a namespace of such a name can put a Pod into it.
-func findPod(ctx context.Context, core rest.Interface, namespaces []string) (pod *corev1.Pod, port int32, err error) {
-	var possible, refused []string
+// findPod returns a ready Pod of notifier that serves the API, and the API's port. The Pod is sent the caller's token, and anybody who may make
+// a namespace of a name in installs can put a Pod into it. So in a namespace that the caller has not named the Pod must have notifier's rights.
+func findPod(ctx context.Context, kube *rest.Config, core rest.Interface, named string) (pod *corev1.Pod, port int32, err error) {
+	namespaces := installs
+	if named != "" {
+		namespaces = []string{named}
+	}
+	var refused []string
+	var strange *corev1.Pod
 	for _, namespace := range namespaces {
 		pods := &corev1.PodList{}
 		err := core.Get().Namespace(namespace).Resource("pods").Param("labelSelector", installed).Do(ctx).Into(pods)
 		if apierrors.IsForbidden(err) {
-			refused, possible = append(refused, namespace), append(possible, namespace)
+			refused = append(refused, namespace)
 			continue
 		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("look for notifier: %w", err)
 		}
-		if len(pods.Items) > 0 {
-			possible = append(possible, namespace)
-		}
 		for i := range pods.Items {
-			if p := apiPort(&pods.Items[i]); p != 0 && ready(&pods.Items[i]) && pod == nil {
-				pod, port = &pods.Items[i], p
+			switch pod, port := &pods.Items[i], apiPort(&pods.Items[i]); {
+			case port == 0 || !ready(pod):
+			case named != "" || hasRights(ctx, kube, pod):
+				return pod, port, nil
+			default:
+				strange = pod
 			}
 		}
 	}
 	switch {
-	case pod != nil && len(possible) == 1:
-		return pod, port, nil
-	case pod != nil:
-		return nil, 0, fmt.Errorf("notifier may be in namespace %s, and your token is not sent to the wrong one: name its namespace with "+
-			"--install-namespace", strings.Join(possible, " or "))
+	case strange != nil:
+		return nil, 0, fmt.Errorf("your token is not sent to Pod %s/%s: its service account lacks notifier's rights, or you may not ask for them; "+
+			"name notifier's namespace with --install-namespace", strange.Namespace, strange.Name)
 	case len(refused) > 0:
 		return nil, 0, fmt.Errorf("you may not list Pods in namespace %s, so there is no port-forward to notifier there; "+
 			"name its namespace with --install-namespace if it is another", strings.Join(refused, ", "))
 	}
 	return nil, 0, fmt.Errorf("there is no ready Pod of notifier with the API (--api-addr) in namespaces %v", namespaces)
+}
+
+// notifiersRight is a right of notifier's account in all namespaces. Whoever can give it to an account has power over notifier.
+var notifiersRight = authorizationv1.ResourceAttributes{
+	Group: "notification.toolkit.fluxcd.io", Resource: "receivers", Subresource: "status", Verb: "update",
+}
+
+// hasRights reports whether a Pod's service account has notifiersRight. It is false for a caller who may not ask for that.
+func hasRights(ctx context.Context, kube *rest.Config, pod *corev1.Pod) bool {
+	authorization, err := builtin.NewClient(kube, authorizationv1.SchemeGroupVersion)
+	if err != nil {
+		return false
+	}
+	review, err := builtin.In[authorizationv1.SubjectAccessReview](authorization, "subjectaccessreviews", "").Create(ctx,
+		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + pod.Namespace + ":" + pod.Spec.ServiceAccountName, ResourceAttributes: &notifiersRight,
+		}}, metav1.CreateOptions{})
+	return err == nil && review.Status.Allowed
 }
 
 func apiPort(pod *corev1.Pod) int32 {

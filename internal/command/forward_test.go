@@ -4,69 +4,135 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"notifier/internal/builtin"
+	"sigs.k8s.io/yaml"
 )
 
-// pod returns a Pod of notifier.
-func pod(name, port string, ready corev1.ConditionStatus) corev1.Pod {
+// pod returns a Pod with notifier's label, that runs as an account.
+func pod(name, port, account string, ready corev1.ConditionStatus) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{
+		Spec: corev1.PodSpec{ServiceAccountName: account, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{
 			{Name: "http", ContainerPort: 9090}, {Name: port, ContainerPort: 9595},
 		}}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
 	}
 }
 
-// E7. Fails when the port-forward leads to another Pod than a ready one of notifier that serves the API, or to one of a namespace that may
-// be somebody else's, or when a caller without the right is told that there is none.
-func TestThePortForwardLeadsToAReadyPodWithTheAPI(t *testing.T) {
-	pods := map[string][]corev1.Pod{
-		"notification-system": {pod("no-api", "other", corev1.ConditionTrue), pod("starts", portName, corev1.ConditionFalse)},
-		"empty":               nil,
-		"flux-system":         {pod("starts", portName, corev1.ConditionFalse), pod("serves", portName, corev1.ConditionTrue)},
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		namespace := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/pods")
-		found, known := pods[namespace]
-		if !known || r.URL.Query().Get("labelSelector") != installed {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
-			return
+// cluster is an API server whose Pods with notifier's label are pods, by namespace. Others the caller may not list.
+type cluster struct {
+	pods map[string][]corev1.Pod
+	// installed is the account with notifier's rights. mayReview says that the caller may ask for the rights of accounts.
+	installed string
+	mayReview bool
+	// forwarded is the path of the Pod to which a port was forwarded.
+	forwarded string
+}
+
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	namespace, resource, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"), "/")
+	pods, known := c.pods[namespace]
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/portforward"):
+		c.forwarded = namespace + "/" + resource
+	case known && r.URL.Query().Get("labelSelector") == installed:
+		for i := range pods {
+			pods[i].Namespace = namespace
 		}
-		_ = json.NewEncoder(w).Encode(corev1.PodList{Items: found})
-	}))
-	defer server.Close()
-	core, err := builtin.NewClient(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion)
+		_ = json.NewEncoder(w).Encode(corev1.PodList{Items: pods})
+		return
+	case r.URL.Path == "/apis/authorization.k8s.io/v1/subjectaccessreviews" && c.mayReview:
+		var review authorizationv1.SubjectAccessReview
+		_ = json.NewDecoder(r.Body).Decode(&review)
+		asked := review.Spec.ResourceAttributes
+		review.Status.Allowed = review.Spec.User == c.installed && asked.Namespace == "" && asked.Resource == "receivers" && asked.Subresource == "status"
+		_ = json.NewEncoder(w).Encode(review)
+		return
+	}
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+}
+
+// E7. Fails when the port-forward leads to a Pod that anybody could have put into a namespace which is notifier's elsewhere, or to another than
+// a ready one with the API, or when a caller without a right is not told which.
+func TestThePortForwardLeadsToNotifiersPodAlone(t *testing.T) {
+	ready, serves := corev1.ConditionTrue, pod("serves", portName, "notifier", corev1.ConditionTrue)
+	starts := pod("starts", portName, "notifier", corev1.ConditionFalse)
+	const account = "system:serviceaccount:flux-system:notifier"
+	for name, tc := range map[string]struct {
+		cluster cluster
+		named   string
+		want    string // the Pod, or a part of the error
+	}{
+		"the only Pod is a stranger's": {
+			cluster: cluster{pods: map[string][]corev1.Pod{"notification-system": {serves}, "flux-system": nil}, installed: account, mayReview: true},
+			want:    "--install-namespace",
+		},
+		"a stranger may make Pods beside notifier": {
+			cluster: cluster{
+				pods:      map[string][]corev1.Pod{"notification-system": nil, "flux-system": {pod("a", portName, "default", ready), starts, serves}},
+				installed: account, mayReview: true,
+			},
+			want: "flux-system/pods/serves/portforward",
+		},
+		"both have one": {
+			cluster: cluster{pods: map[string][]corev1.Pod{"notification-system": {serves}, "flux-system": {serves}}, installed: account, mayReview: true},
+			want:    "flux-system/pods/serves/portforward",
+		},
+		"the caller may not look in one": {
+			cluster: cluster{pods: map[string][]corev1.Pod{"flux-system": {starts, serves}}, installed: account, mayReview: true},
+			want:    "flux-system/pods/serves/portforward",
+		},
+		"the caller may not ask for the account's rights": {
+			cluster: cluster{pods: map[string][]corev1.Pod{"notification-system": nil, "flux-system": {serves}}, installed: account},
+			want:    "your token is not sent to Pod flux-system/serves",
+		},
+		"the caller names the namespace": {
+			cluster: cluster{pods: map[string][]corev1.Pod{"team-a": {pod("no-api", "other", "x", ready), starts, serves}}},
+			named:   "team-a", want: "team-a/pods/serves/portforward",
+		},
+		"no Pod is ready": {
+			cluster: cluster{pods: map[string][]corev1.Pod{"notification-system": {pod("no-api", "other", "x", ready)}, "flux-system": {starts}}},
+			want:    "no ready Pod",
+		},
+		"the caller may look nowhere": {want: "you may not list Pods in namespace notification-system, flux-system"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(&tc.cluster)
+			defer server.Close()
+			_, _, err := forward(t.Context(), &rest.Config{Host: server.URL}, tc.named)
+			if err == nil || !strings.Contains(tc.cluster.forwarded+" "+err.Error(), tc.want) || tc.cluster.forwarded != "" && tc.cluster.forwarded != tc.want {
+				t.Errorf("forwarded to %q, error %v", tc.cluster.forwarded, err)
+			}
+		})
+	}
+}
+
+// Fails when the role of the installation lacks the right by which its Pods are recognized.
+func TestTheRoleHasTheRightOfNotifiersPods(t *testing.T) {
+	manifest, err := os.ReadFile("../../config/rbac/role.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, namespaces := range [][]string{{"flux-system"}, {"empty", "flux-system"}, {"flux-system", "empty"}} {
-		if got, port, err := findPod(t.Context(), core, namespaces); err != nil || got.Name != "serves" || port != 9595 {
-			t.Errorf("%v: got %v, port %d, %v", namespaces, got, port, err)
-		}
+	document, _, _ := strings.Cut(string(manifest), "\n---\n")
+	var role rbacv1.ClusterRole
+	if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+		t.Fatal(err)
 	}
-	// Whoever made the namespace of one of the names would be sent the token of whoever looks for notifier in both.
-	for namespaces, want := range map[string]string{
-		"notification-system flux-system": "notification-system or flux-system", "team-a flux-system": "team-a or flux-system",
-		"flux-system team-a": "flux-system or team-a",
-	} {
-		got, _, err := findPod(t.Context(), core, strings.Fields(namespaces))
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--install-namespace") {
-			t.Errorf("%s: got %v, %v", namespaces, got, err)
-		}
-	}
-	for namespace, want := range map[string]string{"notification-system": "no ready Pod", "team-a": "you may not list Pods in namespace team-a"} {
-		if _, _, err := findPod(t.Context(), core, []string{namespace}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", namespace, err)
-		}
+	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.APIGroups, notifiersRight.Group) && slices.Contains(r.Verbs, notifiersRight.Verb) &&
+			slices.Contains(r.Resources, notifiersRight.Resource+"/"+notifiersRight.Subresource)
+	}) {
+		t.Errorf("no rule of %s has %+v", role.Name, notifiersRight)
 	}
 }
