@@ -1,12 +1,18 @@
 package recorder
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +55,46 @@ func TestAnEventIsWrittenToItsNamespace(t *testing.T) {
 			t.Errorf("got %s, %s %s, want %s, %s with %s", asked, kind, body, tc.asked, tc.kind, tc.body)
 		}
 	}
+}
+
+// hanging is a transport that does not answer its first request, and takes every other one.
+type hanging struct{ asked, written atomic.Int32 }
+
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if h.asked.Add(1) == 1 {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	h.written.Add(1)
+	body, err := json.Marshal(corev1.Event{TypeMeta: metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}})
+	return &http.Response{
+		StatusCode: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+	}, err
+}
+
+// Fails when an API server that does not answer one write has no further Event of anybody written.
+func TestAWriteWithoutAnAnswerHoldsUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &hanging{}
+		core, err := builtin.NewClient(&rest.Config{Host: "http://kubernetes", Transport: server, QPS: -1}, corev1.SchemeGroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := New(NewSink(core), 50, discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		for _, namespace := range []string{"team-a", "team-b"} {
+			r.Event("Alert", namespace, "all", "u", "Warning", "DeliveryFailed", "failed")
+		}
+		pass(time.Minute)
+		cancel()
+		wg.Wait()
+		if n := server.written.Load(); n != 2 {
+			t.Errorf("%d of 2 Events are written", n)
+		}
+	})
 }
 
 // coreClient returns a client of the core API of an API server that sends the answers of a function. The test fails on an error of it.
