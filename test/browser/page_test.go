@@ -132,6 +132,21 @@ func TestNewDeliveriesComeByThemselves(t *testing.T) {
 	b.shows("ItCameLater")
 }
 
+// TestAStreamThatFallsSilentIsOpenedAgain fails when a page whose stream broke in silence says "Live" for ever.
+func TestAStreamThatFallsSilentIsOpenedAgain(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
+	b.shows("Deliveries")
+	eval[bool](b, `((fetched, wait) => {
+		streams = 0;
+		fetch = (url, options) => url.includes("watch=1") ? (streams++, Promise.resolve(new Response(new ReadableStream()))) : fetched(url, options);
+		setTimeout = (f, ms) => wait(f, ms / 100);
+		return true;
+	})(fetch, setTimeout)`)
+	b.click(`a[href="/ns/` + s.a.namespace + `/events"]`)
+	b.wait(`streams > 2`)
+}
+
 // TestAHostileMessageIsText fails when a message's markup takes effect, or hides the text.
 func TestAHostileMessageIsText(t *testing.T) {
 	s, b := at(t), newTab(t)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -20,6 +21,8 @@ const (
 	maxItem = 4 << 20
 	// watchPause is the pause before a stream that ended is begun again.
 	watchPause = time.Second
+	// maxSilence bounds the time in which a stream brings nothing: the API sends a sign of life every 15 seconds.
+	maxSilence = 45 * time.Second
 	// maxOutage bounds the time in which no connection to the API succeeds: longer than a restart takes.
 	maxOutage = time.Minute
 	// maxSeen bounds the last items that are recognized when the API sends them again.
@@ -103,7 +106,9 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 	v := values(w.Query)
 	v.Set("watch", "1")
 	u.RawQuery = v.Encode()
-	r, err := newRequest(ctx, http.MethodGet, u, nil)
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, err := newRequest(bounded, http.MethodGet, u, nil)
 	if err != nil {
 		return err
 	}
@@ -120,12 +125,12 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 		w.Opened()
 	}
 	defer func() { s.answered = time.Now() }()
-	lines := bufio.NewScanner(answer.Body)
+	lines := bufio.NewScanner(attended{answer.Body, cancel})
 	lines.Buffer(make([]byte, 0, 64<<10), maxItem)
 	for lines.Scan() {
 		name, data := s.line(lines.Bytes())
 		if name != "item" || data == nil {
-			continue // a heartbeat, or the reason of the end: the next stream shows whether the reason lasts
+			continue // a sign of life, or the reason of the end: the next stream shows whether the reason lasts
 		}
 		if err := item(data); err != nil {
 			return err
@@ -138,6 +143,17 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 		return fmt.Errorf("read the stream: %w", err)
 	}
 	return nil
+}
+
+// attended is the body of a stream. It ends the stream when a read waits for longer than maxSilence, as for a connection that broke in silence.
+type attended struct {
+	body io.Reader
+	end  context.CancelFunc
+}
+
+func (a attended) Read(p []byte) (int, error) {
+	defer time.AfterFunc(maxSilence, a.end).Stop()
+	return a.body.Read(p)
 }
 
 // stream parses server-sent events (the section of that name in the HTML standard) line by line.

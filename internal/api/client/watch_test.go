@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -78,6 +79,53 @@ func TestAWatchOfAnAPIThatIsGoneEnds(t *testing.T) {
 		err = Follow(t.Context(), c, Watch{Namespace: "team-a", List: view.Deliveries}, func(view.Delivery) error { return nil })
 		if err == nil || time.Since(began) != maxOutage || api.asked != 1+int(maxOutage/watchPause) {
 			t.Errorf("after %s and %d requests: %v", time.Since(began), api.asked, err)
+		}
+	})
+}
+
+// beats is a transport whose first stream has an item, a sign of life every 15 s for a while, and then nothing. Its second has another item.
+type beats struct{ begun []time.Time }
+
+func (b *beats) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.begun = append(b.begun, time.Now())
+	body, stream := io.Pipe()
+	go func(n int) {
+		defer func() { _ = stream.CloseWithError(r.Context().Err()) }()
+		fmt.Fprintf(stream, "event: item\nid: %d\ndata: {\"id\":\"%d\"}\n\n", n, n)
+		beat := time.NewTicker(15 * time.Second)
+		defer beat.Stop()
+		for range 20 {
+			select {
+			case <-beat.C:
+				fmt.Fprintf(stream, "id: %d\n\n", n)
+			case <-r.Context().Done():
+				return
+			}
+		}
+		<-r.Context().Done()
+	}(len(b.begun))
+	return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
+}
+
+// Fails when a watch whose connection is dead in silence is never begun again, or when one that is alive without news is.
+func TestAWatchThatFallsSilentIsBegunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &beats{}
+		c, err := New("http://api", api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began, enough := time.Now(), errors.New("enough")
+		err = Follow(ctx, c, Watch{Namespace: "team-a", List: view.Deliveries}, func(d view.Delivery) error {
+			if d.ID == "2" {
+				return enough
+			}
+			return nil
+		})
+		if after := 20*15*time.Second + maxSilence + watchPause; !errors.Is(err, enough) || time.Since(began) != after {
+			t.Errorf("after %s, streams begun at %v, error %v", time.Since(began), api.begun, err)
 		}
 	})
 }

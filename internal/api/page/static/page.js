@@ -9,6 +9,7 @@
   let renewed = 0; // when a list was last renewed
 
   const apart = 2000; // at least so many milliseconds are between two renewals
+  const silence = 45000; // after so many milliseconds without a sign of life, which comes every 15 seconds, a stream is opened again
   const $ = (selector) => document.querySelector(selector);
   const say = (text) => { $("#announce").textContent = text; };
 
@@ -161,7 +162,8 @@
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
-      const { done, value } = await reader.read();
+      const broken = setTimeout(() => reader.cancel(), silence);
+      const { done, value } = await reader.read().finally(() => clearTimeout(broken));
       if (done || mine !== watching) return;
       const lines = (rest + value).split("\n");
       rest = lines.pop().slice(0, 5); // the beginning of a line says what it is
