@@ -46,14 +46,19 @@ func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx
 		if err := s.check(); err != nil {
 			return UsageError{err}
 		}
-		ctx := c.Context()
-		api, done, err := s.open(ctx)
+		ctx, lost := context.WithCancelCause(c.Context())
+		defer lost(nil)
+		api, done, err := s.open(ctx, lost)
 		if err != nil {
 			return shown{err}
 		}
 		defer done()
 		s.api = api
-		if err := run(ctx, s, args); err != nil {
+		err = run(ctx, s, args)
+		if ctx.Err() != nil && c.Context().Err() == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
 			return shown{err}
 		}
 		return nil

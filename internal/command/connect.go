@@ -75,15 +75,15 @@ func (c *connection) ns() (string, error) {
 	return namespace, nil
 }
 
-// open returns a client of the API. close releases its resources.
-func (c *connection) open(ctx context.Context) (api *client.Client, close func(), err error) {
+// open returns a client of the API. close releases its resources. open has lost called when the connection ends and must not be used any more.
+func (c *connection) open(ctx context.Context, lost func(error)) (api *client.Client, close func(), err error) {
 	kube, err := c.config().ClientConfig()
 	if err != nil {
 		return nil, nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	server, done := c.server, func() {}
 	if server == "" {
-		if server, done, err = forward(ctx, kube, c.install); err != nil {
+		if server, done, err = forward(ctx, kube, c.install, lost); err != nil {
 			return nil, nil, fmt.Errorf("%w; give the address of notifier's API with --server or $%s", err, serverVariable)
 		}
 	}

@@ -28,8 +28,8 @@ const (
 )
 
 // forward opens a port of this machine that leads to notifier's API through the API server. It returns the address, and a function
-// that closes the port.
-func forward(ctx context.Context, kube *rest.Config, namespace string) (address string, done func(), err error) {
+// that closes the port. It calls lost when the port is closed for another reason. From then on any program of this machine may have the port.
+func forward(ctx context.Context, kube *rest.Config, namespace string, lost func(error)) (address string, done func(), err error) {
 	core, err := builtin.NewClient(kube, corev1.SchemeGroupVersion)
 	if err != nil {
 		return "", nil, fmt.Errorf("kubeconfig: %w", err)
@@ -49,11 +49,18 @@ func forward(ctx context.Context, kube *rest.Config, namespace string) (address 
 	if err != nil {
 		return "", nil, fmt.Errorf("port-forward: %w", err)
 	}
-	go func() { ended <- f.ForwardPorts() }()
+	go func() {
+		err := f.ForwardPorts()
+		if err != nil {
+			err = fmt.Errorf("port-forward to Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			lost(err)
+		}
+		ended <- err
+	}()
 	select {
 	case <-ready:
 	case err := <-ended:
-		return "", nil, fmt.Errorf("port-forward to Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return "", nil, err
 	case <-ctx.Done():
 		close(stop)
 		return "", nil, ctx.Err()

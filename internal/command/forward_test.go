@@ -1,19 +1,28 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
 	"sigs.k8s.io/yaml"
 )
 
@@ -110,11 +119,56 @@ func TestThePortForwardLeadsToNotifiersPodAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(&tc.cluster)
 			defer server.Close()
-			_, _, err := forward(t.Context(), &rest.Config{Host: server.URL}, tc.named)
+			_, _, err := forward(t.Context(), &rest.Config{Host: server.URL}, tc.named, func(error) {})
 			if err == nil || !strings.Contains(tc.cluster.forwarded+" "+err.Error(), tc.want) || tc.cluster.forwarded != "" && tc.cluster.forwarded != tc.want {
 				t.Errorf("forwarded to %q, error %v", tc.cluster.forwarded, err)
 			}
 		})
+	}
+}
+
+// breaking is an output that calls end at the first write.
+type breaking struct {
+	once sync.Once
+	end  func()
+}
+
+func (b *breaking) Write(p []byte) (int, error) {
+	b.once.Do(b.end)
+	return len(p), nil
+}
+
+// E7. Fails when a command goes on once its port-forward has ended: it waits for a page that is gone, or sends the token to whoever listens at
+// the port of this machine next.
+func TestACommandEndsWithItsPortForward(t *testing.T) {
+	c := cluster{pods: map[string][]corev1.Pod{"flux-system": {pod("serves", portName, "notifier", corev1.ConditionTrue)}}}
+	upgraded := make(chan httpstream.Connection, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path.Base(r.URL.Path) {
+		case "pods":
+			c.ServeHTTP(w, r)
+			return
+		case "token":
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":{"token":"`+token+`"}}`)
+			return
+		}
+		if _, err := httpstream.Handshake(r, w, []string{portforward.PortForwardProtocolV1Name}); err != nil {
+			t.Error(err)
+		}
+		upgraded <- spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(httpstream.Stream, <-chan struct{}) error { return nil })
+	}))
+	defer server.Close()
+	t.Setenv(serverVariable, "")
+	root := &cobra.Command{Use: "notifier", SilenceUsage: true, SilenceErrors: true}
+	Add(root)
+	root.SetArgs([]string{"ui", "--install-namespace=flux-system", "--kubeconfig=" + kubeconfig(t, server.URL, "{}")})
+	root.SetOut(&breaking{end: func() { _ = (<-upgraded).Close() }})
+	root.SetErr(io.Discard)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := root.ExecuteContext(ctx); err == nil || !strings.Contains(err.Error(), "port-forward to Pod flux-system/serves") {
+		t.Errorf("error %v", err)
 	}
 }
 
