@@ -7,5 +7,6 @@
 // that were good before have another. The concurrent reviews of each tenant's
 // rights are bounded, and so are each tenant's tokens that are remembered.
 //
-// When a namespace was made is kept for four seconds too, and read within the budget of access reviews.
+// When a namespace was made is kept for four seconds too, at most until the next review finds a right in it, and read within the budget of
+// access reviews.
 package access

@@ -10,12 +10,22 @@ import (
 	"notifier/internal/api"
 )
 
+// madeFlight begins the key of the reads of a namespace.
+const madeFlight = "namespace "
+
+// forgetMade has the next Made read a namespace in which somebody was just found to have a right. It may be another one than it was a moment
+// ago, and whoever has a right in that may not see what is from before.
+func (a *Authority) forgetMade(namespace string) {
+	a.flights.Forget(madeFlight + namespace)
+	a.made.Forget(namespace)
+}
+
 // Made returns when a namespace was made, zero if there is no such namespace. It is for namespaces in which a user has a right.
 func (a *Authority) Made(ctx context.Context, namespace string) (time.Time, error) {
 	if made, ok := a.made.Get(namespace); ok {
 		return made, nil
 	}
-	made, err := a.shared(ctx, "namespace "+namespace, func(ctx context.Context) (any, error) { return a.look(ctx, namespace) })
+	made, err := a.shared(ctx, madeFlight+namespace, func(ctx context.Context) (any, error) { return a.look(ctx, namespace) })
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -57,3 +57,23 @@ func TestW2ANamespaceThatIsMadeAgainIsAnother(t *testing.T) {
 		want(time.Time{}, api.ErrUnavailable)
 	})
 }
+
+// W2. Fails when a user who was given a right in a namespace that was made again is shown, for seconds, what is from before: another had just
+// looked at the namespace of that name.
+func TestW2ARightInANamespaceThatIsMadeAgainIsNotOneInTheNamespaceBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := &namespaces{made: time.Now()}
+		a, _, _ := newAuthority(t, func(o *Options) { o.Namespaces = known })
+		if _, err := a.Made(t.Context(), "team-a"); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Second)
+		known.made = time.Now()
+		if allowed, err := a.Allowed(t.Context(), &api.User{Name: "jane"}, api.GetDelivery, "team-a"); err != nil || !allowed {
+			t.Fatalf("allowed %t, %v", allowed, err)
+		}
+		if got, err := a.Made(t.Context(), "team-a"); err != nil || !got.Equal(known.made) {
+			t.Errorf("made %s, %v, want %s", got, err, known.made)
+		}
+	})
+}

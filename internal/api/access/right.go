@@ -63,6 +63,7 @@ func (a *Authority) ask(ctx context.Context, u *api.User, q question) (bool, err
 	}
 	if answer.Status.Allowed && !answer.Status.Denied {
 		a.metrics.rights.granted.Inc()
+		a.forgetMade(q.namespace)
 		a.allowed.Put(q, struct{}{}, now.Add(allowedFor))
 		return true, nil
 	}
