@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -100,6 +101,15 @@ func TestAWatchShowsWhatComesAndEndsWithTheRight(t *testing.T) {
 	r := call(t, api, "deliveries", "list", "--watch")
 	if !strings.Contains(r.out, "3f1c") || r.err == nil || !strings.Contains(r.err.Error(), "you may not any more") || len(last) != 2 || last[1] != "7" {
 		t.Errorf("error %v, last IDs %q, output %s", r.err, last, r.out)
+	}
+}
+
+// Fails when a watch goes on after the time until which items were asked for.
+func TestAWatchHasNoEnd(t *testing.T) {
+	api := newFakeAPI(t, nil)
+	r := call(t, api, "deliveries", "list", "--watch", "--until=1h")
+	if usage, ok := errors.AsType[UsageError](r.err); !ok || !strings.Contains(usage.Error(), "--until") || len(api.asked) > 0 {
+		t.Errorf("error %v, %d requests", r.err, len(api.asked))
 	}
 }
 

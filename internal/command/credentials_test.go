@@ -14,11 +14,14 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Fails when the token is sent in the clear, or follows a redirect.
+// E7. Fails when the token is sent in the clear, or follows a redirect, or when an error shows a password in the address.
 func TestTheTokenGoesToTheAPIAlone(t *testing.T) {
-	for _, server := range []string{"http://notifier.example.com", "http://10.0.0.1:9595", "ftp://127.0.0.1", "https://u:p@127.0.0.1", "nothing"} {
+	for _, server := range []string{
+		"http://notifier.example.com", "http://10.0.0.1:9595", "ftp://127.0.0.1", "https://u:hunter2@127.0.0.1", "https://u:hunter2@127.0.0.1:x", "nothing",
+	} {
 		r := callWith(t, []string{"deliveries", "list", "--server=" + server, "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1", "{token: "+token+"}")})
-		if r.err == nil || !strings.Contains(r.err.Error(), "--server") || strings.Contains(r.err.Error(), token) {
+		if r.err == nil || !strings.Contains(r.err.Error(), "--server") || strings.Contains(r.err.Error(), token) ||
+			strings.Contains(r.err.Error(), "hunter2") {
 			t.Errorf("%s: error %v", server, r.err)
 		}
 	}

@@ -54,6 +54,9 @@ func (s *selection) check() (err error) {
 	if s.query.Until, err = parseTime(s.until, now); err != nil {
 		errs = append(errs, fmt.Errorf("--until: %w", err))
 	}
+	if s.watch && s.until != "" {
+		errs = append(errs, errors.New("--until: it cannot be used with --watch"))
+	}
 	if s.query.Limit < 0 {
 		errs = append(errs, errors.New("--limit: it takes a number that is not negative"))
 	}

@@ -48,7 +48,7 @@ type Client struct {
 func New(base string, transport http.RoundTripper) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%q is not the address of an API: it takes a URL such as https://notifier.example.com", base)
+		return nil, errors.New("it is not the address of an API, a URL without a user such as https://notifier.example.com") // it may have a password
 	}
 	return &Client{base: u, http: &http.Client{
 		Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
