@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"golang.org/x/oauth2"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -37,13 +38,25 @@ func (c *connection) credentials(ctx context.Context, kube *rest.Config, base ht
 	case token != "":
 		return adding, nil
 	}
-	token, err := c.requestToken(ctx, kube)
-	if err != nil {
+	source := oauth2.ReuseTokenSource(nil, requested(func() (*oauth2.Token, error) { return c.requestToken(ctx, kube) }))
+	c.token = func(context.Context) (string, error) {
+		token, err := source.Token()
+		if err != nil {
+			return "", err
+		}
+		return token.AccessToken, nil
+	}
+	if _, err := c.token(ctx); err != nil {
 		return nil, err
 	}
-	c.token = func(context.Context) (string, error) { return token, nil }
-	return bearer{token, base}, nil
+	return &oauth2.Transport{Source: source, Base: base}, nil
 }
+
+// requested is a source of tokens that are requested.
+type requested func() (*oauth2.Token, error)
+
+// Token implements [oauth2.TokenSource].
+func (r requested) Token() (*oauth2.Token, error) { return r() }
 
 // errSeen ends a request that is made only for its headers.
 var errSeen = errors.New("seen")
@@ -79,32 +92,20 @@ func configured(ctx context.Context, config *rest.Config) (string, error) {
 }
 
 // requestToken requests a token of the service account from the API server.
-func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (string, error) {
+func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (*oauth2.Token, error) {
 	namespace, err := c.ns()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	core, err := builtin.NewClient(kube, corev1.SchemeGroupVersion)
 	if err != nil {
-		return "", fmt.Errorf("kubeconfig: %w", err)
+		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	seconds := tokenSeconds
 	issued, err := builtin.Token(ctx, core, namespace, c.serviceAccount, authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds})
 	if err != nil {
-		return "", fmt.Errorf("your kubeconfig has no token, and none was given for service account %s/%s (name another with --service-account): %w",
+		return nil, fmt.Errorf("your kubeconfig has no token, and none was given for service account %s/%s (name another with --service-account): %w",
 			namespace, c.serviceAccount, err)
 	}
-	return issued.Token, nil
-}
-
-// bearer adds one token to each request.
-type bearer struct {
-	token string
-	base  http.RoundTripper
-}
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
-	return b.base.RoundTrip(r)
+	return &oauth2.Token{AccessToken: issued.Token, Expiry: issued.ExpirationTimestamp.Time}, nil
 }

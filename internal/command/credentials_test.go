@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/internal/event/view"
 )
@@ -70,6 +72,28 @@ func TestACallerWithoutATokenAsksForOne(t *testing.T) {
 	}
 	user := "{exec: {apiVersion: client.authentication.k8s.io/v1, command: " + plugin + ", interactiveMode: Never}}"
 	callWith(t, append(line, kubeconfig(t, "https://127.0.0.1:1", user))).wants(t)
+}
+
+// Fails when a token that was requested is sent after it has expired, as in a watch that lasts for longer than an hour.
+func TestARequestedTokenIsRenewed(t *testing.T) {
+	issued, sent := 0, []string{}
+	kube := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		issued++
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(authenticationv1.TokenRequest{
+			Status: authenticationv1.TokenRequestStatus{Token: fmt.Sprint(token, issued), ExpirationTimestamp: metav1.Now()},
+		})
+	}))
+	defer kube.Close()
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = append(sent, r.Header.Get("Authorization"))
+		_ = json.NewEncoder(w).Encode(view.Page[view.Event]{Items: make([]view.Event, len(sent)), Next: "more"})
+	}))
+	defer api.Close()
+	callWith(t, []string{"events", "list", "--limit=3", "--server=" + api.URL, "--kubeconfig=" + kubeconfig(t, kube.URL, "{}")}).wants(t)
+	if len(sent) != 2 || sent[0] == sent[1] || !strings.HasPrefix(sent[1], "Bearer "+token) {
+		t.Errorf("sent %q", sent)
+	}
 }
 
 // Fails when the link does not sign in, or when the token is in a part that a server or a log sees.
