@@ -66,7 +66,7 @@ func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error
 			return err
 		}
 		if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusGone {
-			s.id, s.last, err = "", "", errMissed
+			s.last, err = "", errMissed
 		}
 		if err != nil && w.Interrupted != nil {
 			w.Interrupted(err)
@@ -125,6 +125,7 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 		w.Opened()
 	}
 	defer func() { s.answered = time.Now() }()
+	s.name, s.data, s.id = "", nil, s.last // the stream before may have ended within an event
 	lines := bufio.NewScanner(attended{answer.Body, cancel})
 	lines.Buffer(make([]byte, 0, 64<<10), maxItem)
 	for lines.Scan() {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -126,6 +127,37 @@ func TestAWatchThatFallsSilentIsBegunAgain(t *testing.T) {
 		})
 		if after := 20*15*time.Second + maxSilence + watchPause; !errors.Is(err, enough) || time.Since(began) != after {
 			t.Errorf("after %s, streams begun at %v, error %v", time.Since(began), api.begun, err)
+		}
+	})
+}
+
+// torn is a transport whose first stream breaks within an item, which the second has again, whole.
+type torn struct{ asked int }
+
+func (a *torn) RoundTrip(*http.Request) (*http.Response, error) {
+	body := "id: 1\n\nevent: item\nid: 2\ndata: {\"id\":"
+	if a.asked++; a.asked > 1 {
+		body = "event: item\nid: 2\ndata: {\"id\":\"two\"}\n\n"
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+// Fails when a connection that breaks within an item ends the watch.
+func TestAWatchThatBreaksWithinAnItemGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New("http://api", &torn{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		enough := errors.New("enough")
+		err = Follow(t.Context(), c, Watch{Namespace: "team-a", List: view.Deliveries}, func(d view.Delivery) error {
+			if d.ID != "two" {
+				t.Errorf("got %+v", d)
+			}
+			return enough
+		})
+		if !errors.Is(err, enough) {
+			t.Errorf("error %v", err)
 		}
 	})
 }
