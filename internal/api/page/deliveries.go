@@ -21,11 +21,11 @@ func deliveriesOf(v *visit, values url.Values) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A request to replay names no object.
+	// A request to replay names no object and no event, and the form no end of time.
 	f := l.filter
 	dead := view.State(f.State) == view.StateDead
 	var replay *question
-	if dead && f.Provider != "" && f.Object == "" && len(l.items) > 0 && v.may(api.ReplayDeliveries) {
+	if dead && f.Provider != "" && f.Object+f.Event+f.Until == "" && len(l.items) > 0 && v.may(api.ReplayDeliveries) {
 		replay = replayQuestion(l)
 	}
 	return l.screen(

@@ -10,7 +10,7 @@ import (
 
 // filter is the query of a list's address, with the values as they were written.
 type filter struct {
-	State, Provider, Alert, Receiver, Object, Since, Cursor string
+	State, Provider, Alert, Receiver, Object, Event, Since, Until, Cursor string
 }
 
 // option is one value of a choice.
@@ -39,8 +39,8 @@ func parseFilter(l view.List, values url.Values) (filter, view.Query, error) {
 		return filter{}, view.Query{}, err
 	}
 	return filter{
-		State: string(q.State), Provider: q.Provider, Alert: q.Alert, Receiver: q.Receiver, Object: q.Object, Since: values.Get("since"),
-		Cursor: q.Cursor,
+		State: string(q.State), Provider: q.Provider, Alert: q.Alert, Receiver: q.Receiver, Object: q.Object, Event: q.Event,
+		Since: values.Get("since"), Until: values.Get("until"), Cursor: q.Cursor,
 	}, q, nil
 }
 
@@ -54,8 +54,8 @@ func (f filter) active() bool {
 func (f filter) values() url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{
-		"state": f.State, "provider": f.Provider, "alert": f.Alert, "receiver": f.Receiver, "object": f.Object, "since": f.Since,
-		"cursor": f.Cursor,
+		"state": f.State, "provider": f.Provider, "alert": f.Alert, "receiver": f.Receiver, "object": f.Object, "event": f.Event,
+		"since": f.Since, "until": f.Until, "cursor": f.Cursor,
 	} {
 		if value != "" {
 			v.Set(name, value)
@@ -64,13 +64,13 @@ func (f filter) values() url.Values {
 	return v
 }
 
-// watch returns the address of the API's stream of new items of the list. It covers every state, so that the page also notices an
-// item that leaves a state.
+// watch returns the address of the API's stream of new items of the list. It covers every state, time and event, so that the page also
+// notices an item that leaves a state.
 func (f filter) watch(namespace string, l view.List) address {
 	if f.Cursor != "" {
 		return "" // an older page has nothing new
 	}
-	f.State, f.Since = "", ""
+	f.State, f.Event, f.Since, f.Until = "", "", "", ""
 	v := f.values()
 	v.Set("watch", "1")
 	return listIn(namespace, string(l)).with(v)

@@ -107,12 +107,14 @@ func TestEmptyListsSayWhatToDo(t *testing.T) {
 	contains(t, f.get(t, "/", "nobody", http.StatusOK), "No namespace to show")
 }
 
-// TestAPageOfNoneThatHasAnOlderOneSaysSo fails when a bounded read that selected nothing looks like the end of the list.
+// TestAPageOfNoneThatHasAnOlderOneSaysSo fails when a bounded read that selected nothing looks like the end of the list, or
+// when its links leave out a part of the filter.
 func TestAPageOfNoneThatHasAnOlderOneSaysSo(t *testing.T) {
 	f := newFixture()
 	f.kept["team-a"] = &kept{next: "c2"}
-	body := f.get(t, "/ns/team-a/deliveries?state=dead&cursor=c1", "viewer", http.StatusOK)
-	contains(t, body, "None among those read", "/ns/team-a/deliveries?cursor=c2&amp;state=dead", `href="/ns/team-a/deliveries?state=dead"`, `data-watch=""`)
+	body := f.get(t, "/ns/team-a/deliveries?state=dead&cursor=c1&event=e1&until=1m", "viewer", http.StatusOK)
+	contains(t, body, "None among those read", "/ns/team-a/deliveries?cursor=c2&amp;event=e1&amp;state=dead&amp;until=1m",
+		`href="/ns/team-a/deliveries?event=e1&amp;state=dead&amp;until=1m"`, `data-watch=""`)
 	if got := f.queries[0]; got.Cursor != "c1" || got.State != view.StateDead {
 		t.Errorf("the list was read by %+v", got)
 	}
@@ -168,6 +170,7 @@ func TestActionsAreOfferedOnlyToUsersWithTheRight(t *testing.T) {
 	for _, target := range []string{
 		"/ns/team-a/deliveries/d3", "/ns/team-a/deliveries?provider=slack-main", "/ns/team-a/deliveries?state=dead",
 		"/ns/team-a/deliveries?state=dead&provider=slack-main&object=Kustomization/app",
+		"/ns/team-a/deliveries?state=dead&provider=slack-main&event=e1", "/ns/team-a/deliveries?state=dead&provider=slack-main&until=1m",
 	} {
 		lacks(t, newFixture().get(t, target, "editor", http.StatusOK), "<form method=\"post\"")
 	}
@@ -302,7 +305,7 @@ func TestAnAnswerWaitsForRoom(t *testing.T) {
 
 // TestAWatchSeesWhatLeavesAState fails when a list of one state, or of a time, would not notice that an item left it.
 func TestAWatchSeesWhatLeavesAState(t *testing.T) {
-	body := newFixture().get(t, "/ns/team-a/deliveries?state=dead&since=1h&provider=slack-main", "viewer", http.StatusOK)
+	body := newFixture().get(t, "/ns/team-a/deliveries?state=dead&since=1h&until=1m&event=e1&provider=slack-main", "viewer", http.StatusOK)
 	contains(t, body, `data-watch="/v1/namespaces/team-a/deliveries?provider=slack-main&amp;watch=1"`)
 }
 
