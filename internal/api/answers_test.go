@@ -53,6 +53,33 @@ func TestT6AnswersAreMadeInTheUsersTurn(t *testing.T) {
 	})
 }
 
+// T6. Fails when what a watch has missed, up to five hundred items, is encoded outside of the user's turn: nobody is charged for it.
+func TestT6MissedItemsAreMadeInTheUsersTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		w.store.deliveries = []view.Delivery{{ID: "d1"}}
+		w.store.entered, w.store.takes = make(chan string), time.Millisecond
+		jane, began := &User{Name: "jane"}, time.Now()
+		go func() {
+			<-w.store.entered
+			end, err := w.handler.service.Turn(t.Context(), jane) // the next after the read
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			<-time.After(waitTimeout / 2)
+			end()
+		}()
+		q := view.Query{Since: began.Add(-time.Hour)}
+		m, err := w.handler.catchUp(t.Context(), jane, watchOf{"team-a", view.Deliveries, q})
+		if err != nil || len(m.events) != 1 || time.Since(began) < waitTimeout/2 {
+			t.Errorf("after %s: %d items, %v", time.Since(began), len(m.events), err)
+		}
+		<-time.After(waitTimeout)
+	})
+}
+
 // Fails when an answer larger than a user's bound on bytes is refused for ever, with the advice to wait.
 func TestAnAnswerBeyondTheBoundOfBytesIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -238,6 +238,11 @@ func (h *Handler) catchUp(ctx context.Context, u *User, of watchOf) (*missed, er
 	if next != "" {
 		return nil, errGap
 	}
+	end, err := h.service.Turn(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	for _, item := range slices.Backward(items) {
 		event, err := eventOf(item)
 		if err != nil {
