@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -20,10 +19,10 @@ func (h *Handler) router(page http.Handler) chi.Router {
 	mux.Route("/v1/namespaces/{namespace}", func(mux chi.Router) {
 		mux.Get("/deliveries", h.user(list(h, view.Deliveries, h.service.Deliveries)))
 		mux.Post("/deliveries/replay", h.user(h.replay))
-		mux.Get("/deliveries/{id}", h.user(h.delivery))
+		mux.Get("/deliveries/{id}", h.user(one(h, h.service.Delivery)))
 		mux.Post("/deliveries/{id}/replay", h.user(h.replayOne))
 		mux.Get("/events", h.user(list(h, view.Events, h.service.Events)))
-		mux.Get("/events/{id}/explain", h.user(h.explain))
+		mux.Get("/events/{id}/explain", h.user(one(h, h.service.Explain)))
 		mux.Get("/webhooks", h.user(list(h, view.Webhooks, h.service.Webhooks)))
 		mux.Get("/health", h.user(h.health))
 		mux.Post("/providers/{provider}/test", h.user(h.test))
@@ -53,14 +52,7 @@ func (h *Handler) otherMethod(w http.ResponseWriter, r *http.Request, mux chi.Ro
 
 func namespaceOf(r *http.Request) string { return chi.URLParam(r, "namespace") }
 
-// idOf returns the ID in a path, or errNotFound for a text that cannot be one.
-func idOf(r *http.Request) (string, error) {
-	id := chi.URLParam(r, "id")
-	if !isID(id) {
-		return "", errNotFound
-	}
-	return id, nil
-}
+func idOf(r *http.Request) string { return chi.URLParam(r, "id") }
 
 // list returns the answer to requests for a page of a list, or for a watch of it.
 func list[T any](
@@ -94,29 +86,17 @@ func (h *Handler) namespaces(w http.ResponseWriter, r *http.Request, u *User) er
 	return h.send(w, r, u, found)
 }
 
-func (h *Handler) delivery(w http.ResponseWriter, r *http.Request, u *User) error {
-	id, err := idOf(r)
-	if err != nil {
-		return err
+// one returns the answer to requests for the item of an ID.
+func one[T any](
+	h *Handler, read func(ctx context.Context, u *User, namespace, id string) (T, error),
+) func(http.ResponseWriter, *http.Request, *User) error {
+	return func(w http.ResponseWriter, r *http.Request, u *User) error {
+		found, err := read(r.Context(), u, namespaceOf(r), idOf(r))
+		if err != nil {
+			return err
+		}
+		return h.send(w, r, u, found)
 	}
-	found, err := h.service.Delivery(r.Context(), u, namespaceOf(r), id)
-	if err != nil {
-		return err
-	}
-	found.Tries = slices.Concat([]view.Attempt{}, found.Tries) // never null
-	return h.send(w, r, u, found)
-}
-
-func (h *Handler) explain(w http.ResponseWriter, r *http.Request, u *User) error {
-	id, err := idOf(r)
-	if err != nil {
-		return err
-	}
-	told, err := h.service.Explain(r.Context(), u, namespaceOf(r), id)
-	if err != nil {
-		return err
-	}
-	return h.send(w, r, u, told)
 }
 
 // healthOf is the answer of the route health.
@@ -152,10 +132,7 @@ func done(w http.ResponseWriter, result any) error {
 
 // replayOne replays one delivery. A refusal is an error, since a client would take any other answer for success.
 func (h *Handler) replayOne(w http.ResponseWriter, r *http.Request, u *User) error {
-	id, err := idOf(r)
-	if err != nil {
-		return err
-	}
+	id := idOf(r)
 	result, err := h.service.Replay(r.Context(), u, namespaceOf(r), view.ReplayRequest{IDs: []string{id}})
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type Authority interface {
 // Store has the kept events, deliveries and webhooks of each namespace.
 type Store interface {
 	ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error)
+	// FindDelivery returns a delivery, whose Tries are a list even without any.
 	FindDelivery(ctx context.Context, namespace, id string) (view.DeliveryDetail, error)
 	// FindDeliveries returns the kept deliveries of an event, by their IDs. accepted is the time at which the event was accepted.
 	FindDeliveries(ctx context.Context, namespace string, accepted time.Time, ids []string) (map[string]view.Delivery, error)
@@ -99,12 +100,13 @@ func (s *Service) Authenticate(ctx context.Context, r *http.Request) (*User, err
 	if !ok {
 		return nil, ErrUnauthenticated
 	}
-	u, err := s.options.Authority.Authenticate(ctx, token, s.options.Proxies.Client(r))
+	from := s.options.Proxies.Client(r)
+	u, err := s.options.Authority.Authenticate(ctx, token, from)
 	if err != nil {
 		return nil, err
 	}
 	known := *u
-	known.token, known.from = secret(token), s.options.Proxies.Client(r)
+	known.token, known.from = secret(token), from
 	return &known, nil
 }
 

@@ -28,8 +28,7 @@ func deliveriesReplay() *cobra.Command {
 	return within(c, func(fs *pflag.FlagSet, s *session) {
 		fs.StringVar(&s.state, "state", "", "only those in this state: dead or sent")
 		s.deliveryFlags(fs)
-		fs.StringVar(&s.since, "since", "", "only those since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
-		fs.StringVar(&s.until, "until", "", "only those before then, in the same form")
+		s.timeFlags(fs)
 	}, replay)
 }
 
@@ -65,12 +64,12 @@ func replay(ctx context.Context, s *session, namespace string, ids []string) (er
 // another would select replayed deliveries again. With an error it also returns the result of the requests before.
 func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayRequest) (total view.ReplayResult, _ error) {
 	repeats := r.State == view.StateDead
-	passes := tooMany
+	temporary := tooMany
 	if repeats {
-		passes = anyRefusal // a replayed delivery is no longer dead
+		temporary = anyRefusal // a replayed delivery is no longer dead
 	}
 	for {
-		result, err := retried(ctx, s, passes, func() (view.ReplayResult, error) { return s.api.Replay(ctx, namespace, r) })
+		result, err := retried(ctx, s, temporary, func() (view.ReplayResult, error) { return s.api.Replay(ctx, namespace, r) })
 		if err != nil {
 			total.More = true
 			return total, err

@@ -19,12 +19,12 @@ const (
 )
 
 // retried calls f, and again after each temporary refusal, at most maxWaits times. It waits for the API's Retry-After, at most
-// longestWait, and notes each long wait. passes reports whether a refusal is temporary.
-func retried[T any](ctx context.Context, s *session, passes func(*client.Error) bool, f func() (T, error)) (T, error) {
+// longestWait, and notes each long wait. temporary reports whether a refusal may pass.
+func retried[T any](ctx context.Context, s *session, temporary func(*client.Error) bool, f func() (T, error)) (T, error) {
 	for waits := 0; ; waits++ {
 		result, err := f()
 		refusal, ok := errors.AsType[*client.Error](err)
-		if !ok || refusal.RetryAfter <= 0 || !passes(refusal) || waits == maxWaits {
+		if !ok || refusal.RetryAfter <= 0 || !temporary(refusal) || waits == maxWaits {
 			return result, err
 		}
 		wait := min(refusal.RetryAfter, longestWait)

@@ -38,11 +38,16 @@ type selection struct {
 
 // flags declares the flags of every list.
 func (s *selection) flags(fs *pflag.FlagSet) {
-	fs.StringVar(&s.since, "since", "", "only items since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
-	fs.StringVar(&s.until, "until", "", "only items before then, in the same form")
+	s.timeFlags(fs)
 	fs.IntVar(&s.query.Limit, "limit", view.DefaultLimit, "how many items are shown at most, the newest; 0 for all")
 	fs.BoolVarP(&s.all, "all-namespaces", "A", false, "show items of all namespaces that you may list")
 	fs.BoolVarP(&s.watch, "watch", "w", false, "go on with new items as they come")
+}
+
+// timeFlags declares the flags that select by time.
+func (s *selection) timeFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&s.since, "since", "", "only those since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
+	fs.StringVar(&s.until, "until", "", "only those before then, in the same form")
 }
 
 func (s *selection) check() (err error) {
