@@ -32,7 +32,7 @@ func (a *App) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.recorder = recorder.New(recorder.NewSink(a.clients.events), a.options.KubeAPIQPS, a.log)
+	a.recorder = recorder.New(recorder.NewSink(a.clients.events), a.log)
 	subscriptions := subscribe.NewSubscriptions()
 	plane := alertPlane{alerts: alerts.NewTable(), destinations: alerts.NewDestinations()}
 	plane.ledger = alerts.NewLedger(plane.alerts, plane.destinations)

@@ -12,10 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	"notifier/internal/event"
 	"notifier/internal/receiver"
@@ -189,9 +188,15 @@ func (l *eventLog) take() []string {
 	return events
 }
 
-// fakeEvents returns the Events of client-go's fake.
-func fakeEvents(core *fake.Clientset) record.EventSink {
-	return &typedcorev1.EventSinkImpl{Interface: core.CoreV1().Events("")}
+// fakeEvents is a recorder.Sink over client-go's fake.
+type fakeEvents struct{ core *fake.Clientset }
+
+func (f fakeEvents) Create(ctx context.Context, e *corev1.Event) (*corev1.Event, error) {
+	return f.core.CoreV1().Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
+}
+
+func (f fakeEvents) Patch(ctx context.Context, e *corev1.Event, data []byte) (*corev1.Event, error) {
+	return f.core.CoreV1().Events(e.Namespace).Patch(ctx, e.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{})
 }
 
 // fakeSecrets is a secrets.Source over client-go's fake.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
@@ -46,7 +45,7 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 				deliverer, events = losingDeliverer(t, o, ledger, registry)
 			}
 			play(t, s, func(w *world) {
-				events.EventSink = fakeEvents(w.core)
+				events.Sink = fakeEvents{w.core}
 				ctx, stop := context.WithCancel(w.t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- events.Run(ctx) }()
@@ -74,9 +73,9 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 	}
 }
 
-// lateSink is an EventSink that is set before the Recorder over it runs.
+// lateSink is a Sink that is set before the Recorder over it runs.
 type lateSink struct {
-	record.EventSink
+	recorder.Sink
 	*recorder.Recorder
 }
 
@@ -84,7 +83,7 @@ type lateSink struct {
 func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prometheus.Registry) (*alerts.Deliverer, *lateSink) {
 	t.Helper()
 	sink := &lateSink{}
-	sink.Recorder = recorder.New(sink, 50, discard())
+	sink.Recorder = recorder.New(sink, discard())
 	d, err := alerts.NewDeliverer(alerts.DelivererOptions{
 		Source: noDeliveries{}, Schedule: struct{ alerts.Schedule }{}, History: struct{ alerts.History }{},
 		Dead: struct{ deadLetters }{}, Archive: struct{ alerts.Archive }{},

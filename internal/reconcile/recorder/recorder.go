@@ -3,14 +3,17 @@ package recorder
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record/util"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -26,14 +29,17 @@ const component = "notification-controller"
 // client-go's default of 4,096 took 6 MB once that many objects had Events, as after the installation in a large cluster.
 const recalled = 1024
 
-// client-go has one queue for the Events of all namespaces, and drops all beyond a thousand. So Events wait before that queue, in turns, and
-// enter it at the rate of the client that writes them: eventsEach of a namespace, of which the first eventsFree find room even when
-// eventsWaiting of all namespaces wait. The conditions report the same facts as a dropped Event.
+// client-go's broadcaster has one queue for the Events of all namespaces, and drops all beyond a thousand. So Events wait here instead, in turns,
+// until they are written: eventsEach of a namespace, of which the first eventsFree find room even when eventsWaiting of all namespaces wait.
+// The conditions report the same facts as a dropped Event.
 const (
 	eventsWaiting = 2048
 	eventsEach    = 256
 	eventsFree    = 8
 )
+
+// writeTimeout bounds one write: all other Events wait for it.
+const writeTimeout = 10 * time.Second
 
 // MaxMessage and maxReason are the API server's limits for an Event's message and reason, in bytes.
 const (
@@ -48,15 +54,21 @@ var apiVersions = map[string]string{
 	v1beta3.ProviderKind: v1beta3.GroupVersion.String(),
 }
 
+// Sink writes Kubernetes Events, at a rate of its own.
+type Sink interface {
+	Create(ctx context.Context, e *corev1.Event) (*corev1.Event, error)
+	// Patch merges data into the stored Event of e's namespace and name.
+	Patch(ctx context.Context, e *corev1.Event, data []byte) (*corev1.Event, error)
+}
+
 // Recorder writes Kubernetes Events about the three kinds. It exists on every replica: the replica that finds a fact records it.
 //
-// It never blocks: Events wait, namespaces in turns, and are dropped when too many of their namespace or of all wait, or when Run is not
-// running. client-go coalesces equal Events and limits each object to 25, then one every five minutes. All readers of Events in the
-// namespace see the messages, so callers pass no secrets.
+// It never blocks: Events wait, namespaces in turns, and are dropped when too many of their namespace or of all wait, when Run is not
+// running, or when the API server refuses them. client-go coalesces equal Events and limits each object to 25, then one every five minutes. All
+// readers of Events in the namespace see the messages, so callers pass no secrets.
 type Recorder struct {
-	events  record.EventSink
+	events  Sink
 	log     *slog.Logger
-	rate    *rate.Limiter
 	places  *fair.Capacities[string]
 	waiting atomic.Pointer[kube.Controller[*recorded]]
 }
@@ -66,37 +78,75 @@ type recorded struct {
 	object                     corev1.ObjectReference
 	eventType, reason, message string
 	place                      fair.KeyUse[string]
+	// coalesced is the Event, or the patch of an earlier one, nil until its first turn.
+	coalesced *record.EventCorrelateResult
 }
 
-// New returns a recorder that writes to events, which takes qps a second.
-func New(events record.EventSink, qps float32, log *slog.Logger) *Recorder {
+// New returns a recorder that writes to events.
+func New(events Sink, log *slog.Logger) *Recorder {
 	return &Recorder{
-		events: events, log: log, rate: rate.NewLimiter(rate.Limit(qps), max(1, int(qps))),
-		places: fair.NewCapacities[string](fair.NewCapacity(eventsWaiting), eventsEach, eventsFree),
+		events: events, log: log, places: fair.NewCapacities[string](fair.NewCapacity(eventsWaiting), eventsEach, eventsFree),
 	}
 }
 
 // Run writes Events until ctx ends. It returns nil.
 func (r *Recorder) Run(ctx context.Context) error {
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: recalled}))
-	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(r.events)
-	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: component})
+	correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{LRUCacheSize: recalled})
 	waiting := kube.NewController(kube.ControllerOptions[*recorded]{
 		Name: "events", Workers: 1, Log: r.log,
 		Parts: func(e *recorded) (namespace, name string) { return e.object.Namespace, e.object.Name },
 		Reconcile: func(ctx context.Context, e *recorded) error {
-			defer e.place.Release()
-			if r.rate.Wait(ctx) == nil {
-				recorder.Event(&e.object, e.eventType, e.reason, e.message)
+			err := r.write(ctx, correlator, e)
+			_, refused := errors.AsType[*apierrors.StatusError](err)
+			if err != nil && !refused {
+				return err // it is tried again: the API server cannot be reached
 			}
-			return nil
+			e.place.Release()
+			if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+				return nil
+			}
+			return kube.Permanent(err)
 		},
 	})
 	r.waiting.Store(waiting)
 	defer r.waiting.Store(nil)
 	_ = waiting.Run(ctx) // it waits for no cache and ends with ctx alone
 	return nil
+}
+
+// write writes an Event, unless it is one too many of its object.
+func (r *Recorder) write(ctx context.Context, correlator *record.EventCorrelator, e *recorded) (err error) {
+	if e.coalesced == nil {
+		e.coalesced, _ = correlator.EventCorrelate(e.event(metav1.Now())) // it fails for what cannot be encoded, and an Event can
+	}
+	if e.coalesced.Skip {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	of, created := e.coalesced.Event, e.coalesced.Event.Count <= 1
+	var written *corev1.Event
+	if !created {
+		written, err = r.events.Patch(ctx, of, e.coalesced.Patch)
+	}
+	if created || apierrors.IsNotFound(err) {
+		of.ResourceVersion = ""
+		written, err = r.events.Create(ctx, of)
+	}
+	if err == nil {
+		correlator.UpdateState(written)
+	}
+	return err
+}
+
+// event returns the Event as it is before it is coalesced with others.
+func (e *recorded) event(now metav1.Time) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: util.GenerateEventName(e.object.Name, now.UnixNano()), Namespace: e.object.Namespace},
+		InvolvedObject: e.object, Type: e.eventType, Reason: e.reason, Message: e.message,
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		Source: corev1.EventSource{Component: component}, ReportingController: component,
+	}
 }
 
 // Event records an Event about an object. eventType is corev1.EventTypeNormal or corev1.EventTypeWarning. It drops an Event about any

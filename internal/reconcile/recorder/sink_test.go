@@ -35,15 +35,11 @@ func TestAnEventIsWrittenToItsNamespace(t *testing.T) {
 		asked, kind, body string
 	}{
 		{
-			func() (*corev1.Event, error) { return sink.Create(e) },
+			func() (*corev1.Event, error) { return sink.Create(t.Context(), e) },
 			"POST /api/v1/namespaces/team-a/events", "application/json", `"kind":"Event","apiVersion":"v1"`,
 		},
 		{
-			func() (*corev1.Event, error) { return sink.Update(e) },
-			"PUT /api/v1/namespaces/team-a/events/chat.1", "application/json", `"reason":"DeliveryFailed"`,
-		},
-		{
-			func() (*corev1.Event, error) { return sink.Patch(e, []byte(`{"count":2}`)) },
+			func() (*corev1.Event, error) { return sink.Patch(t.Context(), e, []byte(`{"count":2}`)) },
 			"PATCH /api/v1/namespaces/team-a/events/chat.1", "application/strategic-merge-patch+json", `{"count":2}`,
 		},
 	} {
@@ -80,7 +76,7 @@ func TestAWriteWithoutAnAnswerHoldsUpNoOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := New(NewSink(core), 50, discard())
+		r := New(NewSink(core), discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = r.Run(ctx) })
