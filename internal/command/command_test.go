@@ -184,7 +184,7 @@ func TestATestTellsWhatBecameOfIt(t *testing.T) {
 			t.Errorf("-o %s: error %v, output %s", format, r.err, r.out)
 		}
 	}
-	call(t, api, "providers", "test", "slack", "--wait=0").wants(t, "on its way", "3f1c")
+	call(t, api, "providers", "test", "slack", "--wait=0").wants(t, "on its way", "notifier deliveries show -n team-a 3f1c")
 }
 
 // Fails when a test message that waits for its turn is told as refused by its destination.

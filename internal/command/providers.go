@@ -39,7 +39,7 @@ func providersTest() *cobra.Command {
 		if err != nil {
 			return inNamespace(namespace, err)
 		}
-		return showTest(s, args[0], result, d)
+		return showTest(s, namespace, args[0], result, d)
 	})
 }
 
@@ -71,14 +71,15 @@ func outcome(ctx context.Context, api *client.Client, namespace, id string, wait
 }
 
 // showTest writes the outcome of a test. In each form of the output the error says that the destination did not take the message.
-func showTest(s *session, provider string, result view.TestResult, d *view.DeliveryDetail) (err error) {
+func showTest(s *session, namespace, provider string, result view.TestResult, d *view.DeliveryDetail) (err error) {
 	switch {
 	case s.machine() && d != nil:
 		err = s.write(s.out, d)
 	case s.machine():
 		err = s.write(s.out, result)
 	case d == nil:
-		_, err = fmt.Fprintf(s.out, "A test message is on its way to %s; see: notifier deliveries show %s\n", plain(provider), plain(result.DeliveryID))
+		_, err = fmt.Fprintf(s.out, "A test message is on its way to %s; see: notifier deliveries show -n %s %s\n",
+			plain(provider), plain(namespace), plain(result.DeliveryID))
 	case d.State == view.StateSent:
 		_, err = fmt.Fprintf(s.out, "%s accepted the test message (delivery %s).\n", plain(provider), plain(d.ID))
 	}
