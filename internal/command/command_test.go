@@ -58,7 +58,7 @@ func TestTheOutputForProgramsIsWhatTheAPIAnswered(t *testing.T) {
 }
 
 // Fails when a text from Git or from a stranger reaches the terminal with characters that control it.
-func TestHostileTextSteersNoTerminal(t *testing.T) {
+func TestHostileTextControlsNoTerminal(t *testing.T) {
 	hostile := dead
 	hostile.Object.Name = "\x1b]0;owned\x07\x1b[2Japps"
 	hostile.Failure = "a\u202Eb\u009b31m\nsecond line\tand more\u2028x\u200b"

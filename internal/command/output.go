@@ -59,7 +59,7 @@ func (o output) write(w io.Writer, result any) error {
 func inYAML(document []byte) ([]byte, error) {
 	document = append(escaped(document, yamlEscape), '\n')
 	text, err := yaml.JSONToYAML(document)
-	if err == nil && bytes.IndexFunc(text, func(r rune) bool { return r != '\n' && steers(r) }) >= 0 {
+	if err == nil && bytes.IndexFunc(text, func(r rune) bool { return r != '\n' && controls(r) }) >= 0 {
 		return document, nil
 	}
 	return text, err
@@ -70,7 +70,7 @@ func inYAML(document []byte) ([]byte, error) {
 func escaped(document []byte, escape func(rune) string) []byte {
 	var b bytes.Buffer
 	for _, r := range string(document) {
-		if r == '\n' || !steers(r) {
+		if r == '\n' || !controls(r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -129,9 +129,9 @@ func orDash(s string) string {
 	return s
 }
 
-// steers reports whether a character controls a terminal: a control character, the end of a line, or a character of the category
+// controls reports whether a character controls a terminal: a control character, the end of a line, or a character of the category
 // Cf, which reorders or hides text.
-func steers(r rune) bool {
+func controls(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)
 }
 
@@ -145,7 +145,7 @@ func (s shown) Unwrap() error { return s.error }
 // one space.
 func plain(text string) string {
 	clean := strings.Map(func(r rune) rune {
-		if steers(r) {
+		if controls(r) {
 			return ' '
 		}
 		return r
