@@ -31,11 +31,15 @@ const recalled = 1024
 
 // client-go's broadcaster has one queue for the Events of all namespaces, and drops all beyond a thousand. So Events wait here instead, in turns,
 // until they are written: eventsEach of a namespace, of which the first eventsFree find room even when eventsWaiting of all namespaces wait.
-// The conditions report the same facts as a dropped Event.
+// Of a namespace eventsRate are written a second, eventsEach at once: etcd keeps each for an hour. The conditions report the same facts as a
+// dropped Event.
 const (
 	eventsWaiting = 2048
 	eventsEach    = 256
 	eventsFree    = 8
+	eventsRate    = 2
+	// maxNamespaces bounds the namespaces whose rates are remembered.
+	maxNamespaces = 8192
 )
 
 // writeTimeout bounds one write: all other Events wait for it.
@@ -70,6 +74,7 @@ type Recorder struct {
 	events  Sink
 	log     *slog.Logger
 	places  *fair.Capacities[string]
+	rates   *fair.Limiters[string]
 	waiting atomic.Pointer[kube.Controller[*recorded]]
 }
 
@@ -86,6 +91,7 @@ type recorded struct {
 func New(events Sink, log *slog.Logger) *Recorder {
 	return &Recorder{
 		events: events, log: log, places: fair.NewCapacities[string](fair.NewCapacity(eventsWaiting), eventsEach, eventsFree),
+		rates: fair.NewLimiters[string](eventsRate, eventsEach, maxNamespaces),
 	}
 }
 
@@ -114,10 +120,11 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return nil
 }
 
-// write writes an Event, unless it is one too many of its object.
+// write writes an Event, unless it is one too many of its object or namespace.
 func (r *Recorder) write(ctx context.Context, correlator *record.EventCorrelator, e *recorded) (err error) {
 	if e.coalesced == nil {
 		e.coalesced, _ = correlator.EventCorrelate(e.event(metav1.Now())) // it fails for what cannot be encoded, and an Event can
+		e.coalesced.Skip = e.coalesced.Skip || !r.rates.Allow(e.object.Namespace)
 	}
 	if e.coalesced.Skip {
 		return nil

@@ -166,3 +166,28 @@ func TestAnEventIsWrittenUntilItIsTakenOrRefused(t *testing.T) {
 		}
 	})
 }
+
+// T6. Eleven hundred objects of a namespace, more than client-go remembers, have an Event each second. Fails when that writes Events into etcd
+// without end, at the rate of the client: they stay there for an hour.
+func TestT6TheEventsOfANamespaceAreBoundedInRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &slowSink{taken: map[string]int{}}
+		r := New(sink, discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		const seconds = 60
+		for range seconds {
+			for i := range 1100 {
+				r.Event("Alert", "team", fmt.Sprint("alert-", i), "u", "Warning", "DeliveryFailed", "failed")
+			}
+			pass(time.Second)
+		}
+		cancel()
+		wg.Wait()
+		if n, most := sink.taken["team"], eventsEach+seconds*eventsRate+1; n > most || n < most/2 {
+			t.Errorf("%d Events are written in a minute, want at most %d", n, most)
+		}
+	})
+}
