@@ -22,7 +22,7 @@ type base struct {
 
 	once sync.Once
 	made atomic.Pointer[http.Transport]
-	// trace is in the context of each request.
+	// trace is in the context of each request, unless another client's is.
 	trace httptrace.ClientTrace
 }
 
@@ -35,9 +35,14 @@ func (b *base) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.made.Load().RoundTrip(r)
 }
 
-// traced returns a context for requests, with which conns learns the connection of each.
+// traced returns a context for requests, with which conns learns the connection of each. A send may be within one of another client, such as
+// a login. WithClientTrace adds the other's trace to the given one for good, so such a send has a trace of its own.
 func (b *base) traced(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &b.trace)
+	trace := &b.trace
+	if httptrace.ContextClientTrace(ctx) != nil {
+		trace = &httptrace.ClientTrace{GotConn: b.conns.got}
+	}
+	return httptrace.WithClientTrace(ctx, trace)
 }
 
 func (b *base) make() {

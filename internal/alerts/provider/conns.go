@@ -91,13 +91,13 @@ func (c *conns) close() {
 	c.sweep()
 }
 
-// got allows the other end of a connection to send an answer. The connection has been chosen for a request.
+// got allows the other end of a connection to send an answer. The connection has been chosen for a request, which may be another client's.
 func (c *conns) got(info httptrace.GotConnInfo) {
 	conn := info.Conn
 	for over, ok := conn.(*tls.Conn); ok; over, ok = conn.(*tls.Conn) { // two behind a proxy that speaks TLS
 		conn = over.NetConn()
 	}
-	if counted, ok := conn.(*countedConn); ok {
+	if counted, ok := conn.(*countedConn); ok && counted.in == c {
 		if left := counted.left.Add(c.most); left > idleConns*c.most { // as many sends are under way at most
 			counted.left.Add(-c.most)
 		}

@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/netip"
 	"testing"
 )
@@ -59,4 +61,37 @@ func openOf(clients ...*Client) (n int) {
 		c.base.conns.mu.Unlock()
 	}
 	return n
+}
+
+// T6: fails when each send of a client within one of another client, as a login is, adds to what later ones call and keep: a tenant whose
+// server gives a token of no duration adds to it by every event, until the stack ends the process. Also fails when the other client counts
+// the connection as its own.
+func TestT6ASendWithinOneOfAnotherClientCostsTheSameEachTime(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer s.Close()
+	outer, login := toLoopback(t, s.URL, nil, ClientOptions{MaxReply: 1 << 20}), toLoopback(t, s.URL, nil, ClientOptions{})
+	for range 10 {
+		if err := outer.Call(t.Context(), func(ctx context.Context) error { return login.Post(ctx, Request{}) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := &countedConn{in: &login.base.conns}
+	login.base.trace.GotConn(httptrace.GotConnInfo{Conn: conn})
+	if got, want := conn.left.Load(), login.base.conns.most; got != want {
+		t.Errorf("after ten sends a connection may have %d bytes, want %d", got, want)
+	}
+	for c := range login.base.conns.open {
+		conn = c
+	}
+	if err := outer.Call(t.Context(), func(ctx context.Context) error {
+		return login.Call(ctx, func(ctx context.Context) error {
+			_, err := login.Do(ctx, Request{})
+			if got, want := conn.left.Load(), idleBytes+login.base.conns.most; got > want {
+				t.Errorf("within a send of another client a connection may have %d bytes, want %d at most", got, want)
+			}
+			return err
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
