@@ -88,6 +88,12 @@ func (s *Sender) parse(cfg provider.Config) error {
 	return s.sender(query.Get("from"))
 }
 
+// domain returns the sender's domain.
+func (s *Sender) domain() string {
+	_, domain, _ := strings.Cut(s.from.Address, "@")
+	return domain
+}
+
 // sender sets the address that mails are from.
 func (s *Sender) sender(from string) error {
 	from = cmp.Or(from, s.username)
@@ -187,9 +193,10 @@ func (s *Sender) submit(ctx context.Context, conn net.Conn, message []byte) erro
 	return nil
 }
 
-// open starts TLS if it is needed, and logs in.
+// open starts TLS if it is needed, and logs in. The sender's domain stands for the name of this host, which says nothing outside of the
+// cluster: Google's relay refuses "localhost".
 func (s *Sender) open(c *smtp.Client) error {
-	if err := c.Hello("localhost"); err != nil {
+	if err := c.Hello(s.domain()); err != nil {
 		return at("greeting", err)
 	}
 	if !s.implicit && !s.insecure {

@@ -94,6 +94,22 @@ func TestTheAddressSaysHowMailIsSubmitted(t *testing.T) {
 	}
 }
 
+// Fails when the mail is submitted under a name that says nothing: Google's relay refuses "localhost", and asks for the sender's domain.
+func TestAServerIsToldTheDomainOfTheSender(t *testing.T) {
+	m := start(t, nil, false, func(m *mailbox) {
+		m.refuse = func(command, argument string) error {
+			if command == "EHLO" && argument != "example.com" {
+				return &smtp.SMTPError{Code: 421, EnhancedCode: smtp.EnhancedCode{4, 7, 0}, Message: "try again later"}
+			}
+			return nil
+		}
+	})
+	s := newSender(t, m, "smtp://%s?tls=none", provider.Config{Username: "flux@example.com"})
+	if err := s.Send(t.Context(), info(t)); err != nil {
+		t.Errorf("the server that wants the sender's domain: %v", err)
+	}
+}
+
 // Fails when a session that needs encryption continues in the clear: an attacker on the way can remove STARTTLS from the server's
 // answer.
 func TestWithoutSTARTTLSNothingIsSent(t *testing.T) {

@@ -30,9 +30,8 @@ func (s *Sender) message(n provider.Notification) ([]byte, error) {
 	m.ToMailAddress(s.to...)
 	m.Subject("Flux: " + subject(n.Event))
 	m.SetDateWithValue(s.date(n.Event))
-	_, domain, _ := strings.Cut(s.from.Address, "@")
-	m.SetMessageIDWithValue(digest(n.DeliveryID) + "@" + domain)
-	thread := "<" + thread(n.Event) + "@" + domain + ">"
+	m.SetMessageIDWithValue(digest(n.DeliveryID) + "@" + s.domain())
+	thread := "<" + thread(n.Event) + "@" + s.domain() + ">"
 	m.SetGenHeader(mail.HeaderInReplyTo, thread)
 	m.SetGenHeader(mail.HeaderReferences, thread)
 	m.SetGenHeader("Auto-Submitted", "auto-generated")

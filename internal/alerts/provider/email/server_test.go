@@ -49,7 +49,10 @@ func start(t *testing.T, c *tls.Config, implicit bool, change func(*mailbox)) *m
 	if change != nil {
 		change(m)
 	}
-	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{box: m, conn: c}, nil }))
+	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
+		s := &session{box: m, conn: c}
+		return s, s.ask("EHLO", c.Hostname())
+	}))
 	s.Domain, s.TLSConfig, s.ErrorLog = "mail.test", c, log.New(io.Discard, "", 0)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
