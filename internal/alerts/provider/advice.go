@@ -9,6 +9,8 @@ import (
 
 // adviceByReason maps the beginning of a failure's reason to advice for the Provider's owner. The first entry that fits counts.
 var adviceByReason = []struct{ reason, advice string }{
+	{"login at ", "check the annotations of the service account, what the cloud lets it do, and that the cloud can be reached from here"},
+	{"login of the GitHub App: HTTP 4", "check the keys githubApp… of the Secret, and where the App is installed"},
 	{"HTTP 401", "check the token, or the address if it holds the credential"},
 	{"HTTP 403", "check the token and what it may do, or the address if it holds the credential"},
 	{"HTTP 404", "check the address: there is nothing of that path"},

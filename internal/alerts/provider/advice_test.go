@@ -24,3 +24,18 @@ func TestARefusedChannelIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// Fails when the advice after a refused login is about the destination, which was not asked.
+func TestARefusedLoginIsNoFaultOfTheAddress(t *testing.T) {
+	for reason, want := range map[string]string{
+		"login at Microsoft Entra ID: HTTP 401: AADSTS700016: there is no such application in the tenant": "check the annotations",
+		"login at Google Cloud: the service account's annotation x is no e-mail address":                  "check the annotations",
+		"login of the GitHub App: HTTP 404: Not Found":                                                    "check the keys githubApp",
+	} {
+		for _, label := range []string{LabelClient, LabelRejected} {
+			if got := Advice(event.NewError(event.Retry, label, reason, nil)); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: got %q, want %q", reason, got, want)
+			}
+		}
+	}
+}

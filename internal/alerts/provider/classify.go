@@ -22,6 +22,13 @@ func Classify(err error) *event.Error {
 	return classify(err)
 }
 
+// At returns the classified failure of a step of a send, whose reason begins with the step.
+func At(step string, err error) *event.Error {
+	e := *Classify(err)
+	e.Reason = step + ": " + e.Reason
+	return &e
+}
+
 func classify(err error) *event.Error {
 	if e, ok := errors.AsType[*event.Error](err); ok {
 		return e

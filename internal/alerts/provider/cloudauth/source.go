@@ -103,12 +103,11 @@ func (s *Source) Close() error { return s.client.Close() }
 
 // failed returns the classified failure of a login. A refusal by the cloud is retried.
 func (s *Source) failed(err error) *event.Error {
-	e := *provider.Classify(err)
+	e := provider.At("login at "+s.cloud, err)
 	if e.Label == provider.LabelClient {
 		e.Class = event.Retry
 	}
-	e.Reason = "login at " + s.cloud + ": " + e.Reason
-	return &e
+	return e
 }
 
 // post sends a body to a token endpoint and decodes its answer.

@@ -178,8 +178,11 @@ func (a *app) ask(ctx context.Context, c call, out any) error {
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "githubAppPrivateKey cannot sign", err)
 	}
-	return a.client.Call(ctx, func(ctx context.Context) error {
+	if err := a.client.Call(ctx, func(ctx context.Context) error {
 		r := provider.Request{Method: c.method, URL: a.client.URL(c.path...), Header: headers(signed)}
 		return a.client.Exchange(ctx, r, out, apiName)
-	})
+	}); err != nil {
+		return provider.At("login of the GitHub App", err)
+	}
+	return nil
 }

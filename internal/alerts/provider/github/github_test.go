@@ -149,7 +149,7 @@ func TestAnAppIsFoundByTheOwnerOfItsInstallation(t *testing.T) {
 	delete(cfg.Values, "githubAppInstallationID")
 	cfg.Values["githubAppInstallationOwner"] = "nobody"
 	s, _ := newSender(t, f, cfg)
-	if err := event.AsError(s.Send(t.Context(), providertest.About(needed, "info", "X"))); err.Class != event.Permanent || err.Reason != "HTTP 404: Not Found" {
+	if err := event.AsError(s.Send(t.Context(), providertest.About(needed, "info", "X"))); err.Class != event.Permanent || err.Reason != "login of the GitHub App: HTTP 404: Not Found" {
 		t.Errorf("an owner without an installation: %v", err)
 	}
 }

@@ -130,9 +130,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 			return nil
 		}
 		if err := s.post(ctx, "/v2/change/enqueue", s.change(n)); err != nil {
-			e := *provider.Classify(err)
-			e.Reason = "change event: " + e.Reason
-			return &e
+			return provider.At("change event", err)
 		}
 		return nil
 	})
