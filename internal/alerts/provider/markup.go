@@ -5,12 +5,26 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
-// Fit returns the longest start of s whose escaped form has at most limit by size, with the mark of Truncate if anything was cut. It
-// cuts before it escapes, so that no escape is halved. Size counts as the destination does: utf8.RuneCountInString, UTF16Len, or
-// Bytes. A limit below ten may be too short for the mark.
-func Fit(s string, limit int, size func(string) int, escape func(string) string) string {
+// FitRunes returns the longest start of s whose escaped form has at most limit characters, with the mark of Truncate if anything was cut.
+// It cuts before it escapes, so that no escape is halved. A limit below ten may be too short for the mark.
+func FitRunes(s string, limit int, escape func(string) string) string {
+	return fit(s, limit, utf8.RuneCountInString, escape)
+}
+
+// FitUTF16 is FitRunes by UTF16Len.
+func FitUTF16(s string, limit int, escape func(string) string) string {
+	return fit(s, limit, UTF16Len, escape)
+}
+
+// FitBytes is FitRunes in bytes.
+func FitBytes(s string, limit int, escape func(string) string) string {
+	return fit(s, limit, Bytes, escape)
+}
+
+func fit(s string, limit int, size func(string) int, escape func(string) string) string {
 	s = Truncate(s, limit)
 	if whole := escape(s); size(whole) <= limit {
 		return whole // the mark can make a text longer, so a whole text may fit where its cut form does not
@@ -19,7 +33,7 @@ func Fit(s string, limit int, size func(string) int, escape func(string) string)
 	return shown(sort.Search(limit, func(cut int) bool { return size(shown(cut)) <= limit }))
 }
 
-// Bytes returns the length of s in bytes, for Fit.
+// Bytes returns the length of s in bytes, for Shrink.
 func Bytes(s string) int { return len(s) }
 
 // UTF16Len returns the length of s in UTF-16 code units, which JavaScript, and so many a vendor, counts as characters.

@@ -17,7 +17,7 @@ func FuzzFit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		limit = 10 + (limit&0x7fffffff)%1000
 		for name, size := range map[string]func(string) int{"runes": utf8.RuneCountInString, "bytes": Bytes, "UTF-16": UTF16Len} {
-			got := Fit(s, limit, size, escape)
+			got := fit(s, limit, size, escape)
 			if n := size(got); n > limit || !utf8.ValidString(got) {
 				t.Errorf("%s: %d, want at most %d of valid UTF-8", name, n, limit)
 			}
@@ -33,7 +33,7 @@ func FuzzFit(f *testing.F) {
 }
 
 func TestFitKeepsAsMuchAsItCan(t *testing.T) {
-	if got, want := Fit(strings.Repeat("*", 100), 40, Bytes, Backslashes("*")), 37; len(got) < want {
+	if got, want := FitBytes(strings.Repeat("*", 100), 40, Backslashes("*")), 37; len(got) < want {
 		t.Errorf("%q has %d bytes, want at least %d of 40", got, len(got), want)
 	}
 }

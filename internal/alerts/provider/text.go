@@ -20,13 +20,22 @@ type Fact struct {
 	Authored    bool
 }
 
+// Markup returns the function by which the fact's texts are sent: authored if the Alert's author wrote them, else escape.
+func (f Fact) Markup(escape, authored func(string) string) func(string) string {
+	if f.Authored {
+		return authored
+	}
+	return escape
+}
+
 // Show returns the fact's name and value as they are sent: unchanged if the Alert's author wrote them, else escaped.
 func (f Fact) Show(escape func(string) string) (name, value string) {
-	if f.Authored {
-		return f.Name, f.Value
-	}
-	return escape(f.Name), escape(f.Value)
+	markup := f.Markup(escape, AsIs)
+	return markup(f.Name), markup(f.Value)
 }
+
+// AsIs returns s.
+func AsIs(s string) string { return s }
 
 // BySeverity returns failure for an event of severity error, else other.
 func BySeverity[T any](e event.Event, other, failure T) T {
@@ -178,5 +187,5 @@ var EscapeEntities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 // EscapeHTML returns s as text that HTML shows unchanged, of at most maxRunes characters after escaping. It cuts before it escapes, so
 // that no escape is halved.
 func EscapeHTML(s string, maxRunes int) string {
-	return Fit(s, maxRunes, utf8.RuneCountInString, EscapeEntities)
+	return FitRunes(s, maxRunes, EscapeEntities)
 }

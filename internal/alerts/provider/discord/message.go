@@ -55,12 +55,12 @@ var sizes = []size{{4096, 256, 1024}, {3000, 128, 512}, {2500, 64, 128}, {2500, 
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
 	e := n.Event
-	m := embed{Author: author{fit(e.InvolvedObject.String(), maxAuthor, asItIs)}, Color: provider.BySeverity(e, good, danger)}
+	m := embed{Author: author{provider.FitUTF16(e.InvolvedObject.String(), maxAuthor, provider.AsIs)}, Color: provider.BySeverity(e, good, danger)}
 	if !e.Timestamp.IsZero() {
 		m.Timestamp = e.Timestamp.UTC().Format(time.RFC3339)
 	}
 	m = provider.Shrink(sizes, maxEmbed, embed.size, func(s size) embed {
-		m.Description, m.Fields = fit(strings.TrimSpace(e.Message), s.message, escape), fields(n, s.name, s.value)
+		m.Description, m.Fields = provider.FitUTF16(strings.TrimSpace(e.Message), s.message, escape), fields(n, s.name, s.value)
 		return m
 	})
 	return message{
@@ -85,12 +85,9 @@ func fields(n provider.Notification, maxName, maxValue int) []field {
 	}
 	shown := make([]field, 0, len(facts)+1)
 	for _, f := range facts {
-		markup := escape
-		if f.Authored {
-			markup = asItIs
-		}
+		markup := f.Markup(escape, provider.AsIs)
 		shown = append(shown, field{
-			provider.Visible(fit(f.Name, maxName, markup), noWidth), provider.Visible(fit(f.Value, maxValue, markup), noWidth),
+			provider.Visible(provider.FitUTF16(f.Name, maxName, markup), noWidth), provider.Visible(provider.FitUTF16(f.Value, maxValue, markup), noWidth),
 		})
 	}
 	if left != "" {
@@ -101,12 +98,6 @@ func fields(n provider.Notification, maxName, maxValue int) []field {
 
 // noWidth replaces a text that is empty to Discord.
 const noWidth = "\u200B"
-
-func fit(s string, limit int, escape func(string) string) string {
-	return provider.Fit(s, limit, provider.UTF16Len, escape)
-}
-
-func asItIs(s string) string { return s }
 
 var backslashes = provider.Backslashes("\\`*_~|<>[]#")
 
@@ -120,7 +111,7 @@ func username(name string) string {
 		}
 		return r
 	}, name)
-	name = strings.TrimSpace(fit(strings.TrimSpace(name), maxName, asItIs))
+	name = strings.TrimSpace(provider.FitUTF16(strings.TrimSpace(name), maxName, provider.AsIs))
 	lower := strings.ToLower(name)
 	if lower == "everyone" || lower == "here" || strings.Contains(lower, "discord") || strings.Contains(lower, "clyde") {
 		return ""

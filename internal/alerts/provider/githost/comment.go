@@ -74,7 +74,7 @@ func textOf(marker string, n provider.Notification) string {
 // fit returns a message, escaped, of at most limit characters. It cuts before it escapes, so that no escape is halved.
 func fit(message string, limit int) string {
 	message = strings.Trim(provider.Truncate(message, maxMessage), "\r\n")
-	return provider.Fit(message, limit, utf8.RuneCountInString, escape)
+	return provider.FitRunes(message, limit, escape)
 }
 
 // metadata returns the metadata as a list by name, empty if there is none. It leaves out the change request, which the comment is on.

@@ -92,12 +92,9 @@ func (s *Sender) message(n provider.Notification, maxText, maxFact int) message 
 func facts(n provider.Notification, limit int) []widget {
 	var widgets []widget
 	for _, f := range provider.Facts(n, limit) {
-		fact := decoratedText{TopLabel: title(f.Name), Text: html(f.Value, limit), WrapText: true}
-		if f.Authored {
-			fact.TopLabel, fact.Text = f.Name, f.Value
-		}
-		fact.Text = provider.Visible(fact.Text, dash)
-		widgets = append(widgets, widget{DecoratedText: &fact})
+		text := provider.Visible(f.Markup(provider.EscapeEntities, provider.AsIs)(f.Value), dash)
+		label := f.Markup(title, provider.AsIs)(f.Name)
+		widgets = append(widgets, widget{DecoratedText: &decoratedText{TopLabel: label, Text: text, WrapText: true}})
 	}
 	return widgets
 }

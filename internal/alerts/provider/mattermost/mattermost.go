@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
 )
@@ -98,24 +97,19 @@ const (
 
 func newAttachment(n provider.Notification) attachment {
 	e := n.Event
-	object := fit(e.InvolvedObject.String(), maxLine, plain)
+	object := provider.FitRunes(e.InvolvedObject.String(), maxLine, plain)
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	a := attachment{
-		Fallback: object + ": " + fit(line, maxLine, plain), Color: provider.BySeverity(e, "good", "danger"),
-		AuthorName: object, Text: fit(e.Message, maxText, escape),
+		Fallback: object + ": " + provider.FitRunes(line, maxLine, plain), Color: provider.BySeverity(e, "good", "danger"),
+		AuthorName: object, Text: provider.FitRunes(e.Message, maxText, escape),
 	}
 	for _, f := range provider.Facts(n, maxFact) {
-		title, value := fit(f.Name, maxFact, plain), fit(f.Value, maxFact, escape)
-		if f.Authored {
-			title, value = provider.ReplaceControls(f.Name), provider.ReplaceControls(f.Value)
-		}
-		a.Fields = append(a.Fields, field{Title: title, Value: value})
+		a.Fields = append(a.Fields, field{
+			Title: provider.FitRunes(f.Name, maxFact, f.Markup(plain, provider.ReplaceControls)),
+			Value: provider.FitRunes(f.Value, maxFact, f.Markup(escape, provider.ReplaceControls)),
+		})
 	}
 	return a
-}
-
-func fit(s string, limit int, escape func(string) string) string {
-	return provider.Fit(s, limit, utf8.RuneCountInString, escape)
 }
 
 var (

@@ -186,7 +186,5 @@ func apart(s string) string {
 	return strings.Join(lines, "\n\n")
 }
 
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
 // html returns s cut to maxRunes characters, for a MessageCard.
-func html(s string, maxRunes int) string { return escaper.Replace(plain(s, maxRunes)) }
+func html(s string, maxRunes int) string { return provider.EscapeEntities(plain(s, maxRunes)) }

@@ -66,12 +66,12 @@ var sizes = []size{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
 	e := n.Event
-	a := attachment{Color: provider.BySeverity(e, "#0076D7", "#FF0000"), AuthorName: fit(e.InvolvedObject.String(), maxName, escape)}
+	a := attachment{Color: provider.BySeverity(e, "#0076D7", "#FF0000"), AuthorName: provider.FitUTF16(e.InvolvedObject.String(), maxName, escape)}
 	if !e.Timestamp.IsZero() {
 		a.Time = e.Timestamp.UTC().Format(time.RFC3339)
 	}
 	a = provider.Shrink(sizes, maxMessage, attachment.size, func(s size) attachment {
-		a.Text, a.Fields = fit(e.Message, s.message, escape), fields(n, s.fact)
+		a.Text, a.Fields = provider.FitUTF16(e.Message, s.message, escape), fields(n, s.fact)
 		return a
 	})
 	return message{Channel: s.channel, Username: s.username, Attachments: []attachment{a}}
@@ -88,17 +88,10 @@ func (a attachment) size() int {
 func fields(n provider.Notification, limit int) []field {
 	shown := []field{}
 	for _, f := range provider.Facts(n, limit) {
-		markup := escape
-		if f.Authored {
-			markup = func(s string) string { return s }
-		}
-		shown = append(shown, field{Title: fit(f.Name, limit, markup), Value: fit(f.Value, limit, markup)})
+		markup := f.Markup(escape, provider.AsIs)
+		shown = append(shown, field{Title: provider.FitUTF16(f.Name, limit, markup), Value: provider.FitUTF16(f.Value, limit, markup)})
 	}
 	return shown
-}
-
-func fit(s string, limit int, escape func(string) string) string {
-	return provider.Fit(s, limit, provider.UTF16Len, escape)
 }
 
 var breakLabels = strings.NewReplacer("](", "]\u200B(", "<", "<\u200B").Replace

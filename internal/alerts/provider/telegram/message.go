@@ -71,26 +71,19 @@ func newText(n provider.Notification, maxMessage, maxFact int) *text {
 	t := new(text)
 	sign := provider.BySeverity(e, "💫 ", "🚨 ")
 	o := e.InvolvedObject
-	t.bold(fit(sign+strings.ToLower(o.Kind)+"/"+o.Name+"/"+o.Namespace, maxObject, provider.BreakMentions))
+	t.bold(provider.FitUTF16(sign+strings.ToLower(o.Kind)+"/"+o.Name+"/"+o.Namespace, maxObject, provider.BreakMentions))
 	if m := strings.TrimSpace(e.Message); m != "" {
-		t.add("\n" + fit(m, maxMessage, provider.BreakMentions))
+		t.add("\n" + provider.FitUTF16(m, maxMessage, provider.BreakMentions))
 	}
 	facts := provider.Facts(n, maxFact)
 	if len(facts) > 0 {
 		t.add("\n")
 	}
 	for _, f := range facts {
-		markup := provider.BreakMentions
-		if f.Authored {
-			markup = func(s string) string { return s }
-		}
+		markup := f.Markup(provider.BreakMentions, provider.AsIs)
 		t.add("\n- ")
-		t.bold(fit(f.Name, maxFact, markup))
-		t.add(": " + fit(f.Value, maxFact, markup))
+		t.bold(provider.FitUTF16(f.Name, maxFact, markup))
+		t.add(": " + provider.FitUTF16(f.Value, maxFact, markup))
 	}
 	return t
-}
-
-func fit(s string, limit int, escape func(string) string) string {
-	return provider.Fit(s, limit, provider.UTF16Len, escape)
 }

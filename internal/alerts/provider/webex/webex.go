@@ -82,25 +82,18 @@ func compose(n provider.Notification, maxMessage, maxFact int) string {
 	e := n.Event
 	sign := provider.BySeverity(e, "✅", "💣")
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s **%s**", sign, fit(e.InvolvedObject.String(), maxObject, escape))
+	fmt.Fprintf(&b, "%s **%s**", sign, provider.FitBytes(e.InvolvedObject.String(), maxObject, escape))
 	if m := strings.TrimSpace(e.Message); m != "" {
-		b.WriteString("  \n" + fit(m, maxMessage, escape))
+		b.WriteString("  \n" + provider.FitBytes(m, maxMessage, escape))
 	}
 	separator := "\n\n>"
 	for _, f := range provider.Facts(n, maxFact) {
-		markup := escape
-		if f.Authored {
-			markup = lines
-		}
-		value := strings.ReplaceAll(fit(f.Value, maxFact, markup), "\n", "\n>")
-		fmt.Fprintf(&b, "%s**%s**: %s", separator, strings.ReplaceAll(fit(f.Name, maxFact, markup), "\n", " "), value)
+		markup := f.Markup(escape, lines)
+		value := strings.ReplaceAll(provider.FitBytes(f.Value, maxFact, markup), "\n", "\n>")
+		fmt.Fprintf(&b, "%s**%s**: %s", separator, strings.ReplaceAll(provider.FitBytes(f.Name, maxFact, markup), "\n", " "), value)
 		separator = "  \n>"
 	}
 	return b.String()
-}
-
-func fit(s string, limit int, escape func(string) string) string {
-	return provider.Fit(s, limit, provider.Bytes, escape)
 }
 
 var (

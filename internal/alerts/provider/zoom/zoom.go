@@ -123,5 +123,5 @@ func fields(n provider.Notification, limit int) (shown []field) {
 const dash = "–"
 
 func fit(s string, limit int) string {
-	return provider.Fit(s, limit, provider.UTF16Len, func(s string) string { return s })
+	return provider.FitUTF16(s, limit, provider.AsIs)
 }

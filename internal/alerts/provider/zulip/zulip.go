@@ -104,25 +104,18 @@ func compose(n provider.Notification, maxMessage, maxFact int) string {
 	e := n.Event
 	sign := provider.BySeverity(e, "✅", "💣")
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s **%s**", sign, fit(e.InvolvedObject.String(), maxObject, escape))
+	fmt.Fprintf(&b, "%s **%s**", sign, provider.FitRunes(e.InvolvedObject.String(), maxObject, escape))
 	if m := strings.TrimSpace(e.Message); m != "" {
-		b.WriteString("\n\n" + fit(m, maxMessage, escape))
+		b.WriteString("\n\n" + provider.FitRunes(m, maxMessage, escape))
 	}
 	separator := "\n\n* "
 	for _, f := range provider.Facts(n, maxFact) {
-		markup := escape
-		if f.Authored {
-			markup = provider.ReplaceControls
-		}
-		name := strings.ReplaceAll(fit(f.Name, maxFact, markup), "\n", " ")
-		fmt.Fprintf(&b, "%s**%s**: %s", separator, name, fit(f.Value, maxFact, markup))
+		markup := f.Markup(escape, provider.ReplaceControls)
+		name := strings.ReplaceAll(provider.FitRunes(f.Name, maxFact, markup), "\n", " ")
+		fmt.Fprintf(&b, "%s**%s**: %s", separator, name, provider.FitRunes(f.Value, maxFact, markup))
 		separator = "\n* "
 	}
 	return b.String()
-}
-
-func fit(s string, limit int, escape func(string) string) string {
-	return provider.Fit(s, limit, utf8.RuneCountInString, escape)
 }
 
 var breakLabels = strings.NewReplacer("](", "]\u200B(", "][", "]\u200B[", "]:", "]\u200B:").Replace
