@@ -113,8 +113,8 @@ func impersonate(ctx context.Context, c *provider.Client, account, scope, federa
 
 // googleStatuses are the words with which Google's APIs refuse a request.
 var googleStatuses = []string{
-	"ABORTED", "CANCELLED", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "INTERNAL", "INVALID_ARGUMENT", "NOT_FOUND",
-	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE",
+	"ABORTED", "ALREADY_EXISTS", "CANCELLED", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "INTERNAL", "INVALID_ARGUMENT", "NOT_FOUND",
+	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
 }
 
 // googleWord returns the part of a refusal that is shown: OAuth's word of the Security Token Service, or the status of another API.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/cloudauth"
 )
 
 // Sender sends to one space.
@@ -17,7 +18,7 @@ type Sender struct {
 
 // New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus})
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +55,3 @@ func (s *Sender) url(deliveryID string) *url.URL {
 	return u
 }
 
-// statuses are Google's names of errors.
-var statuses = []string{
-	"ABORTED", "ALREADY_EXISTS", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "INTERNAL", "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED",
-	"RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(statuses, "error", "status")
