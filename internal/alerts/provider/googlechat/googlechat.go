@@ -54,4 +54,3 @@ func (s *Sender) url(deliveryID string) *url.URL {
 	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&"+added.Encode(), "&")
 	return u
 }
-
