@@ -40,10 +40,9 @@ type login interface {
 
 // Sender sends to one hub.
 type Sender struct {
-	client  *provider.Client
-	login   login
-	url     *url.URL
-	timeout time.Duration
+	client *provider.Client
+	login  login
+	url    *url.URL
 }
 
 // New returns a Sender.
@@ -126,7 +125,7 @@ func build(cfg provider.Config, endpoint, hub string, l login) (*Sender, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{client: client, login: l, url: client.URL(hub, "messages"), timeout: cmp.Or(cfg.Timeout, provider.DefaultTimeout)}
+	s := &Sender{client: client, login: l, url: client.URL(hub, "messages")}
 	s.url.RawQuery = url.Values{"api-version": {apiVersion}, "timeout": {"60"}}.Encode()
 	return s, nil
 }
@@ -142,8 +141,6 @@ type brokerProperties struct {
 
 // Send sends the notification's event.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	body, err := provider.EventJSON(n.Event, maxEvent)
 	if err != nil {
 		return err
@@ -154,11 +151,14 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "properties could not be encoded", err)
 	}
-	authorization, err := s.login.authorization(ctx)
-	if err != nil {
+	return s.client.Call(ctx, func(ctx context.Context) error {
+		authorization, err := s.login.authorization(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = s.client.Do(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
+			"Authorization": {authorization}, "Content-Type": {contentType}, "BrokerProperties": {string(properties)},
+		}})
 		return err
-	}
-	return s.client.Post(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
-		"Authorization": {authorization}, "Content-Type": {contentType}, "BrokerProperties": {string(properties)},
-	}})
+	})
 }

@@ -1,7 +1,6 @@
 package googlepubsub
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -9,7 +8,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
@@ -48,7 +46,6 @@ type Sender struct {
 	login      login
 	url        *url.URL
 	attributes map[string]string
-	timeout    time.Duration
 }
 
 // New returns a Sender.
@@ -71,7 +68,7 @@ func build(cfg provider.Config, endpoint string) (*Sender, error) {
 	if cfg.Token == "" {
 		cfg = cloudauth.Public(cfg)
 	}
-	s := &Sender{attributes: cfg.Headers, timeout: cmp.Or(cfg.Timeout, provider.DefaultTimeout)}
+	s := &Sender{attributes: cfg.Headers}
 	var clientErr, loginErr error
 	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus, Temporary: temporary})
 	s.login, loginErr = newLogin(cfg)
@@ -133,8 +130,6 @@ type message struct {
 
 // Send publishes the notification's event.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	data, err := provider.EventJSON(n.Event, maxEvent)
 	if err != nil {
 		return err
@@ -142,12 +137,15 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	m := message{Data: data, Attributes: make(map[string]string, len(s.attributes)+1), OrderingKey: orderingKey(n.Event)}
 	maps.Copy(m.Attributes, s.attributes)
 	m.Attributes[idempotencyKey] = n.DeliveryID // even over the Secret's: with one key a subscriber would drop all messages but the first
-	token, err := s.login.Token(ctx)
-	if err != nil {
+	return s.client.Call(ctx, func(ctx context.Context) error {
+		token, err := s.login.Token(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = s.client.Do(ctx, provider.Request{
+			URL: s.url, Header: http.Header{"Authorization": {"Bearer " + token}}, JSON: map[string][]message{"messages": {m}},
+		})
 		return err
-	}
-	return s.client.Post(ctx, provider.Request{
-		URL: s.url, Header: http.Header{"Authorization": {"Bearer " + token}}, JSON: map[string][]message{"messages": {m}},
 	})
 }
 
