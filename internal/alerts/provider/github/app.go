@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -110,8 +111,7 @@ func (a *app) token(ctx context.Context) (token string, fresh bool, err error) {
 		Token     string    `json:"token"`
 		ExpiresAt time.Time `json:"expires_at"`
 	}
-	path := []string{"app", "installations", installation, "access_tokens"}
-	if err := a.ask(ctx, call{method: http.MethodPost, path: path}, &answer); err != nil {
+	if err := a.ask(ctx, http.MethodPost, a.client.URL("app", "installations", installation, "access_tokens"), &answer); err != nil {
 		return "", false, err
 	}
 	if answer.Token == "" {
@@ -151,9 +151,9 @@ func (a *app) find(ctx context.Context) (string, error) {
 	var answer struct {
 		ID int64 `json:"id"`
 	}
-	err := a.ask(ctx, call{method: http.MethodGet, path: []string{"orgs", a.owner, "installation"}}, &answer)
+	err := a.ask(ctx, http.MethodGet, a.client.URL("orgs", a.owner, "installation"), &answer)
 	if provider.StatusOf(err) == http.StatusNotFound {
-		err = a.ask(ctx, call{method: http.MethodGet, path: []string{"users", a.owner, "installation"}}, &answer)
+		err = a.ask(ctx, http.MethodGet, a.client.URL("users", a.owner, "installation"), &answer)
 	}
 	return strconv.FormatInt(answer.ID, 10), err
 }
@@ -163,14 +163,14 @@ func (a *app) login(ctx context.Context) (string, error) {
 	var answer struct {
 		Slug string `json:"slug"`
 	}
-	if err := a.ask(ctx, call{method: http.MethodGet, path: []string{"app"}}, &answer); err != nil || answer.Slug == "" {
+	if err := a.ask(ctx, http.MethodGet, a.client.URL("app"), &answer); err != nil || answer.Slug == "" {
 		return "", err
 	}
 	return answer.Slug + "[bot]", nil
 }
 
 // ask makes a request as the App itself.
-func (a *app) ask(ctx context.Context, c call, out any) error {
+func (a *app) ask(ctx context.Context, method string, u *url.URL, out any) error {
 	now := time.Now()
 	signed, err := jwt.Signed(a.signer).Claims(jwt.Claims{
 		Issuer: a.id, IssuedAt: jwt.NewNumericDate(now.Add(-jwtBefore)), Expiry: jwt.NewNumericDate(now.Add(jwtLife)),
@@ -179,8 +179,7 @@ func (a *app) ask(ctx context.Context, c call, out any) error {
 		return event.NewError(event.Permanent, provider.LabelPayload, "githubAppPrivateKey cannot sign", err)
 	}
 	if err := a.client.Call(ctx, func(ctx context.Context) error {
-		r := provider.Request{Method: c.method, URL: a.client.URL(c.path...), Header: headers(signed)}
-		return a.client.Exchange(ctx, r, out, apiName)
+		return a.client.Exchange(ctx, provider.Request{Method: method, URL: u, Header: headers(signed)}, out, apiName)
 	}); err != nil {
 		return provider.At("login of the GitHub App", err)
 	}

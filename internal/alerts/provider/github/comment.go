@@ -18,8 +18,13 @@ func (s *Sender) Login(ctx context.Context) (string, error) {
 	var user struct {
 		Login string `json:"login"`
 	}
-	err := s.do(ctx, call{method: http.MethodGet, path: []string{"user"}}, &user)
+	err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: s.client.URL("user")}, &user)
 	return user.Login, err
+}
+
+// commentsOn returns the address of the comments on a pull request.
+func (s *Sender) commentsOn(number int64) *url.URL {
+	return s.url("issues", strconv.FormatInt(number, 10), "comments")
 }
 
 // Comments returns a page of the comments on a pull request, which to GitHub is an issue. GitHub lists them in the order of their
@@ -32,11 +37,9 @@ func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githos
 			Login string `json:"login"`
 		} `json:"user"`
 	}]
-	err := s.do(ctx, call{
-		method: http.MethodGet, path: s.in("issues", strconv.FormatInt(number, 10), "comments"),
-		query: url.Values{"per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)}},
-	}, &found)
-	if err != nil {
+	u := s.commentsOn(number)
+	u.RawQuery = url.Values{"per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)}}.Encode()
+	if err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found); err != nil {
 		return nil, false, err
 	}
 	comments := make([]githost.Comment, len(found))
@@ -52,12 +55,11 @@ type text struct {
 
 // CreateComment writes a new comment on a pull request.
 func (s *Sender) CreateComment(ctx context.Context, number int64, body string) error {
-	path := s.in("issues", strconv.FormatInt(number, 10), "comments")
-	return s.do(ctx, call{method: http.MethodPost, path: path, body: text{body}}, nil)
+	return s.do(ctx, provider.Request{URL: s.commentsOn(number), JSON: text{body}}, nil)
 }
 
 // EditComment replaces the text of a comment.
 func (s *Sender) EditComment(ctx context.Context, _, id int64, body string) error {
-	path := s.in("issues", "comments", strconv.FormatInt(id, 10))
-	return s.do(ctx, call{method: http.MethodPatch, path: path, body: text{body}}, nil)
+	u := s.url("issues", "comments", strconv.FormatInt(id, 10))
+	return s.do(ctx, provider.Request{Method: http.MethodPatch, URL: u, JSON: text{body}}, nil)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -37,7 +36,7 @@ type payload struct {
 func (s *Sender) dispatch(ctx context.Context, n provider.Notification) error {
 	body := dispatchOf(n)
 	return s.client.Call(ctx, func(ctx context.Context) error {
-		return s.do(ctx, call{method: http.MethodPost, path: s.in("dispatches"), body: body}, nil)
+		return s.do(ctx, provider.Request{URL: s.url("dispatches"), JSON: body}, nil)
 	})
 }
 

@@ -105,30 +105,21 @@ func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(provider.Limit{Rate: 80.0 / 60, Burst: 20}, "api.github.com", "ghe.com")
 }
 
-// call is one request to the API.
-type call struct {
-	method string
-	// path has the segments after the API's address.
-	path  []string
-	query url.Values
-	body  any
-}
-
-// in returns a path within the repository.
-func (s *Sender) in(parts ...string) []string {
-	return append([]string{"repos", s.owner, s.name}, parts...)
+// url returns the address of a part of the repository in the API.
+func (s *Sender) url(parts ...string) *url.URL {
+	return s.client.URL(append([]string{"repos", s.owner, s.name}, parts...)...)
 }
 
 // do makes a request and decodes the answer into out, unless out is nil.
-func (s *Sender) do(ctx context.Context, c call, out any) error {
+func (s *Sender) do(ctx context.Context, r provider.Request, out any) error {
 	if s.app == nil {
-		return s.request(ctx, c, "", out)
+		return s.request(ctx, r, "", out)
 	}
 	token, fresh, err := s.app.token(ctx)
 	if err != nil {
 		return err
 	}
-	err = s.request(ctx, c, token, out)
+	err = s.request(ctx, r, token, out)
 	if provider.StatusOf(err) != http.StatusUnauthorized || fresh {
 		return err
 	}
@@ -136,12 +127,11 @@ func (s *Sender) do(ctx context.Context, c call, out any) error {
 	if token, _, err = s.app.token(ctx); err != nil {
 		return err
 	}
-	return s.request(ctx, c, token, out)
+	return s.request(ctx, r, token, out)
 }
 
-func (s *Sender) request(ctx context.Context, c call, token string, out any) error {
-	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...), Header: headers(token), JSON: c.body}
-	r.URL.RawQuery = c.query.Encode()
+func (s *Sender) request(ctx context.Context, r provider.Request, token string, out any) error {
+	r.Header = headers(token)
 	return s.client.Exchange(ctx, r, out, apiName)
 }
 

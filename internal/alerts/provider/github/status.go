@@ -30,10 +30,9 @@ func statusOf(s githost.Status) status {
 // LastStatus searches the last hundred statuses of the commit, the newest first.
 func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.Last, error) {
 	var all provider.List[status]
-	err := s.do(ctx, call{
-		method: http.MethodGet, path: s.in("commits", want.Commit, "statuses"), query: url.Values{"per_page": {"100"}},
-	}, &all)
-	if err != nil {
+	u := s.url("commits", want.Commit, "statuses")
+	u.RawQuery = url.Values{"per_page": {"100"}}.Encode()
+	if err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &all); err != nil {
 		return githost.Last{}, err
 	}
 	own := statusOf(want)
@@ -52,5 +51,5 @@ func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.L
 
 // SetStatus sets a status of the commit.
 func (s *Sender) SetStatus(ctx context.Context, want githost.Status) error {
-	return s.do(ctx, call{method: http.MethodPost, path: s.in("statuses", want.Commit), body: statusOf(want)}, nil)
+	return s.do(ctx, provider.Request{URL: s.url("statuses", want.Commit), JSON: statusOf(want)}, nil)
 }

@@ -15,13 +15,13 @@ func (s *Sender) Login(ctx context.Context) (string, error) {
 	var user struct {
 		Username string `json:"username"`
 	}
-	err := s.do(ctx, call{method: http.MethodGet, path: []string{"user"}}, &user)
+	err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: s.client.URL("user")}, &user)
 	return user.Username, err
 }
 
-// notes returns the path of the comments on a merge request, which GitLab calls notes.
-func (s *Sender) notes(number int64, parts ...string) []string {
-	return append(s.in("merge_requests", strconv.FormatInt(number, 10), "notes"), parts...)
+// notes returns the address of the comments on a merge request, which GitLab calls notes, or of one of them.
+func (s *Sender) notes(number int64, note ...string) *url.URL {
+	return s.url(append([]string{"merge_requests", strconv.FormatInt(number, 10), "notes"}, note...)...)
 }
 
 // Comments returns a page of the comments on a merge request.
@@ -33,10 +33,11 @@ func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githos
 			Username string `json:"username"`
 		} `json:"author"`
 	}]
-	err := s.do(ctx, call{method: http.MethodGet, path: s.notes(number), query: url.Values{
+	u := s.notes(number)
+	u.RawQuery = url.Values{
 		"order_by": {"created_at"}, "sort": {"asc"}, "per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)},
-	}}, &found)
-	if err != nil {
+	}.Encode()
+	if err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found); err != nil {
 		return nil, false, err
 	}
 	comments := make([]githost.Comment, len(found))
@@ -52,10 +53,11 @@ type text struct {
 
 // CreateComment writes a new comment on a merge request.
 func (s *Sender) CreateComment(ctx context.Context, number int64, body string) error {
-	return s.do(ctx, call{method: http.MethodPost, path: s.notes(number), body: text{body}}, nil)
+	return s.do(ctx, provider.Request{URL: s.notes(number), JSON: text{body}}, nil)
 }
 
 // EditComment replaces the text of a comment.
 func (s *Sender) EditComment(ctx context.Context, number, id int64, body string) error {
-	return s.do(ctx, call{method: http.MethodPut, path: s.notes(number, strconv.FormatInt(id, 10)), body: text{body}}, nil)
+	u := s.notes(number, strconv.FormatInt(id, 10))
+	return s.do(ctx, provider.Request{Method: http.MethodPut, URL: u, JSON: text{body}}, nil)
 }

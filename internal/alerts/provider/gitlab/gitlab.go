@@ -77,24 +77,13 @@ func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(s.limit, "gitlab.com")
 }
 
-// call is one request to the API.
-type call struct {
-	method string
-	// path has the segments after the API's address.
-	path  []string
-	query url.Values
-	body  any
-}
-
-// in returns a path within the project.
-func (s *Sender) in(parts ...string) []string {
-	return append([]string{"projects", s.project}, parts...)
+// url returns the address of a part of the project in the API.
+func (s *Sender) url(parts ...string) *url.URL {
+	return s.client.URL(append([]string{"projects", s.project}, parts...)...)
 }
 
 // do makes a request and decodes the answer into out, unless out is nil.
-func (s *Sender) do(ctx context.Context, c call, out any) error {
-	r := provider.Request{Method: c.method, URL: s.client.URL(c.path...), JSON: c.body}
-	r.URL.RawQuery = c.query.Encode()
+func (s *Sender) do(ctx context.Context, r provider.Request, out any) error {
 	return s.client.Exchange(ctx, r, out, "GitLab's API")
 }
 

@@ -134,7 +134,7 @@ func TestTheProjectIsAPathOrANumber(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", address, err)
 		}
-		if got := s.client.URL(s.in()...).String(); got != want {
+		if got := s.url().String(); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
 		if limited := s.Limit().Rate > 0; limited != strings.HasPrefix(want, "https://gitlab.com/") {

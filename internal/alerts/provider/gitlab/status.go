@@ -27,11 +27,9 @@ func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.L
 		Description string     `json:"description"`
 		CreatedAt   *time.Time `json:"created_at"`
 	}]
-	err := s.do(ctx, call{
-		method: http.MethodGet, path: s.in("repository", "commits", want.Commit, "statuses"),
-		query: url.Values{"name": {want.Name}, "order_by": {"id"}, "sort": {"desc"}, "per_page": {"100"}},
-	}, &all)
-	if err != nil {
+	u := s.url("repository", "commits", want.Commit, "statuses")
+	u.RawQuery = url.Values{"name": {want.Name}, "order_by": {"id"}, "sort": {"desc"}, "per_page": {"100"}}.Encode()
+	if err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &all); err != nil {
 		return githost.Last{}, err
 	}
 	var last githost.Last
@@ -51,7 +49,7 @@ func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.L
 
 // SetStatus sets a status of the commit.
 func (s *Sender) SetStatus(ctx context.Context, want githost.Status) error {
-	return s.do(ctx, call{method: http.MethodPost, path: s.in("statuses", want.Commit), body: struct {
+	return s.do(ctx, provider.Request{URL: s.url("statuses", want.Commit), JSON: struct {
 		State       string `json:"state"`
 		Name        string `json:"name"`
 		Description string `json:"description"`
