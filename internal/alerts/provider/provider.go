@@ -12,8 +12,8 @@ import (
 	"notifier/internal/event"
 )
 
-// DefaultTimeout bounds a send when the spec names no timeout.
-const DefaultTimeout = 15 * time.Second
+// defaultTimeout bounds a send when the spec names no timeout.
+const defaultTimeout = 15 * time.Second
 
 // Notification is one event for one destination.
 type Notification struct {
@@ -95,7 +95,7 @@ type Config struct {
 	Proxy Proxy
 	// TLS is for https destinations and proxies.
 	TLS TLS
-	// Timeout bounds one send, from resolving the name to the end of the answer. Zero means DefaultTimeout.
+	// Timeout bounds one send, from resolving the name to the end of the answer. Zero means 15 seconds.
 	Timeout time.Duration
 	// Network decides which addresses may be reached.
 	Network Network
@@ -151,7 +151,7 @@ func (c Config) timeout() (time.Duration, error) {
 	case c.Timeout < 0:
 		return 0, errors.New("timeout is negative")
 	case c.Timeout == 0:
-		return DefaultTimeout, nil
+		return defaultTimeout, nil
 	default:
 		return c.Timeout, nil
 	}
