@@ -3,7 +3,6 @@ package cloudevents
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -54,17 +53,13 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification's event.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := json.Marshal(n.Event)
-	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "event could not be encoded", err)
-	}
 	h := s.header.Clone()
 	for name, value := range attributes(n) {
 		if value != "" {
 			h["Ce-"+name] = []string{event.PercentEncode(strings.ToValidUTF8(value, "\uFFFD"))}
 		}
 	}
-	return s.client.Post(ctx, provider.Request{Header: h, Body: body})
+	return s.client.Post(ctx, provider.Request{Header: h, JSON: n.Event})
 }
 
 // attributes returns the event's context attributes and extensions, by their names in a header.
