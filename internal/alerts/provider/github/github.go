@@ -77,6 +77,8 @@ func apiOf(r githost.Repository) string {
 	switch {
 	case host == "github.com" || host == "www.github.com" || host == "ssh.github.com":
 		return "https://api.github.com"
+	case strings.HasPrefix(host, "api.") || strings.Contains(host, ".api."): // the API itself, as go-github and so Flux takes such a host
+		return r.Base()
 	case strings.HasSuffix(host, ".ghe.com"):
 		return "https://api." + host
 	default:

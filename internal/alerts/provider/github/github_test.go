@@ -244,6 +244,7 @@ func TestTheAPIIsThatOfTheHost(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://github.com/o/r": "https://api.github.com", "git@github.com:o/r.git": "https://api.github.com",
 		"ssh://git@ssh.github.com:443/o/r": "https://api.github.com", "https://octo.ghe.com/o/r": "https://api.octo.ghe.com",
+		"https://api.octo.ghe.com/o/r": "https://api.octo.ghe.com", "https://api.github.com/o/r": "https://api.github.com",
 		"https://git.test:8443/o/r": "https://git.test:8443/api/v3", "ssh://git@git.test:22/o/r": "https://git.test/api/v3",
 		"https://github.com.evil.test/o/r": "https://github.com.evil.test/api/v3", "https://evilghe.com/o/r": "https://evilghe.com/api/v3",
 	} {
