@@ -49,7 +49,7 @@ func dispatchOf(n provider.Notification) dispatch {
 	}
 	e := &d.ClientPayload.Event
 	for limit := maxMessage; size(d) > maxPayload && limit > 1; limit /= 2 {
-		e.Message = provider.Truncate(n.Event.Message, limit)
+		e.Message = provider.Truncate(e.Message, limit)
 	}
 	if size(d) <= maxPayload {
 		return d
