@@ -17,6 +17,7 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"HTTP 410", "check the address: it is no more"},
 	{"proxy answered HTTP 407", "check username and password in the Secret of spec.proxySecretRef"},
 	{"HTTP 407", "check username and password in the Secret of spec.proxySecretRef"},
+	{"the failure's issue cannot be found yet", ""},
 	{"certificate is signed by an unknown authority", "put its authority under the key ca.crt of the Secret that spec.certSecretRef names"},
 	{"certificate is not valid for the host", "check the host name in the address"},
 	{"certificate has expired", "it has to be renewed at the destination"},
@@ -42,6 +43,9 @@ var aboutChannel = []string{"channel", "chat", "room", "STREAM_DOES_NOT_EXIST", 
 
 // Advice returns advice for the Provider's owner after a failed send, empty where only waiting helps.
 func Advice(e *event.Error) string {
+	if e.Label == LabelLimited {
+		return "" // under any status
+	}
 	if _, word, _ := strings.Cut(e.Reason, ": "); e.Class == event.Permanent &&
 		slices.ContainsFunc(aboutChannel, func(part string) bool { return strings.Contains(word, part) }) {
 		return "check spec.channel, and that the sender may write there"
@@ -50,6 +54,9 @@ func Advice(e *event.Error) string {
 		if strings.HasPrefix(e.Reason, a.reason) {
 			return a.advice
 		}
+	}
+	if e.Class == event.Retry && e.Label == LabelClient {
+		return "" // it passes by itself
 	}
 	return adviceByLabel[e.Label]
 }

@@ -39,3 +39,15 @@ func TestARefusedLoginIsNoFaultOfTheAddress(t *testing.T) {
 		}
 	}
 }
+
+// Fails when advice is given where only waiting helps: GitHub answers 403 at its limit, and GitLab 409 while a commit is locked.
+func TestWhereOnlyWaitingHelpsThereIsNoAdvice(t *testing.T) {
+	for reason, label := range map[string]string{
+		"HTTP 403 (rate limit)": LabelLimited, "HTTP 408": LabelClient, "HTTP 423": LabelClient, "HTTP 409: 409 Conflict: Resource lock": LabelClient,
+		"the failure's issue cannot be found yet": LabelRejected,
+	} {
+		if got := Advice(event.NewError(event.Retry, label, reason, nil)); got != "" {
+			t.Errorf("%s: got %q, want none", reason, got)
+		}
+	}
+}

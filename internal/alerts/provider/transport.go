@@ -105,6 +105,9 @@ func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *eve
 	answer := t.short(resp.Body, cancel)
 	if t.wait != nil {
 		if wait, limited := t.wait(resp.StatusCode, resp.Header, answer); limited {
+			if resp.StatusCode != http.StatusTooManyRequests {
+				e.Reason += " (rate limit)"
+			}
 			e.Class, e.Label, e.Period = event.Retry, LabelLimited, min(max(wait, 0), MaxRetryAfter)
 			e.RetryAfter = max(e.Period, ParseRetryAfter(after, now))
 		}

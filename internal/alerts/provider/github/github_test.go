@@ -216,10 +216,10 @@ func TestLimitsAreWaitedForAndRefusalsAreNot(t *testing.T) {
 		reason string
 		least  time.Duration
 	}{
-		"nothing left":     {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": soon}, "", event.Retry, "HTTP 403", 9 * time.Minute},
+		"nothing left":     {403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": soon}, "", event.Retry, "HTTP 403 (rate limit)", 9 * time.Minute},
 		"reset unreadable": {429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "x"}, "", event.Retry, "HTTP 429", time.Minute},
-		"too much at once": {403, map[string]string{"Retry-After": "70", "X-RateLimit-Remaining": "12"}, "", event.Retry, "HTTP 403", 70 * time.Second},
-		"said in words":    {403, nil, `{"message":"You have exceeded a secondary rate limit."}`, event.Retry, "HTTP 403", time.Minute},
+		"too much at once": {403, map[string]string{"Retry-After": "70", "X-RateLimit-Remaining": "12"}, "", event.Retry, "HTTP 403 (rate limit)", 70 * time.Second},
+		"said in words":    {403, nil, `{"message":"You have exceeded a secondary rate limit."}`, event.Retry, "HTTP 403 (rate limit)", time.Minute},
 		"no right":         {403, map[string]string{"X-RateLimit-Remaining": "12"}, `{"message":"Resource not accessible by integration"}`, event.Permanent, "HTTP 403: Resource not accessible by integration", 0},
 		"no commit":        {422, nil, `{"message":"No commit found for SHA: s3cret"}`, event.Permanent, "HTTP 422: No commit found for SHA", 0},
 		"too many":         {422, nil, `{"message":"Validation Failed","errors":[{"message":"` + mostStatuses + `"}]}`, event.Permanent, "HTTP 422: " + mostStatuses, 0},

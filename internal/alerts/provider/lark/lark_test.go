@@ -118,7 +118,7 @@ func TestOnlyCodeZeroIsASuccess(t *testing.T) {
 		`{"code":19001}`: {
 			400, event.Permanent, "http_4xx", "HTTP 400: Incoming webhook access token invalid",
 		},
-		`{"code":11232,"msg":"frequency limited"}`: {400, event.Retry, "http_429", "HTTP 400"},
+		`{"code":11232,"msg":"frequency limited"}`: {400, event.Retry, "http_429", "HTTP 400 (rate limit)"},
 		`{"code":78,"msg":"hush"}`:                 {403, event.Permanent, "http_4xx", "HTTP 403"},
 	} {
 		s, _ := newSender(t, "", providertest.Says(want.status, body))

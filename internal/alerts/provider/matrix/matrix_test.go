@@ -112,7 +112,7 @@ func TestAHomeserverSaysHowLongToWaitAndWhatIsWrong(t *testing.T) {
 	}{
 		`{"errcode":"M_LIMIT_EXCEEDED","error":"hush","retry_after_ms":2500}`: {429, 2500 * time.Millisecond, "HTTP 429: M_LIMIT_EXCEEDED"},
 		`{"errcode":"M_LIMIT_EXCEEDED","retry_after_ms":1e99}`:                {429, time.Hour, "HTTP 429: M_LIMIT_EXCEEDED"},
-		`{"errcode":"M_LIMIT_EXCEEDED"}`:                                      {400, 0, "HTTP 400: M_LIMIT_EXCEEDED"},
+		`{"errcode":"M_LIMIT_EXCEEDED"}`:                                      {400, 0, "HTTP 400 (rate limit): M_LIMIT_EXCEEDED"},
 		`{"errcode":"M_FORBIDDEN","error":"User @hush not in room"}`:          {403, 0, "HTTP 403: M_FORBIDDEN"},
 		`{"errcode":"HUSH"}`: {404, 0, "HTTP 404"},
 		`hush`:               {404, 0, "HTTP 404"},
