@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
@@ -20,9 +21,10 @@ type account struct {
 
 // comment is a comment as Gitea lists it. A deleted user has no login, or a placeholder.
 type comment struct {
-	ID   int64   `json:"id"`
-	User account `json:"user"`
-	Body string  `json:"body"`
+	ID      int64     `json:"id"`
+	User    account   `json:"user"`
+	Body    string    `json:"body"`
+	Updated time.Time `json:"updated_at"`
 }
 
 // Login returns the login of the token's owner.
@@ -40,7 +42,7 @@ func (r comments) Comments(ctx context.Context, number int64, _ int) ([]githost.
 	}
 	all := make([]githost.Comment, len(listed))
 	for i, c := range listed {
-		all[i] = githost.Comment{ID: c.ID, Author: c.User.Login, Body: c.Body}
+		all[i] = githost.Comment{ID: c.ID, Author: c.User.Login, Body: c.Body, Updated: c.Updated}
 	}
 	return all, false, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // vendor answers as Gitea's API does (its swagger file), and refuses every other request.
@@ -104,7 +105,7 @@ func (v *vendor) createComment(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.posts++
-	c := comment{ID: int64(len(v.comments)) + 1, Body: fields["body"]}
+	c := comment{ID: int64(len(v.comments)) + 1, Body: fields["body"], Updated: time.Now()}
 	c.User.Login = v.login
 	if v.keep {
 		v.comments = append(v.comments, c)

@@ -243,3 +243,11 @@ func TestAnAnswerOfSomethingElseIsRetried(t *testing.T) {
 		}
 	}
 }
+
+func TestALateFailureDoesNotReplaceTheTextOfANewerSuccess(t *testing.T) {
+	v := &vendor{keep: true}
+	providertest.LateComment(t, metadata, func() provider.Sender {
+		s, _ := newSender(t, typeComment, v)
+		return s
+	}, func() string { return fmt.Sprint(v.comments) })
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
@@ -91,6 +92,7 @@ type fakeReview struct {
 	comments []Comment
 	asked    int
 	log      []string
+	now      time.Time
 }
 
 func (f *fakeReview) Login(context.Context) (string, error) {
@@ -109,13 +111,13 @@ func (f *fakeReview) Comments(_ context.Context, number int64, page int) ([]Comm
 
 func (f *fakeReview) CreateComment(_ context.Context, _ int64, body string) error {
 	f.log = append(f.log, "create")
-	f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: "flux-bot", Body: strings.ReplaceAll(body, "\n", "\r\n")})
+	f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: "flux-bot", Body: strings.ReplaceAll(body, "\n", "\r\n"), Updated: f.now})
 	return nil
 }
 
 func (f *fakeReview) EditComment(_ context.Context, _, id int64, body string) error {
 	f.log = append(f.log, fmt.Sprintf("edit %d", id))
-	f.comments[id-1].Body = body
+	f.comments[id-1].Body, f.comments[id-1].Updated = body, f.now
 	return nil
 }
 
@@ -151,6 +153,24 @@ func TestTheOwnCommentIsFoundAmongManyAndEdited(t *testing.T) {
 	if got := strings.Join(f.log, ", "); got != "create, edit 251, edit 251" || f.asked != 1 {
 		t.Errorf("got %s; the login was asked for %d times", got, f.asked)
 	}
+}
+
+// Fails when a replayed notification replaces the text of a newer one, which this process or an earlier one wrote, or keeps out one that
+// follows it.
+func TestALateFailureDoesNotReplaceTheTextOfANewerSuccess(t *testing.T) {
+	f := &fakeReview{now: noon.Add(time.Hour)}
+	c := newComments(t, f)
+	send := func(c *Comments, n provider.Notification, want string) {
+		t.Helper()
+		if err := c.Send(t.Context(), onChange(n, "7")); err != nil || strings.Join(f.log, ", ") != want {
+			t.Errorf("got %v, %v, want %s", f.log, err, want)
+		}
+	}
+	send(c, at(good, time.Minute), "create")
+	send(c, replayed(at(bad, 0)), "create")
+	send(newComments(t, f), replayed(at(bad, 0)), "create")
+	send(c, replayed(at(bad, 2*time.Minute)), "create, edit 1")
+	send(c, replayed(at(good, 3*time.Minute)), "create, edit 1, edit 1")
 }
 
 // Fails when a comment of the own account about another object is edited because an Alert's author wrote the mark into it.

@@ -2,8 +2,11 @@ package githost
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
@@ -16,6 +19,8 @@ type Comment struct {
 	// Author is the login of the account that wrote the comment.
 	Author string
 	Body   string
+	// Updated is the time at which the comment was written or edited last, zero if the host gives none.
+	Updated time.Time
 }
 
 // CommentHost is the part of a host's API that comments need.
@@ -44,6 +49,7 @@ type Comments struct {
 	host     CommentHost
 	key, uid string
 	login    atomic.Pointer[string]
+	latest   latest
 }
 
 // NewComments returns the Comments of a Provider, marked with key.
@@ -51,14 +57,15 @@ func NewComments(cfg provider.Config, client *provider.Client, host CommentHost,
 	return &Comments{client: client, host: host, key: key, uid: cfg.UID}
 }
 
-// Send edits the comment about the notification's object, or creates it if there is none.
+// Send edits the comment about the notification's object, or creates it if there is none. A replayed notification leaves a newer text as it
+// is.
 func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 	number, err := changeRequest(n)
 	if err != nil {
 		return event.AsError(err)
 	}
 	marker := markerOf(c.key, c.uid, n.Event.InvolvedObject)
-	body := textOf(marker, n)
+	key := latestKey{strconv.FormatInt(number, 10), marker}
 	return c.client.Call(ctx, func(ctx context.Context) error {
 		own, err := c.own(ctx)
 		if err != nil {
@@ -68,16 +75,19 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 			// Within a comment a mark is text of an Alert's author. Several authors may share the account.
 			return strings.EqualFold(known.Author, own) && strings.HasPrefix(strings.TrimSpace(known.Body), marker)
 		})
-		switch {
-		case err != nil:
+		if err != nil || n.Replayed && c.latest.overtaken(key, n.Event.Timestamp, comment.Updated) {
 			return err
-		case comment == nil:
-			return c.host.CreateComment(ctx, number, body)
-		case sameText(comment.Body, body):
-			return nil
-		default:
-			return c.host.EditComment(ctx, number, comment.ID, body)
 		}
+		switch body := textOf(marker, n); {
+		case comment.ID == 0:
+			err = c.host.CreateComment(ctx, number, body)
+		case !sameText(comment.Body, body):
+			err = c.host.EditComment(ctx, number, comment.ID, body)
+		}
+		if err == nil {
+			c.latest.note(n, key, digest{}, time.Now())
+		}
+		return err
 	})
 }
 
@@ -97,23 +107,21 @@ func (c *Comments) own(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// find returns the first comment for which wanted returns true, nil if there is none.
-func (c *Comments) find(ctx context.Context, number int64, wanted func(Comment) bool) (*Comment, error) {
+// find returns the first comment for which wanted returns true, the zero Comment if there is none.
+func (c *Comments) find(ctx context.Context, number int64, wanted func(Comment) bool) (Comment, error) {
 	for page := 1; page <= maxPages; page++ {
 		comments, more, err := c.host.Comments(ctx, number, page)
 		if err != nil {
-			return nil, err
+			return Comment{}, err
 		}
-		for i := range comments {
-			if wanted(comments[i]) {
-				return &comments[i], nil
-			}
+		if i := slices.IndexFunc(comments, wanted); i >= 0 {
+			return comments[i], nil
 		}
 		if !more {
-			return nil, nil
+			return Comment{}, nil
 		}
 	}
-	return nil, event.NewError(event.Permanent, provider.LabelRejected, "the change request has too many comments to find the own one", nil)
+	return Comment{}, event.NewError(event.Permanent, provider.LabelRejected, "the change request has too many comments to find the own one", nil)
 }
 
 // sameText reports whether two texts are equal apart from the hosts' changes to line ends.

@@ -20,7 +20,8 @@
 // # Comments
 //
 // An object has one comment per change request. It is found among the comments of the own account by a mark that readers do not see,
-// and edited as events follow. The mark and the text are those of Flux, so comments that Flux wrote are found and edited.
+// and edited as events follow. The mark and the text are those of Flux, so comments that Flux wrote are found and edited. A replayed
+// notification leaves a newer text as it is, by the same rule as for statuses.
 //
 // All texts of an event are shown as they are written: no mention, reference, quick action, link behind a label, image or HTML in them
 // has a meaning to the host. Against meanings that Markdown's escapes do not remove, such as mentions, a zero-width character is

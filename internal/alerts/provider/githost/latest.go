@@ -9,18 +9,19 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// maxLatest bounds the number of statuses whose latest event a Provider's Sender remembers, as provider.Memory does.
+// maxLatest bounds the number of statuses, or comments, whose latest event a Provider's Sender remembers, as provider.Memory does.
 const maxLatest = 2048
 
 // sureFor is the time for which a status counts as the host's after the host had it. Another program may change it.
 const sureFor = 6 * time.Hour
 
-type statusKey struct{ commit, name string }
+// latestKey names a status of a commit, or a comment on a change request.
+type latestKey struct{ on, name string }
 
-// latest remembers the statuses that this process set or found on the host.
+// latest remembers the statuses, or comments, that this process wrote or found on the host.
 type latest struct {
 	mu       sync.Mutex
-	statuses *provider.Memory[statusKey, latestStatus]
+	statuses *provider.Memory[latestKey, latestStatus]
 }
 
 // latestStatus is what is known of a status.
@@ -33,7 +34,7 @@ type latestStatus struct {
 	seen, since time.Time
 }
 
-func (s Status) key() statusKey { return statusKey{s.Commit, s.Name} }
+func (s Status) key() latestKey { return latestKey{s.Commit, s.Name} }
 
 // digest stands for the state and the texts of a status, whose summary may be long.
 type digest [sha256.Size]byte
@@ -49,8 +50,8 @@ func (l *latest) empty() bool {
 	return l.statuses == nil
 }
 
-// note records that the host has the status of a notification. A time in the future is the sender's claim and counts as now.
-func (l *latest) note(n provider.Notification, s Status, now time.Time) {
+// note records that the host has what a notification says of key. A time in the future is the sender's claim and counts as now.
+func (l *latest) note(n provider.Notification, key latestKey, d digest, now time.Time) {
 	at := n.Event.Timestamp
 	if at.After(now) {
 		at = now
@@ -58,9 +59,9 @@ func (l *latest) note(n provider.Notification, s Status, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.statuses == nil {
-		l.statuses = provider.NewMemory[statusKey, latestStatus](n.Event.InvolvedObject.Namespace, maxLatest)
+		l.statuses = provider.NewMemory[latestKey, latestStatus](n.Event.InvolvedObject.Namespace, maxLatest)
 	}
-	l.statuses.Add(s.key(), latestStatus{at: at, digest: s.digest(), seen: now, since: n.Since})
+	l.statuses.Add(key, latestStatus{at: at, digest: d, seen: now, since: n.Since})
 }
 
 // doubt records that the host may have another status than the one remembered.
@@ -87,13 +88,13 @@ func (l *latest) holds(n provider.Notification, s Status, now time.Time) bool {
 	return ok && known.digest == s.digest() && known.since.Equal(n.Since) && now.Sub(known.seen) < sureFor
 }
 
-// overtaken reports whether the status was set for a later event than the one at the time at. For a status that this process set it
-// compares the event's time, for any other the time set at which the host took it.
-func (l *latest) overtaken(s Status, at, set time.Time) bool {
+// overtaken reports whether the status or comment was written for a later event than the one at the time at. For one that this process
+// wrote it compares the event's time, for any other the time set at which the host took it.
+func (l *latest) overtaken(key latestKey, at, set time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.statuses != nil {
-		if known, ok := l.statuses.Get(s.key()); ok {
+		if known, ok := l.statuses.Get(key); ok {
 			return known.at.After(at)
 		}
 	}

@@ -57,7 +57,7 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 		if err != nil {
 			return err
 		}
-		if n.Replayed && s.latest.overtaken(status, n.Event.Timestamp, last.Set) {
+		if n.Replayed && s.latest.overtaken(status.key(), n.Event.Timestamp, last.Set) {
 			return nil
 		}
 		if !last.Same {
@@ -66,7 +66,7 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 				return err
 			}
 		}
-		s.latest.note(n, status, s.now())
+		s.latest.note(n, status.key(), status.digest(), s.now())
 		return nil
 	})
 }

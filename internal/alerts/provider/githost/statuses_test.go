@@ -129,12 +129,12 @@ func TestReplayedStatusesKeepTheirOrder(t *testing.T) {
 func TestATimeInTheFutureHoldsNothingBack(t *testing.T) {
 	var l latest
 	s := Status{Commit: commit, Name: "n"}
-	l.note(at(good, 1000*time.Hour), s, noon)
-	if l.overtaken(s, noon.Add(time.Second), time.Time{}) {
+	l.note(at(good, 1000*time.Hour), s.key(), digest{}, noon)
+	if l.overtaken(s.key(), noon.Add(time.Second), time.Time{}) {
 		t.Error("overtaken by the future")
 	}
 	for i := range 2 * maxLatest {
-		l.note(at(good, 0), Status{Name: strconv.Itoa(i)}, noon)
+		l.note(at(good, 0), latestKey{name: strconv.Itoa(i)}, digest{}, noon)
 	}
 	if n := l.statuses.Len(); n != maxLatest {
 		t.Errorf("%d statuses are known, want %d at most", n, maxLatest)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
@@ -31,9 +32,10 @@ func (s *Sender) commentsOn(number int64) *url.URL {
 // creation.
 func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githost.Comment, bool, error) {
 	var found provider.List[struct {
-		ID   int64  `json:"id"`
-		Body string `json:"body"`
-		User struct {
+		ID      int64     `json:"id"`
+		Body    string    `json:"body"`
+		Updated time.Time `json:"updated_at"`
+		User    struct {
 			Login string `json:"login"`
 		} `json:"user"`
 	}]
@@ -44,7 +46,7 @@ func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githos
 	}
 	comments := make([]githost.Comment, len(found))
 	for i, c := range found {
-		comments[i] = githost.Comment{ID: c.ID, Author: c.User.Login, Body: c.Body}
+		comments[i] = githost.Comment{ID: c.ID, Author: c.User.Login, Body: c.Body, Updated: c.Updated}
 	}
 	return comments, len(found) >= githost.PageSize, nil
 }

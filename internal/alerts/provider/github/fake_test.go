@@ -200,7 +200,9 @@ func (f *fakeGitHub) writeComment(w http.ResponseWriter, r *http.Request, id str
 		author = "flux-app[bot]"
 	}
 	if r.Method == http.MethodPost {
-		f.comments = append(f.comments, map[string]any{"id": len(f.comments) + 1, "body": c.Body, "user": map[string]any{"login": author}})
+		f.comments = append(f.comments, map[string]any{
+			"id": len(f.comments) + 1, "body": c.Body, "user": map[string]any{"login": author}, "updated_at": time.Now(),
+		})
 		answer(w, http.StatusCreated, f.comments[len(f.comments)-1])
 		return
 	}

@@ -325,3 +325,11 @@ func TestALateFailureIsNotSetOverANewerSuccess(t *testing.T) {
 		t.Errorf("got %+v", f.statuses)
 	}
 }
+
+func TestALateFailureDoesNotReplaceTheTextOfANewerSuccess(t *testing.T) {
+	f := newFake(t)
+	providertest.LateComment(t, needed, func() provider.Sender {
+		s, _ := newSender(t, f, provider.Config{Type: "githubpullrequestcomment", Token: fakeToken})
+		return s
+	}, func() string { return fmt.Sprint(f.comments) })
+}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
@@ -27,9 +28,10 @@ func (s *Sender) notes(number int64, note ...string) *url.URL {
 // Comments returns a page of the comments on a merge request.
 func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githost.Comment, bool, error) {
 	var found provider.List[struct {
-		ID     int64  `json:"id"`
-		Body   string `json:"body"`
-		Author struct {
+		ID      int64     `json:"id"`
+		Body    string    `json:"body"`
+		Updated time.Time `json:"updated_at"`
+		Author  struct {
 			Username string `json:"username"`
 		} `json:"author"`
 	}]
@@ -42,7 +44,7 @@ func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githos
 	}
 	comments := make([]githost.Comment, len(found))
 	for i, n := range found {
-		comments[i] = githost.Comment{ID: n.ID, Author: n.Author.Username, Body: n.Body}
+		comments[i] = githost.Comment{ID: n.ID, Author: n.Author.Username, Body: n.Body, Updated: n.Updated}
 	}
 	return comments, len(found) >= githost.PageSize, nil
 }

@@ -34,10 +34,11 @@ type user struct {
 }
 
 type note struct {
-	ID     int    `json:"id"`
-	Body   string `json:"body"`
-	Author user   `json:"author"`
-	System bool   `json:"system"`
+	ID      int       `json:"id"`
+	Body    string    `json:"body"`
+	Author  user      `json:"author"`
+	System  bool      `json:"system"`
+	Updated time.Time `json:"updated_at"`
 }
 
 // fakeGitLab answers as GitLab's API for the project group/sub/s3cret and merge request 7, and refuses the requests that GitLab
@@ -141,7 +142,7 @@ func (f *fakeGitLab) serveNotes(w http.ResponseWriter, r *http.Request, id strin
 	case providertest.DecodeRequest(r, &c) != nil || c.Body == "" || utf8.RuneCountInString(c.Body) > 1_000_000:
 		refuse(w, http.StatusBadRequest, "400 Bad request")
 	case r.Method == http.MethodPost && id == "":
-		f.notes = append(f.notes, note{ID: len(f.notes) + 1, Body: c.Body, Author: user{1, "project_1_bot"}})
+		f.notes = append(f.notes, note{ID: len(f.notes) + 1, Body: c.Body, Author: user{1, "project_1_bot"}, Updated: time.Now()})
 		answer(w, http.StatusCreated, f.notes[len(f.notes)-1])
 	case r.Method == http.MethodPut:
 		for i := range f.notes {

@@ -1,6 +1,7 @@
 package gitlab
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -193,4 +194,12 @@ func TestAStatusWaitsForTheLockOfItsCommit(t *testing.T) {
 	if providertest.SendAll(t, s, n); len(f.jobs) != 1 {
 		t.Errorf("got %d statuses, want one", len(f.jobs))
 	}
+}
+
+func TestALateFailureDoesNotReplaceTheTextOfANewerSuccess(t *testing.T) {
+	f := &fakeGitLab{}
+	providertest.LateComment(t, needed, func() provider.Sender {
+		s, _ := newSender(t, f.ServeHTTP, "gitlabmergerequestcomment")
+		return s
+	}, func() string { return fmt.Sprint(f.notes) })
 }

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,19 @@ func Statuses(t *testing.T, s provider.Sender, written func() int) {
 		if got := written(); got != step.written {
 			t.Errorf("step %d: %d were written, want %d", i, got, step.written)
 		}
+	}
+}
+
+// LateComment writes a newer success as a comment, and then fails the test if a replayed failure, sent by a new Sender of the same Provider,
+// replaces its text. comments returns the texts of the host's comments.
+func LateComment(t *testing.T, metadata map[string]string, build func() provider.Sender, comments func() string) {
+	t.Helper()
+	late := About(metadata, "error", "HealthCheckFailed")
+	late.Event.Timestamp, late.Replayed = time.Now().Add(-time.Minute), true
+	SendAll(t, build(), About(metadata, "info", "ReconciliationSucceeded"))
+	SendAll(t, build(), late)
+	if got := comments(); !strings.Contains(got, "ReconciliationSucceeded") || strings.Contains(got, "HealthCheckFailed") {
+		t.Errorf("got %s", got)
 	}
 }
 
