@@ -34,7 +34,7 @@ var adviceByLabel = map[string]string{
 	LabelDenied:   "use another address, or have the administrator open this one with --allow-destinations",
 	LabelRedirect: "use the address that it leads to",
 	LabelClient:   "check type and address: the destination does not take such a message",
-	LabelRejected: "check channel and token, and what the token may do",
+	LabelRejected: "check channel and credentials, and what they may do",
 	LabelReply:    "check type and address: the answer is not one of such a destination",
 }
 
