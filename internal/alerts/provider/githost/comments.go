@@ -65,7 +65,7 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 		return event.AsError(err)
 	}
 	marker := markerOf(c.key, c.uid, n.Event.InvolvedObject)
-	key := latestKey{strconv.FormatInt(number, 10), marker}
+	key := latestKey{strconv.FormatInt(number, 10), provider.ObjectKey(c.uid, n.Event.InvolvedObject)} // short, whatever the names
 	return c.client.Call(ctx, func(ctx context.Context) error {
 		own, err := c.own(ctx)
 		if err != nil {
