@@ -89,7 +89,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err := check(ctx, host); err != nil {
 		return nil, err
 	}
-	if via.Scheme == "socks5" {
+	if via.Scheme == "socks5" || via.Scheme == "socks5h" { // as net/http
 		return d.socks(ctx, via, network, address)
 	}
 	conn, err := d.connect(ctx, via, address)

@@ -243,15 +243,15 @@ func (s target) failingProxy(t *testing.T) {
 // environmentProxy fails when the transport uses http.ProxyFromEnvironment, as Go's default does, or when a name that only the proxy
 // knows is never tried. It also fails when the addresses of a name here are not checked: the proxy is the administrator's.
 func (s target) environmentProxy(t *testing.T) {
-	_, proxy, _ := s.startPlain(t)
-	u, err := url.Parse(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
+	_, proxy, socks := s.startPlain(t)
+	setProxy := func(scheme, address string) {
+		_, host, _ := strings.Cut(address, "://")
+		u := url.URL{Scheme: scheme, Host: host, User: url.UserPassword("user", proxySecret)}
+		for _, name := range []string{s.proxyVariable, strings.ToLower(s.proxyVariable)} {
+			t.Setenv(name, u.String())
+		}
 	}
-	u.User = url.UserPassword("user", proxySecret)
-	for _, name := range []string{s.proxyVariable, strings.ToLower(s.proxyVariable)} {
-		t.Setenv(name, u.String())
-	}
+	setProxy("http", proxy.URL)
 	t.Setenv("no_proxy", "")
 	t.Setenv("NO_PROXY", "")
 	cfg := s.config(s.plain("far.test:1")) // nothing listens on port 1
@@ -278,6 +278,11 @@ func (s target) environmentProxy(t *testing.T) {
 			denied.Network.Allow = nil
 		}
 		want(t, s.send(t, denied), event.Permanent, provider.LabelDenied)
+	}
+	for _, scheme := range []string{"socks5", "socks5h"} { // one and the same to net/http
+		if setProxy(scheme, socks); s.send(t, cfg) != nil {
+			t.Errorf("an environment's proxy of %s is not used", scheme)
+		}
 	}
 }
 
