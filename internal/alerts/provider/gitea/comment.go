@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
@@ -14,37 +13,18 @@ import (
 // comments is the part of the API that comments need. To Gitea a pull request is an issue with commits.
 type comments struct{ repository }
 
-// account is a user in Gitea's answers.
-type account struct {
-	Login string `json:"login"`
-}
-
-// comment is a comment as Gitea lists it. A deleted user has no login, or a placeholder.
-type comment struct {
-	ID      int64     `json:"id"`
-	User    account   `json:"user"`
-	Body    string    `json:"body"`
-	Updated time.Time `json:"updated_at"`
-}
-
 // Login returns the login of the token's owner.
 func (r comments) Login(ctx context.Context) (string, error) {
-	var a account
+	var a githost.Account
 	err := r.call(ctx, provider.Request{Method: http.MethodGet, URL: r.client.URL("api", "v1", "user")}, &a)
-	return a.Login, err
+	return a.Name(), err
 }
 
 // Comments returns all comments at once: Gitea's list has no pages.
 func (r comments) Comments(ctx context.Context, number int64, _ int) ([]githost.Comment, bool, error) {
-	var listed provider.List[comment]
-	if err := r.call(ctx, provider.Request{Method: http.MethodGet, URL: r.of(number)}, &listed); err != nil {
-		return nil, false, err
-	}
-	all := make([]githost.Comment, len(listed))
-	for i, c := range listed {
-		all[i] = githost.Comment{ID: c.ID, Author: c.User.Login, Body: c.Body, Updated: c.Updated}
-	}
-	return all, false, nil
+	var all provider.List[githost.Comment]
+	err := r.call(ctx, provider.Request{Method: http.MethodGet, URL: r.of(number)}, &all)
+	return all, false, err
 }
 
 type text struct {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"notifier/internal/alerts/provider/githost"
 )
 
 // vendor answers as Gitea's API does (its swagger file), and refuses every other request.
@@ -18,8 +20,8 @@ type vendor struct {
 	keep  bool   // whether it keeps statuses and comments between requests
 
 	mu       sync.Mutex
-	statuses []status  // oldest first
-	comments []comment // oldest first
+	statuses []status          // oldest first
+	comments []githost.Comment // oldest first
 	posts    int
 }
 
@@ -105,7 +107,7 @@ func (v *vendor) createComment(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.posts++
-	c := comment{ID: int64(len(v.comments)) + 1, Body: fields["body"], Updated: time.Now()}
+	c := githost.Comment{ID: int64(len(v.comments)) + 1, Body: fields["body"], Updated: time.Now()}
 	c.User.Login = v.login
 	if v.keep {
 		v.comments = append(v.comments, c)
@@ -115,7 +117,7 @@ func (v *vendor) createComment(w http.ResponseWriter, r *http.Request) {
 
 func (v *vendor) editComment(w http.ResponseWriter, r *http.Request, id string) {
 	fields, err := fields(r, "body")
-	i := slices.IndexFunc(v.comments, func(c comment) bool { return strconv.FormatInt(c.ID, 10) == id })
+	i := slices.IndexFunc(v.comments, func(c githost.Comment) bool { return strconv.FormatInt(c.ID, 10) == id })
 	switch {
 	case err != nil || fields["body"] == "":
 		refuse(w, http.StatusUnprocessableEntity)

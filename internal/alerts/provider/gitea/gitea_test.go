@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/githost"
 	"notifier/internal/alerts/provider/providertest"
 	"notifier/internal/event"
 )
@@ -136,10 +137,10 @@ func TestTheOwnCommentIsEditedAndNoOther(t *testing.T) {
 	}
 	forged := v.comments[0]
 	forged.ID, forged.User.Login = 2, "mallory"
-	v.comments = []comment{forged, {ID: 1001, User: account{"flux"}, Body: "something else"}}
+	v.comments = []githost.Comment{forged, {ID: 1001, User: githost.Account{Login: "flux"}, Body: "something else"}}
 	providertest.SendAll(t, s, all["info"])
 	for range 200 {
-		v.comments = slices.Insert(v.comments, 0, comment{ID: 1000, User: account{"flux"}, Body: "talk"})
+		v.comments = slices.Insert(v.comments, 0, githost.Comment{ID: 1000, User: githost.Account{Login: "flux"}, Body: "talk"})
 	}
 	providertest.SendAll(t, s, all["error"])
 	own := v.comments[len(v.comments)-1]

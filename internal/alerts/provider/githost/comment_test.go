@@ -111,7 +111,7 @@ func (f *fakeReview) Comments(_ context.Context, number int64, page int) ([]Comm
 
 func (f *fakeReview) CreateComment(_ context.Context, _ int64, body string) error {
 	f.log = append(f.log, "create")
-	f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: "flux-bot", Body: strings.ReplaceAll(body, "\n", "\r\n"), Updated: f.now})
+	f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: Account{Username: "flux-bot"}, Body: strings.ReplaceAll(body, "\n", "\r\n"), Updated: f.now})
 	return nil
 }
 
@@ -142,7 +142,7 @@ func TestTheOwnCommentIsFoundAmongManyAndEdited(t *testing.T) {
 	f := &fakeReview{}
 	stolen := markerOf(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)
 	for i := range 250 {
-		f.comments = append(f.comments, Comment{ID: int64(i + 1), Author: "mallory", Body: stolen})
+		f.comments = append(f.comments, Comment{ID: int64(i + 1), Author: Account{Username: "mallory"}, Body: stolen})
 	}
 	c := newComments(t, f)
 	for _, n := range []provider.Notification{bad, bad, good, bad} {
@@ -176,7 +176,7 @@ func TestALateFailureDoesNotReplaceTheTextOfANewerSuccess(t *testing.T) {
 // Fails when a comment of the own account about another object is edited because an Alert's author wrote the mark into it.
 func TestAMarkWithinACommentIsText(t *testing.T) {
 	stolen := markerOf(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)
-	f := &fakeReview{comments: []Comment{{ID: 1, Author: "flux-bot", Body: "<!-- of another -->\n* `team`: " + stolen}}}
+	f := &fakeReview{comments: []Comment{{ID: 1, Author: Account{Username: "flux-bot"}, Body: "<!-- of another -->\n* `team`: " + stolen}}}
 	if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); err != nil || strings.Join(f.log, ", ") != "create" {
 		t.Errorf("got %v, %v", err, f.log)
 	}

@@ -1,6 +1,7 @@
 package githost
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -12,16 +13,26 @@ import (
 	"notifier/internal/event"
 )
 
-// Comment is a comment on a change request as a host has it.
+// Comment is a comment on a change request, in the names of the hosts' APIs.
 type Comment struct {
 	// ID is the host's ID of the comment.
-	ID int64
-	// Author is the login of the account that wrote the comment.
-	Author string
-	Body   string
+	ID   int64  `json:"id"`
+	Body string `json:"body"`
 	// Updated is the time at which the comment was written or edited last, zero if the host gives none.
-	Updated time.Time
+	Updated time.Time `json:"updated_at"`
+	// User is the account that wrote the comment, or Author at GitLab.
+	User   Account `json:"user"`
+	Author Account `json:"author"`
 }
+
+// Account is an account of a host. It has a Login at GitHub and Gitea, and a Username at GitLab.
+type Account struct {
+	Login    string `json:"login"`
+	Username string `json:"username"`
+}
+
+// Name returns the account's name at its host.
+func (a Account) Name() string { return cmp.Or(a.Login, a.Username) }
 
 // CommentHost is the part of a host's API that comments need.
 type CommentHost interface {
@@ -73,7 +84,8 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 		}
 		comment, err := c.find(ctx, number, func(known Comment) bool {
 			// Within a comment a mark is text of an Alert's author. Several authors may share the account.
-			return strings.EqualFold(known.Author, own) && strings.HasPrefix(strings.TrimSpace(known.Body), marker)
+			author := cmp.Or(known.User.Name(), known.Author.Name())
+			return strings.EqualFold(author, own) && strings.HasPrefix(strings.TrimSpace(known.Body), marker)
 		})
 		if err != nil || n.Replayed && c.latest.overtaken(key, n.Event.Timestamp, comment.Updated) {
 			return err

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
@@ -16,11 +15,9 @@ func (s *Sender) Login(ctx context.Context) (string, error) {
 	if s.app != nil {
 		return s.app.login(ctx)
 	}
-	var user struct {
-		Login string `json:"login"`
-	}
+	var user githost.Account
 	err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: s.client.URL("user")}, &user)
-	return user.Login, err
+	return user.Name(), err
 }
 
 // commentsOn returns the address of the comments on a pull request.
@@ -31,24 +28,13 @@ func (s *Sender) commentsOn(number int64) *url.URL {
 // Comments returns a page of the comments on a pull request, which to GitHub is an issue. GitHub lists them in the order of their
 // creation.
 func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githost.Comment, bool, error) {
-	var found provider.List[struct {
-		ID      int64     `json:"id"`
-		Body    string    `json:"body"`
-		Updated time.Time `json:"updated_at"`
-		User    struct {
-			Login string `json:"login"`
-		} `json:"user"`
-	}]
+	var found provider.List[githost.Comment]
 	u := s.commentsOn(number)
 	u.RawQuery = url.Values{"per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)}}.Encode()
 	if err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found); err != nil {
 		return nil, false, err
 	}
-	comments := make([]githost.Comment, len(found))
-	for i, c := range found {
-		comments[i] = githost.Comment{ID: c.ID, Author: c.User.Login, Body: c.Body, Updated: c.Updated}
-	}
-	return comments, len(found) >= githost.PageSize, nil
+	return found, len(found) >= githost.PageSize, nil
 }
 
 type text struct {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/githost"
@@ -13,11 +12,9 @@ import (
 
 // Login returns the name of the token's user. Tokens of projects and groups have users of their own.
 func (s *Sender) Login(ctx context.Context) (string, error) {
-	var user struct {
-		Username string `json:"username"`
-	}
+	var user githost.Account
 	err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: s.client.URL("user")}, &user)
-	return user.Username, err
+	return user.Name(), err
 }
 
 // notes returns the address of the comments on a merge request, which GitLab calls notes, or of one of them.
@@ -27,14 +24,7 @@ func (s *Sender) notes(number int64, note ...string) *url.URL {
 
 // Comments returns a page of the comments on a merge request.
 func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githost.Comment, bool, error) {
-	var found provider.List[struct {
-		ID      int64     `json:"id"`
-		Body    string    `json:"body"`
-		Updated time.Time `json:"updated_at"`
-		Author  struct {
-			Username string `json:"username"`
-		} `json:"author"`
-	}]
+	var found provider.List[githost.Comment]
 	u := s.notes(number)
 	u.RawQuery = url.Values{
 		"order_by": {"created_at"}, "sort": {"asc"}, "per_page": {strconv.Itoa(githost.PageSize)}, "page": {strconv.Itoa(page)},
@@ -42,11 +32,7 @@ func (s *Sender) Comments(ctx context.Context, number int64, page int) ([]githos
 	if err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found); err != nil {
 		return nil, false, err
 	}
-	comments := make([]githost.Comment, len(found))
-	for i, n := range found {
-		comments[i] = githost.Comment{ID: n.ID, Author: n.Author.Username, Body: n.Body, Updated: n.Updated}
-	}
-	return comments, len(found) >= githost.PageSize, nil
+	return found, len(found) >= githost.PageSize, nil
 }
 
 type text struct {
