@@ -2,8 +2,8 @@
 // request (githubpullrequestcomment) and as a repository_dispatch event, which starts workflows (githubdispatch).
 //
 // The address is that of the repository, in any form that Git accepts. The API is at api.github.com for github.com, at api.<host> for
-// <name>.ghe.com, at a host whose name has "api" in it as a part, and at /api/v3 of any other host. A renamed repository is refused, since GitHub answers with a redirect: it needs
-// its new address.
+// <name>.ghe.com, at the host itself if "api" is a part of its name before the last, and at /api/v3 of any other host. A renamed
+// repository is refused, since GitHub answers with a redirect: it needs its new address.
 //
 // # Login
 //
