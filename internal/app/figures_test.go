@@ -26,6 +26,9 @@ var figures = []struct {
 	{"receivers.md", "%v KiB an expression", "MaxSource", 1 << 10},
 	{"receivers.md", "%v KiB a Receiver with the expressions", "MaxCEL", 1 << 10},
 	{"receivers.md", "a `filter` in %v entries", "MaxFilters", 1},
+	{"receivers.md", "and `matchExpressions` have %v KiB together", "MaxLabelText", 1 << 10},
+	{"receivers.md", "and `events` %v entries", "MaxEvents", 1},
+	{"receivers.md", "The first %v entries of your own namespace", "MaxResources", 1},
 	{"receivers.md", "up to %v calls, operators, lists and maps", "maxParts", 1},
 	{"receivers.md", "parts nested %v deep", "cel.maxDepth", 1},
 	{"receivers.md", "more than %v MiB; compressed", "MaxBody", 1 << 20},
@@ -68,6 +71,11 @@ var figures = []struct {
 	{"flux.md", "in order, up to %v hours", "DefaultMaxAge", int64(time.Hour)},
 	{"flux.md", "younger than %v hours", "DefaultMaxAge", int64(time.Hour)},
 	{"flux.md", "nothing; for %v s at most", "openTimeout", int64(time.Second)},
+	{"flux.md", "%v sources and 256 patterns", "MaxSources", 1},
+	{"flux.md", "%v entries of `resources`", "MaxResources", 1},
+	{"flux.md", "more than %v `events`", "MaxEvents", 1},
+	{"flux.md", "or %v KiB of labels", "MaxLabelText", 1 << 10},
+	{"flux.md", "%v minutes at most", "reconcile.maxTimeout", int64(time.Minute)},
 }
 
 // Fails when a constant is changed and the documentation is not, or the other way round.
