@@ -90,9 +90,12 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 		},
 	},
 	"NotifierRoutesLate": {
-		fires: map[string][]string{"thousands wait": {`notifier_events_unrouted{pod="a"} 5000+0x241`, `notifier_events_unrouted{pod="b"} 0+0x241`}},
+		fires: map[string][]string{
+			"thousands wait":               {`notifier_events_unrouted{pod="a"} 5000+0x241`, `notifier_events_unrouted{pod="b"} 0+0x241`},
+			"thousands wait for Receivers": {`notifier_events_unrouted 0+0x241`, `notifier_events_unread_by_receivers 5000+0x241`},
+		},
 		quiet: map[string][]string{
-			"some wait":            {`notifier_events_unrouted 900+0x241`},
+			"some wait":            {`notifier_events_unrouted 900+0x241`, `notifier_events_unread_by_receivers 900+0x241`},
 			"thousands did before": {`notifier_events_unrouted 5000+0x235 100+0x5`},
 		},
 	},
