@@ -33,13 +33,21 @@ func startServer(t testing.TB, dir string, port int) *server.Server {
 // startServerFor starts a server that, unless password is empty, refuses every user but "notifier" with that password.
 func startServerFor(t testing.TB, dir string, port int, password string) *server.Server {
 	t.Helper()
+	return startServerWith(t, dir, port, func(o *server.Options) {
+		if password != "" {
+			o.Username, o.Password = "notifier", password
+		}
+	})
+}
+
+// startServerWith starts a server after a change of its options.
+func startServerWith(t testing.TB, dir string, port int, change func(*server.Options)) *server.Server {
+	t.Helper()
 	o := &server.Options{
 		Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: dir,
 		JetStreamMaxStore: 16 << 30, JetStreamMaxMemory: 64 << 20,
 	}
-	if password != "" {
-		o.Username, o.Password = "notifier", password
-	}
+	change(o)
 	s, err := server.NewServer(o)
 	must(t, err)
 	s.Start()
