@@ -102,8 +102,65 @@ func labelsOf(d *prometheus.Desc) []string {
 	return names
 }
 
+// Fails when a metric has a value of a label, which an operator reads in an alarm and an owner in a status, that no page explains.
+func TestEveryValueOfALabelIsExplained(t *testing.T) {
+	var pages [2]string
+	for i, name := range []string{"operations.md", "providers.md"} {
+		page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[i] = string(page)
+	}
+	_, classes, _ := strings.Cut(pages[1], "\n### Classes of failures\n")
+	families, err := process(t).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := 0
+	for _, family := range families {
+		// One row explains the values of a metric.
+		_, row, _ := strings.Cut(pages[0], "\n| `"+family.GetName()+"` | ")
+		row, _, _ = strings.Cut(row, "\n")
+		within := map[string]string{"result": row, "outcome": row, "reason": classes}
+		for _, series := range family.GetMetric() {
+			for _, label := range series.GetLabel() {
+				text, explained := within[label.GetName()]
+				if !explained {
+					continue
+				}
+				if values++; !strings.Contains(text, "`"+label.GetValue()+"`") {
+					t.Errorf("no page explains %s=%q of %s", label.GetName(), label.GetValue(), family.GetName())
+				}
+			}
+		}
+	}
+	if values < 60 {
+		t.Errorf("only %d values were found", values)
+	}
+}
+
 // registered returns the metrics of a process with every listener, with or without a value yet, and the labels of each.
 func registered(t *testing.T) map[string][]string {
+	t.Helper()
+	registry := process(t)
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descriptions)
+		registry.Describe(descriptions)
+	}()
+	metrics := map[string][]string{}
+	for d := range descriptions {
+		if name := metricName.FindString(d.String()); strings.HasPrefix(d.String(), `Desc{fqName: "`+name) {
+			metrics[name] = labelsOf(d)
+		}
+	}
+	delete(metrics, "")
+	return metrics
+}
+
+// process returns the metrics of a process with every listener.
+func process(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	o := DefaultOptions()
 	o.EventsAddr, o.ReceiverAddr, o.MetricsAddr, o.HealthAddr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
@@ -130,19 +187,7 @@ func registered(t *testing.T) map[string][]string {
 			t.Error(err)
 		}
 	})
-	descriptions := make(chan *prometheus.Desc)
-	go func() {
-		defer close(descriptions)
-		a.registry.Describe(descriptions)
-	}()
-	metrics := map[string][]string{}
-	for d := range descriptions {
-		if name := metricName.FindString(d.String()); strings.HasPrefix(d.String(), `Desc{fqName: "`+name) {
-			metrics[name] = labelsOf(d)
-		}
-	}
-	delete(metrics, "")
-	return metrics
+	return a.registry
 }
 
 // certificateFiles writes a certificate and its key for --tls-cert-file and --tls-key-file.
