@@ -200,10 +200,8 @@ func TestAStartWaitsForAServerThatIsAway(t *testing.T) {
 		}
 		opened <- b
 	}()
-	for range 2 {
-		if line := receive(t, waiting); !strings.Contains(line, "waiting for NATS") {
-			t.Errorf("log: %s", line)
-		}
+	if line := receive(t, waiting); !strings.Contains(line, "waiting for NATS") {
+		t.Errorf("log: %s", line)
 	}
 	arrive()
 	if b := receive(t, opened); b != nil {
@@ -292,6 +290,22 @@ func TestAServerThatLagsIsAskedAgain(t *testing.T) {
 		})
 		if err != nil || tries != 3 {
 			t.Errorf("%d tries, error %v", tries, err)
+		}
+	})
+}
+
+// Fails when a server that is away has the log grow by a line for each try, four a second.
+func TestAServerThatIsAwayIsSeldomLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := make(logged, 1000)
+		b := &Bus{log: slog.New(slog.NewTextHandler(lines, nil))}
+		ctx, cancel := context.WithTimeout(t.Context(), openTimeout)
+		defer cancel()
+		if err := b.untilReachable(ctx, func(context.Context) error { return nats.ErrNoServers }); !errors.Is(err, nats.ErrNoServers) {
+			t.Errorf("got %v", err)
+		}
+		if n := len(lines); n < 2 || n > 4 {
+			t.Errorf("%d lines in %s", n, openTimeout)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 
 	"notifier/internal/fair"
 )
@@ -20,6 +21,8 @@ const (
 	openTimeout = 30 * time.Second
 	// openRetry is how long it waits before it asks again.
 	openRetry = 250 * time.Millisecond
+	// warnEvery is the least time between two warnings that it is away.
+	warnEvery = 10 * time.Second
 	// firstTry bounds the first try of a step. Each further try takes up to twice as long: servers without a leader do not answer.
 	firstTry = time.Second
 )
@@ -27,6 +30,7 @@ const (
 // untilReachable repeats a step of the start, while it fails because the server is away or lags, and until ctx ends. The step must be
 // repeatable.
 func (b *Bus) untilReachable(ctx context.Context, step func(context.Context) error) error {
+	warnings := rate.Sometimes{Interval: warnEvery}
 	for within := firstTry; ; within = min(2*within, apiTimeout) {
 		try, cancel := context.WithTimeout(ctx, within)
 		err := step(try)
@@ -34,7 +38,7 @@ func (b *Bus) untilReachable(ctx context.Context, step func(context.Context) err
 		if err == nil || !away(err) && !lags(err) {
 			return err
 		}
-		b.log.Warn("waiting for NATS", "error", err)
+		warnings.Do(func() { b.log.Warn("waiting for NATS", "error", err) })
 		if fair.Sleep(ctx, openRetry) != nil {
 			return err
 		}
