@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
 	"notifier/internal/event/view"
@@ -54,9 +55,14 @@ func TestThePermissionsOfTheDocumentationAreEnough(t *testing.T) {
 	stop := start(t, b.Run)
 
 	const many = 2000 // a watch of so many is slowed down by the server, which asks for answers
+	var puts errgroup.Group
+	puts.SetLimit(64)
 	for i := range many {
-		must(t, b.State().Put(ctx, fmt.Sprint("Kustomization/team/", i), bytes.Repeat([]byte("x"), 1<<10), 0))
+		puts.Go(func() error {
+			return b.State().Put(ctx, fmt.Sprint("Kustomization/team/", i), bytes.Repeat([]byte("x"), 1<<10), 0)
+		})
 	}
+	must(t, puts.Wait())
 	kept := 0
 	must(t, b.State().All(ctx, func(string, []byte) { kept++ }))
 	if kept != many {
