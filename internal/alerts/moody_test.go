@@ -47,11 +47,11 @@ func (m *moody) cure() {
 	m.cured = true
 }
 
-// took returns how long a send takes.
+// took returns how long a send takes, more than nothing (see pass).
 func (m *moody) took() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return time.Duration(m.rng.IntN(3000)) * time.Millisecond
+	return time.Duration(1+m.rng.IntN(3000)) * time.Millisecond
 }
 
 func (m *moody) sender(session int) Sender {
