@@ -59,8 +59,8 @@ func (x post) covers(tr *transition, prior lastPublished) bool {
 	}
 }
 
-// contradicts reports whether the POST told another outcome of the object.
-func (x post) contradicts(tr *transition) bool { return x.uid == tr.UID && x.outcome != tr.Outcome }
+// contradicts reports whether the POST told another outcome of the object than its state has.
+func (x post) contradicts(s state) bool { return x.uid == s.UID && x.outcome != s.Outcome }
 
 // posts are the unused POSTs, in the order they were accepted. Accepted is by the clock of the replica that took the POST and is
 // compared with times of this one's clock: the clocks are assumed to agree within a second or so.
@@ -95,7 +95,7 @@ func (n *posts) removeOldest(it item) {
 // take looks for a POST that covers tr, observed after prior was published, and uses it up. It also drops all posts that no later
 // transition may use: those older than the used one, and those older than the observation of tr.
 //
-// A POST that another outcome followed does not cover a state in which the object still is: what was told last is the other one.
+// With left the object has left the state. Otherwise a POST does not count if one of another outcome followed it: that was told last.
 func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,7 +107,7 @@ func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) bo
 			break
 		}
 	}
-	if used != nil && !left && all[len(all)-1].Value.(post).contradicts(tr) {
+	if used != nil && !left && all[len(all)-1].Value.(post).contradicts(tr.state) {
 		return false
 	}
 	n.remove(it, func(e *list.Element) bool {
@@ -115,6 +115,17 @@ func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) bo
 		return e == used || accepted.Before(tr.observed) || used != nil && accepted.Before(used.Value.(post).accepted)
 	})
 	return used != nil
+}
+
+// last returns the POST about an object that was accepted last and covered no transition.
+func (n *posts) last(it item) (last post, found bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := n.byItem[it]
+	if len(all) == 0 {
+		return post{}, false
+	}
+	return all[len(all)-1].Value.(post), true
 }
 
 // forget drops the posts about a state that the object has left.

@@ -6,9 +6,9 @@ import "time"
 // object would be in the outcome of the POST by then, and the controller has stopped trying to POST a later one.
 const restateAfter = emitterTime + settleTime
 
-// restate queues the last published state of an object once more if a POST of another outcome was delivered before this term. The object was
-// in that one, and its former worker died before it settled; nothing told its return if the controller could not POST that meanwhile. So what
-// was told last would stay wrong (invariant E6). Such a POST proves nothing (invariant E9): it is not recorded.
+// restate queues the last published state of an object once more if a POST of another outcome was accepted before this term and covered no
+// transition. The object was in that outcome, the former worker died before the outcome settled, and the POST of the return was lost: what was
+// told last would stay wrong (invariant E6). The POST itself proves nothing (invariant E9) and is not recorded.
 func (t *publisher) restate(it item) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -17,7 +17,7 @@ func (t *publisher) restate(it item) {
 		return
 	}
 	last, found := t.posts.last(it)
-	if !found || !last.accepted.Before(t.began) || last.uid != s.last.UID || last.outcome == s.last.Outcome || !last.accepted.After(s.last.Observed) {
+	if !found || !last.contradicts(s.last.state) || !last.accepted.After(s.last.Observed) || !last.accepted.Before(t.began) {
 		return
 	}
 	if wait := time.Until(last.accepted.Add(restateAfter)); wait > 0 {
@@ -37,15 +37,4 @@ func (t *publisher) restate(it item) {
 	}
 	now := time.Now()
 	t.push(it, s, &transition{state: s.last.state, object: o, observed: now, came: now, first: now, reached: now, again: true})
-}
-
-// last returns the POST about an object that was accepted last and covered no transition.
-func (n *posts) last(it item) (last post, found bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	all := n.byItem[it]
-	if len(all) == 0 {
-		return post{}, false
-	}
-	return all[len(all)-1].Value.(post), true
 }
