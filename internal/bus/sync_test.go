@@ -30,7 +30,7 @@ type heldDisk struct {
 }
 
 func (d *heldDisk) fsync(f *os.File) error {
-	if gate := d.gate; gate != nil && isBlock(f.Name()) && strings.Contains(f.Name(), d.gated) {
+	if gate := d.gate; gate != nil && strings.Contains(f.Name(), blockSuffix) && strings.Contains(f.Name(), d.gated) {
 		d.held.Add(1)
 		<-gate
 	}

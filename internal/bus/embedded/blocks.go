@@ -49,7 +49,7 @@ func newStreamFiles(dataDir, stream string, fsync func(*os.File) error) *streamF
 	dir := streamDir(dataDir, stream)
 	return &streamFiles{
 		msgs: watchedDir{path: filepath.Join(dir, blocksDir)}, consumers: watchedDir{path: filepath.Join(dir, consumerDir)},
-		guard: guard{filepath.Join(dataDir, guardDir, stream)}, fsync: fsync, blocks: map[int]*block{},
+		guard: guard{filepath.Join(dataDir, guardDir, stream), fsync}, fsync: fsync, blocks: map[int]*block{},
 	}
 }
 
@@ -65,9 +65,13 @@ func (f *streamFiles) sync() error {
 			return err
 		}
 	}
+	var captured []int
 	for index, b := range f.blocks {
 		if b.closed {
 			continue
+		}
+		if b.synced == nil {
+			captured = append(captured, index)
 		}
 		if err := f.syncBlock(index, b); err != nil {
 			return err
@@ -78,8 +82,8 @@ func (f *streamFiles) sync() error {
 			return err
 		}
 	}
-	// The messages that replace those of a removed block are on disk now.
-	if err := f.guard.release(gone); err != nil {
+	// The messages that replace those of a removed or rewritten block are on disk now.
+	if err := f.guard.commit(captured, gone); err != nil {
 		return err
 	}
 	if changed, err = f.consumers.changed(); err != nil || !changed {
@@ -88,33 +92,43 @@ func (f *streamFiles) sync() error {
 	return syncMetadata(f.consumers.path, f.fsync)
 }
 
-// scan finds the blocks that are new or were replaced since the last scan, and returns the indices of those that are gone.
+// scan captures the blocks that are new or were replaced since the last scan, and returns the indices of those that are gone. A listing
+// during which the server began or removed a block may lack both an older message and its replacement, so it is repeated.
 func (f *streamFiles) scan() (gone []int, err error) {
+	for {
+		before := f.last
+		removed, whole, err := f.list()
+		if err != nil {
+			return nil, err
+		}
+		gone = append(gone, removed...)
+		_, err = os.Lstat(f.path(f.last + 1))
+		if whole && f.last == before && errors.Is(err, fs.ErrNotExist) {
+			return gone, nil
+		}
+	}
+}
+
+// list is one listing of scan. It reports false if a block was removed before it could be captured.
+func (f *streamFiles) list() (gone []int, whole bool, err error) {
 	entries, err := os.ReadDir(f.msgs.path)
 	if err != nil {
-		return nil, fmt.Errorf("read blocks: %w", err)
+		return nil, false, fmt.Errorf("read blocks: %w", err)
 	}
 	found := map[int]bool{}
-	f.last = 0
+	f.last, whole = 0, true
 	for _, e := range entries {
 		index, err := strconv.Atoi(strings.TrimSuffix(e.Name(), blockSuffix))
 		if err != nil || !strings.HasSuffix(e.Name(), blockSuffix) {
 			continue
 		}
-		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			f.msgs.certain = false
-			continue
-		}
+		there, err := f.look(index, e)
 		if err != nil {
-			return nil, fmt.Errorf("read block: %w", err)
+			return nil, false, err
 		}
+		whole = whole && there
 		found[index] = true
 		f.last = max(f.last, index)
-		if b := f.blocks[index]; b == nil || !b.is(info) {
-			b.close()
-			f.blocks[index] = &block{}
-		}
 	}
 	for index, b := range f.blocks {
 		if !found[index] {
@@ -123,7 +137,32 @@ func (f *streamFiles) scan() (gone []int, err error) {
 			gone = append(gone, index)
 		}
 	}
-	return gone, nil
+	return gone, whole, nil
+}
+
+// look captures a block if it is new or was replaced. It reports false if the server has removed it.
+func (f *streamFiles) look(index int, e fs.DirEntry) (there bool, err error) {
+	info, err := e.Info()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read block: %w", err)
+	}
+	b := f.blocks[index]
+	if b != nil && b.is(info) {
+		return true, nil
+	}
+	there, err = f.guard.capture(index, f.path(index))
+	if there {
+		b.close()
+		f.blocks[index] = &block{}
+	}
+	return there, err
+}
+
+func (f *streamFiles) path(index int) string {
+	return filepath.Join(f.msgs.path, strconv.Itoa(index)+blockSuffix)
 }
 
 // is reports whether info is of the file that was synced. For a closed block it must also have the same size and time.
@@ -145,35 +184,40 @@ func (b *block) close() {
 	}
 }
 
-// syncBlock syncs one block. A block that no longer exists is skipped: its messages were removed.
+// syncBlock syncs one block. A block that was not synced before is captured.
 func (f *streamFiles) syncBlock(index int, b *block) (err error) {
-	path := filepath.Join(f.msgs.path, strconv.Itoa(index)+blockSuffix)
 	if b.file == nil {
-		if b.file, err = os.Open(path); errors.Is(err, fs.ErrNotExist) {
-			b.file, f.msgs.certain = nil, false
-			return nil
-		}
-		if err != nil {
+		if b.file, err = os.Open(f.guard.captured(index)); err != nil {
 			return fmt.Errorf("open block: %w", err)
 		}
 	}
 	if err := f.fsync(b.file); err != nil {
 		return fmt.Errorf("sync block: %w", err)
 	}
-	first := b.synced == nil
 	if b.synced, err = b.file.Stat(); err != nil {
 		return fmt.Errorf("sync block: %w", err)
-	}
-	if first {
-		kept, err := f.guard.keep(index, path, b.synced)
-		if err != nil {
-			return err
-		}
-		f.msgs.certain = f.msgs.certain && kept
 	}
 	if index != f.last {
 		b.closed = true
 		b.close()
+	}
+	return nil
+}
+
+// syncBlocks syncs the content of all blocks of a stream.
+func syncBlocks(dir string, fsync func(*os.File) error) error {
+	msgs := filepath.Join(dir, blocksDir)
+	entries, err := os.ReadDir(msgs)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("sync blocks: %w", err)
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != blockSuffix {
+			continue
+		}
+		if err := syncPath(filepath.Join(msgs, e.Name()), fsync); err != nil {
+			return err
+		}
 	}
 	return nil
 }

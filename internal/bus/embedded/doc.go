@@ -17,9 +17,11 @@
 //     from the blocks. o.dat has the acknowledgements of a consumer, up to 250 ms old.
 //
 // A round of syncer syncs the blocks that may have been written to since their last sync, then the directory. A block that is removed or
-// replaced was synced, but its replacement was not. So guard keeps a second link to it under synced/NAME until the next round is over. When
-// Start finds that the machine was restarted (another boot ID) it puts these blocks back. Messages that were removed in the meantime then
-// exist again. The link is made after the block's sync, without a sync of its own: file systems keep the order of changes of names.
+// replaced was synced, but its replacement was not. So guard keeps a second link to it under synced/NAME, until a round that began after the
+// removal is over. When Start finds that the machine was restarted (another boot ID) it puts these blocks back. Messages that were removed in
+// the meantime then exist again. A round captures its blocks by such links before it syncs them, since the server may remove any of them
+// meanwhile, and syncs the directory of the links before it ends. No order is expected of the file system between names and contents, or
+// between the names of two directories.
 //
 // A loss of power may lose a message that the server itself moves off the schedule: both the message and its place on the schedule. That
 // needs a file system that writes the newer of two blocks first, in the milliseconds between two rounds. Otherwise a scheduled message that

@@ -22,44 +22,85 @@ const (
 // have replaced its own, and rewrites a mostly removed one, without a sync of the newer messages or of the rewritten file. A file
 // system may make the removal durable first, and a loss of power then loses both. So each synced block has a second link. It is removed
 // when a sync has covered everything that was written before the block was seen to be gone.
-type guard struct{ dir string }
+type guard struct {
+	dir   string
+	fsync func(*os.File) error
+}
 
-// keep links the block at path, which was synced with the given info, in place of an earlier one of its index. It reports false if the
-// server has replaced the block meanwhile.
-func (g guard) keep(index int, path string, info fs.FileInfo) (bool, error) {
-	link := g.link(index)
-	fresh := link + ".new"
-	err := os.Link(path, fresh)
+// capture links the block at path until commit, so that the server cannot remove or replace it before it is synced. It reports false if the
+// server has removed it already.
+func (g guard) capture(index int, path string) (bool, error) {
+	if err := removeIfThere(g.captured(index)); err != nil {
+		return false, fmt.Errorf("capture block: %w", err)
+	}
+	err := os.Link(path, g.captured(index))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("keep synced block: %w", err)
-	}
-	linked, err := os.Lstat(fresh)
-	if err != nil {
-		return false, fmt.Errorf("keep synced block: %w", err)
-	}
-	if !os.SameFile(linked, info) {
-		return false, os.Remove(fresh)
-	}
-	if err := os.Rename(fresh, link); err != nil {
-		return false, fmt.Errorf("keep synced block: %w", err)
+		return false, fmt.Errorf("capture block: %w", err)
 	}
 	return true, nil
 }
 
-// release removes the links of blocks that are gone.
-func (g guard) release(indices []int) error {
-	for _, index := range indices {
-		if err := os.Remove(g.link(index)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// commit keeps the captured blocks, which are synced, in place of earlier ones of their indices, and releases those that are gone. What an
+// earlier block has may depend on any captured one, so the new links are on disk before an earlier link is replaced or removed, and all
+// captured blocks are kept on disk when commit returns.
+func (g guard) commit(captured, gone []int) error {
+	if len(captured)+len(gone) == 0 {
+		return nil
+	}
+	var added, replaced []int
+	for _, index := range captured {
+		_, err := os.Lstat(g.link(index))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			added = append(added, index)
+		case err != nil:
+			return fmt.Errorf("keep synced block: %w", err)
+		default:
+			replaced = append(replaced, index)
+		}
+	}
+	if err := g.keep(added); err != nil {
+		return err
+	}
+	if err := g.keep(replaced); err != nil {
+		return err
+	}
+	for _, index := range gone {
+		if err := errors.Join(removeIfThere(g.captured(index)), removeIfThere(g.link(index))); err != nil {
 			return fmt.Errorf("release block: %w", err)
 		}
 	}
 	return nil
 }
 
+// keep makes captured blocks the kept ones, on disk.
+func (g guard) keep(captured []int) error {
+	if len(captured) == 0 {
+		return nil
+	}
+	for _, index := range captured {
+		// A rename does nothing if both names are links to one file, as after a change of a block in place.
+		if err := errors.Join(os.Rename(g.captured(index), g.link(index)), removeIfThere(g.captured(index))); err != nil {
+			return fmt.Errorf("keep synced block: %w", err)
+		}
+	}
+	return syncPath(g.dir, g.fsync)
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 func (g guard) link(index int) string { return filepath.Join(g.dir, strconv.Itoa(index)+blockSuffix) }
+
+// captured is the name of a captured block. It has another suffix, so it is not restored.
+func (g guard) captured(index int) string { return g.link(index) + ".new" }
 
 // restoreBlocks puts back the synced blocks that the server had removed or rewritten when the machine went down, and makes empty
 // directories for the links. It is called before the server starts. Messages that were removed from such a block since may exist again.
@@ -86,7 +127,12 @@ func restoreBlocks(dataDir string, streams []string, fsync func(*os.File) error,
 			}
 		}
 	}
-	// Restored blocks are on disk before their links are removed.
+	// Restored blocks are on disk before their links are removed, and what a process that crashed has written.
+	for _, stream := range streams {
+		if err := syncBlocks(streamDir(dataDir, stream), fsync); err != nil {
+			return err
+		}
+	}
 	if err := syncMetadata(dataDir, fsync); err != nil {
 		return err
 	}
@@ -140,10 +186,7 @@ func restoreStream(links, dir string) (restored int, err error) {
 	if restored == 0 {
 		return 0, nil
 	}
-	if err := os.Remove(filepath.Join(msgs, stateFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
-	}
-	return restored, nil
+	return restored, removeIfThere(filepath.Join(msgs, stateFile))
 }
 
 // clearGuards removes all links. After an orderly end there is nothing to restore.
