@@ -26,14 +26,14 @@ func open(t *testing.T) (context.Context, *env.System) {
 	return ctx, w
 }
 
-// start starts a notifier that ends with the test.
+// start starts a notifier that ends with the test. A failed test shows the end of its log.
 func start(ctx context.Context, t *testing.T, w *env.System, o env.NotifierOptions) *env.Notifier {
 	t.Helper()
 	n, err := w.Start(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = n.Kill() })
+	env.EndWith(t, n)
 	return n
 }
 

@@ -74,18 +74,24 @@ func (s *Fixture) Must(err error) {
 	}
 }
 
+// EndWith has a notifier end with the test. A failed test shows the end of its log.
+func EndWith(t *testing.T, n *Notifier) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the notifier's log ends with:\n%s", lastLines(n.Logs(), 60))
+		}
+		_ = n.Kill()
+	})
+}
+
 // Start starts a notifier that ends with the test, and waits until it is ready. A failed test shows the end of its log.
 func (s *Fixture) Start(o NotifierOptions) {
 	s.Helper()
 	n, err := s.System.Start(s.Ctx, o)
 	s.Must(err)
 	s.Notifier = n
-	s.Cleanup(func() {
-		if s.Failed() {
-			s.Logf("the notifier's log ends with:\n%s", lastLines(n.Logs(), 60))
-		}
-		_ = n.Kill()
-	})
+	EndWith(s.T, n)
 }
 
 // Within returns a context for a wait that is expected to be short.
