@@ -61,6 +61,7 @@ type Bus struct {
 	stats            *stats
 	progress         *progress
 	poisoning        poisoning
+	takeOvers        *fair.Capacity
 	crashes          *crashes // of this replica's term as the worker; a term begins after every call of the one before has returned
 
 	work   sync.WaitGroup // rounds of the committers
@@ -78,7 +79,8 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	b := &Bus{
 		opts: o, log: o.Log,
 		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{}, created: map[string]time.Time{},
-		quotas: map[string]*quotas{}, progress: newProgress(), poisoning: defaultPoisoning, crashes: &crashes{}, ending: make(chan struct{}),
+		quotas: map[string]*quotas{}, progress: newProgress(), poisoning: defaultPoisoning, takeOvers: fair.NewCapacity(takeOvers), crashes: &crashes{},
+		ending: make(chan struct{}),
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })
 	b.reads = newReads(b)

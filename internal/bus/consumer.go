@@ -36,6 +36,10 @@ const (
 
 	takeOverRetry   = 250 * time.Millisecond
 	takeOverBackoff = time.Second
+	// takeOvers is how many consumers are taken over at a time. Each costs a server that syncs every write some six syncs, and blocks the
+	// connection meanwhile. With all at once, on a disk that takes 30 ms for one, each takeover would exceed its time, again and again, and the
+	// lease would lapse behind them.
+	takeOvers = 4
 )
 
 // The names of roles, for each shard with its number behind it.
@@ -132,6 +136,11 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 // takeOver makes the consumer hand out every unacknowledged message to this replica, at once and in order. Without it the messages that the
 // last worker had in hand would be handed out only after event.AckWait, behind younger messages of the same object (invariant E4).
 func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
+	turn, err := b.takeOvers.Acquire(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer turn.Release()
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	c := &consumer{bus: b, role: r, crashes: b.crashes}

@@ -1,9 +1,13 @@
 package bus
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // link is a network between a replica and a server that can lose messages on their way.
@@ -21,6 +26,8 @@ type link struct {
 
 	lossy atomic.Bool // drops the server's messages
 	down  atomic.Bool // accepts no connection
+	// busy is how long, in nanoseconds, a request to change a consumer keeps the server from the others of its connection.
+	busy  atomic.Int64
 	mu    sync.Mutex
 	conns []net.Conn
 }
@@ -49,7 +56,7 @@ func newLink(t testing.TB, url string) *link {
 			l.mu.Lock()
 			l.conns = append(l.conns, client, upstream)
 			l.mu.Unlock()
-			running.Go(func() { _, _ = io.Copy(upstream, client); _ = upstream.Close() })
+			running.Go(func() { _ = l.forward(upstream, client); _ = upstream.Close() })
 			running.Go(func() { _, _ = io.Copy(lossyWriter{client, l}, upstream); _ = client.Close() })
 		}
 	})
@@ -65,6 +72,34 @@ func (l *link) cut() {
 		_ = c.Close()
 	}
 	l.conns = nil
+}
+
+// forward copies a client's commands to the server until one of them is gone.
+func (l *link) forward(upstream io.Writer, client io.Reader) error {
+	in := bufio.NewReader(client)
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		fields, size := strings.Fields(line), 0
+		if command := fields[0]; command == "PUB" || command == "HPUB" {
+			if size, err = strconv.Atoi(fields[len(fields)-1]); err != nil {
+				return err
+			}
+			size += len("\r\n")
+			if subject := fields[1]; strings.HasPrefix(subject, "$JS.API.CONSUMER.") && !strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.") {
+				_ = fair.Sleep(context.Background(), time.Duration(l.busy.Load()))
+			}
+		}
+		body := make([]byte, size)
+		if _, err := io.ReadFull(in, body); err != nil {
+			return err
+		}
+		if _, err := upstream.Write(append([]byte(line), body...)); err != nil {
+			return err
+		}
+	}
 }
 
 type lossyWriter struct {
@@ -150,5 +185,31 @@ func TestTheFleetGoesOnWhenTheServerIsBack(t *testing.T) {
 	}
 	if one.Worker() == two.Worker() {
 		t.Errorf("one is the worker: %t, two: %t", one.Worker(), two.Worker())
+	}
+}
+
+// T4, E2: a term begins with a server whose disk is slow. Fails when the requests of all roles are sent at once: each role then waits for all
+// others, longer than for an answer, and begins anew behind its own former requests, while the lease lapses behind them.
+func TestATermBeginsWithAServerThatIsSlow(t *testing.T) {
+	t.Parallel()
+	network := newLink(t, remote(t))
+	warnings := make(logged, 1000)
+	b := open(t, "", func(o *Options) {
+		o.URL, o.Shards, o.Log = network.URL, 16, slog.New(slog.NewTextHandler(warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	network.busy.Store(int64(120 * time.Millisecond))
+	served := make(chan int, 1000)
+	start(t, func(ctx context.Context) error {
+		return b.Deliveries(ctx, func(ctx context.Context, shard int, _ <-chan event.Message[event.Delivery]) error {
+			served <- shard
+			<-ctx.Done()
+			return nil
+		})
+	})
+	for range b.Shards() {
+		receive(t, served)
+	}
+	if n := len(warnings); n > 0 {
+		t.Errorf("%d warnings, such as %s", n, <-warnings)
 	}
 }
