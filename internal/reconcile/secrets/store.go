@@ -79,8 +79,10 @@ type entry struct {
 	// resume is the version to resume a watch from: the last version that a watch sent. The version of a read is unsuitable: it is the
 	// Secret's own, which is as old as the Secret, and the API server keeps changes for minutes only.
 	resume string
-	// changes counts the changes sent by the watch, to detect one during a read.
-	changes  uint64
+	// changes counts the changes sent by the watch, to detect one during a read. begun counts the watches that began with the present state,
+	// for the same: they do not send earlier deletions.
+	changes, begun uint64
+
 	queued   bool
 	released bool
 	// pause is the delay of the next watch.
@@ -250,46 +252,66 @@ func (s *Store) isLoaded(e *entry) bool {
 func (s *Store) read(ctx context.Context, e *entry) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if err := s.reads.Wait(ctx); err != nil {
-		return fmt.Errorf("read secret %s: %w", e.key, err)
+	for {
+		if err := s.reads.Wait(ctx); err != nil {
+			return fmt.Errorf("read secret %s: %w", e.key, err)
+		}
+		s.mu.Lock()
+		changes, begun, version := e.changes, e.begun, ""
+		if !e.known {
+			// The first read is served from the API server's memory, as for informers: the watch that follows sends a newer state. A later read
+			// asks for the newest state, because a watch sends nothing twice.
+			version = "0"
+		}
+		s.mu.Unlock()
+		object, err := s.options.Source.Get(ctx, e.key, version)
+		if apierrors.IsNotFound(err) && version != "" {
+			object, err = s.options.Source.Get(ctx, e.key, "") // the API server's memory may lack a new Secret
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			s.missing(e, changes)
+		case apierrors.IsForbidden(err) || apierrors.IsInternalError(err):
+			// The answer is about this Secret, so the others need not wait for a better one.
+			return kube.Isolated(fmt.Errorf("read secret %s: %w", e.key, err))
+		case err != nil:
+			return fmt.Errorf("read secret %s: %w", e.key, err)
+		case !s.found(e, object, begun):
+			continue
+		}
+		s.follow(e)
+		return nil
 	}
-	s.mu.Lock()
-	changes, version := e.changes, ""
-	if !e.known {
-		// The first read is served from the API server's memory, as for informers: the watch that follows sends a newer state. A later read
-		// asks for the newest state, because a watch sends nothing twice.
-		version = "0"
-	}
-	s.mu.Unlock()
-	object, err := s.options.Source.Get(ctx, e.key, version)
-	if apierrors.IsNotFound(err) && version != "" {
-		object, err = s.options.Source.Get(ctx, e.key, "") // the API server's memory may lack a new Secret
-	}
-	switch {
-	case apierrors.IsNotFound(err):
-		s.missing(e, changes)
-	case apierrors.IsForbidden(err) || apierrors.IsInternalError(err):
-		// The answer is about this Secret, so the others need not wait for a better one.
-		return kube.Isolated(fmt.Errorf("read secret %s: %w", e.key, err))
-	case err != nil:
-		return fmt.Errorf("read secret %s: %w", e.key, err)
-	default:
-		s.set(e, object)
-	}
-	s.follow(e)
-	return nil
 }
 
-// set stores a Secret's state from a read or the watch, unless a newer one is known.
-func (s *Store) set(e *entry, object *corev1.Secret) {
+// found stores a Secret's state from a read, and reports whether it is certain. It is not if a watch has begun with the present state since
+// begun: the Secret may have been deleted before that.
+func (s *Store) found(e *entry, object *corev1.Secret, begun uint64) bool {
 	s.mu.Lock()
-	if e.released || kube.Older(object.ResourceVersion, e.version) {
-		s.mu.Unlock()
-		return
+	certain := e.begun == begun
+	var users []User
+	if certain {
+		users = s.store(e, object)
 	}
-	users := e.put(contentOf(object, e.keys, s.options.Labelled), object.ResourceVersion)
 	s.mu.Unlock()
 	s.tell(users)
+	return certain
+}
+
+// set stores a Secret's state from the watch.
+func (s *Store) set(e *entry, object *corev1.Secret) {
+	s.mu.Lock()
+	users := s.store(e, object)
+	s.mu.Unlock()
+	s.tell(users)
+}
+
+// store stores a Secret's state unless a newer one is known, and returns the users to inform. The caller has the lock.
+func (s *Store) store(e *entry, object *corev1.Secret) []User {
+	if e.released || kube.Older(object.ResourceVersion, e.version) {
+		return nil
+	}
+	return e.put(contentOf(object, e.keys, s.options.Labelled), object.ResourceVersion)
 }
 
 // missing records that a read found no Secret, unless the watch has sent more than changes since.

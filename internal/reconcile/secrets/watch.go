@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -64,7 +65,7 @@ func (s *Store) beginWatch(ctx context.Context, e *entry) error {
 		stop()
 		return nil // ctx has ended
 	}
-	from, missable := s.resumption(e)
+	from := s.resumption(e)
 	life := minWatchLife + rand.N(maxWatchLife-minWatchLife)
 	w, err := s.options.Source.Watch(watchCtx, e.key, from, life)
 	if err != nil {
@@ -75,6 +76,7 @@ func (s *Store) beginWatch(ctx context.Context, e *entry) error {
 		return nil
 	}
 	s.away.Over()
+	missable := s.begun(e, from)
 	s.streams.Go(func() {
 		defer stop()
 		began := time.Now()
@@ -184,14 +186,25 @@ func (s *Store) confirm(ctx context.Context, e *entry, w Watch) (answered func()
 	})
 }
 
-// resumption returns the version to watch from, and reports whether the watch could miss an earlier deletion.
-func (s *Store) resumption(e *entry) (from string, missable bool) {
+// present is the version of a watch that begins with the present state.
+const present = "0"
+
+// resumption returns the version to watch from.
+func (s *Store) resumption(e *entry) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.resume != "" {
-		return e.resume, false
+	return cmp.Or(e.resume, present)
+}
+
+// begun notes that a watch has begun from a version, and reports whether it could miss an earlier deletion.
+func (s *Store) begun(e *entry, from string) (missable bool) {
+	if from != present {
+		return false
 	}
-	return "0", e.found
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.begun++
+	return e.found
 }
 
 func (s *Store) resumeFrom(e *entry, version string) {
