@@ -51,7 +51,7 @@ func (w *watch) publish(ctx context.Context, triggers []event.Trigger) error {
 
 // hold keeps a trigger until there is room, and has the next worker trigger its Receiver if this term ends before. The caller has the lock.
 func (w *watch) hold(t event.Trigger) {
-	w.held[triggerID{t.Namespace, t.Key}] = t
+	w.held[idOf(t)] = t
 	id := subscriber{t.Namespace, t.Receiver}
 	g := w.guards[id]
 	if g == nil {
@@ -84,7 +84,7 @@ func (w *watch) published(triggers []event.Trigger, err error) error {
 		return fmt.Errorf("publish triggers: %w", err)
 	}
 	for _, t := range triggers {
-		delete(w.triggers, triggerID{t.Namespace, t.Key})
+		delete(w.triggers, idOf(t))
 	}
 	return nil
 }

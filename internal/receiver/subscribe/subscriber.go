@@ -123,10 +123,11 @@ func (s *Subscriber) idle(ctx context.Context, events event.Reader) {
 	}
 }
 
-// subscriber is a Receiver's key, triggerID the identity of a trigger on the bus.
+// subscriber is a Receiver's key, triggerID the identity of a Receiver's trigger. Triggers of several Receivers may have one key, and so be one
+// message on the bus. Here each is kept for itself: a Receiver that is gone takes its own with it, and no other's.
 type (
 	subscriber struct{ namespace, name string }
-	triggerID  struct{ namespace, key string }
+	triggerID  struct{ namespace, receiver, key string }
 )
 
 // watch is the state of one term. Memory is bounded by the Receivers of type event and their targets.
@@ -255,7 +256,8 @@ func (w *watch) evaluate(r *event.Record, now time.Time) {
 	}
 }
 
-// succeed begins a guard for the present version of a Receiver. If events were delayed before the change, they trigger.
+// succeed begins a guard for the present version of a Receiver. If events were delayed before the change, they trigger, but for those of an
+// earlier object of its name, which may have been another tenant's (invariant E1).
 func (w *watch) succeed(id subscriber, s *Subscription, now time.Time) {
 	before := w.guards[id]
 	g := newGuard(s)
@@ -265,7 +267,7 @@ func (w *watch) succeed(id subscriber, s *Subscription, now time.Time) {
 		return
 	}
 	w.report(id, g)
-	if !s.Suspended {
+	if !s.Suspended && before.uid == s.UID {
 		w.resume(s, now)
 	}
 }
@@ -276,10 +278,12 @@ func (w *watch) resume(s *Subscription, now time.Time) {
 	w.trigger(s, now)
 }
 
+func idOf(t event.Trigger) triggerID { return triggerID{t.Namespace, t.Receiver, t.Key} }
+
 func (w *watch) trigger(s *Subscription, now time.Time) {
 	for _, t := range s.Targets {
 		t.Accepted = now
-		w.triggers[triggerID{t.Namespace, t.Key}] = t
+		w.triggers[idOf(t)] = t
 	}
 }
 

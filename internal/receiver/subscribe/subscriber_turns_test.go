@@ -12,14 +12,14 @@ func TestT6TriggersOfABatchTakeTurnsByNamespace(t *testing.T) {
 	triggers := map[triggerID]event.Trigger{}
 	for namespace, count := range map[string]int{"flood": 10_000, "some": 100, "few": 2} {
 		for i := range count {
-			id := triggerID{namespace, fmt.Sprint("GitRepository/app-", i)}
+			id := triggerID{namespace, "", fmt.Sprint("GitRepository/app-", i)}
 			triggers[id] = event.Trigger{Namespace: id.namespace, Key: id.key}
 		}
 	}
 	last, seen := map[string]int{}, map[triggerID]bool{}
 	for i, trigger := range interleaved(triggers) {
 		last[trigger.Namespace] = i
-		seen[triggerID{trigger.Namespace, trigger.Key}] = true
+		seen[idOf(trigger)] = true
 	}
 	if len(seen) != len(triggers) {
 		t.Errorf("%d of %d triggers have a turn", len(seen), len(triggers))

@@ -39,3 +39,31 @@ func TestE1AnEventFromBeforeAReceiverWasMadeDoesNotTriggerIt(t *testing.T) {
 		}
 	})
 }
+
+// Invariant E1: events that were held back trigger no other Receiver that was made under the name. Fails when succeed does not compare the UIDs.
+func TestE1WhatWasHeldBackTriggersNoLaterReceiverOfTheName(t *testing.T) {
+	for name, restarted := range map[string]bool{"one worker": false, "the next worker": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, subscription("team/r"))
+				stop := s.run()
+				s.loop("ImagePolicy/app", loopRounds+1)
+				if restarted {
+					stop()
+				}
+				later := subscription("team/r")
+				later.UID, later.Targets[0].ReceiverUID = "another", "another"
+				if err := s.table.Put(later); err != nil {
+					t.Fatal(err)
+				}
+				if restarted {
+					stop = s.run()
+				}
+				defer stop()
+				if n := s.wait(time.Hour); n != 0 || s.looping("team/r") {
+					t.Errorf("%d triggers, looping %v", n, s.looping("team/r"))
+				}
+			})
+		})
+	}
+}
