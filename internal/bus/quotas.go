@@ -25,7 +25,7 @@ const (
 // quotas bound what one namespace has in a stream that discards its oldest messages: while the stream is more than half full, at most a
 // namespaceShare of its budget. Beyond that the namespace's own oldest are purged, so that its flood pushes out nothing of the others
 // (T6). What other processes wrote is not counted. The oldest of all is purged first when the namespace is over its quota by what this
-// process wrote.
+// process wrote, unless the stream has discarded most of that already, as it does beyond the most messages of a subject.
 type quotas struct {
 	stream string
 	budget int64
@@ -40,6 +40,14 @@ type written struct {
 	// ends has the last sequence of each full part of the quota, the oldest part first. bytes are those of the part that is not full.
 	ends  []uint64
 	bytes int64
+	// largest is the size of the largest message.
+	largest int64
+}
+
+// excess is what a namespace wrote beyond its quota: the messages up to last. largest is the size of the largest it wrote at all.
+type excess struct {
+	last    uint64
+	largest int64
 }
 
 func newQuotas(stream string, budget int64) *quotas {
@@ -66,6 +74,7 @@ func (q *quotas) add(namespace string, size int64, seq uint64) {
 		w = &written{}
 		q.written.Add(namespace, w)
 	}
+	w.largest = max(w.largest, size)
 	if w.bytes += size; w.bytes < q.budget/namespaceShare/quotaParts {
 		return
 	}
@@ -75,21 +84,21 @@ func (q *quotas) add(namespace string, size int64, seq uint64) {
 	}
 }
 
-// excess returns, for each namespace that is over its quota, the last sequence to be purged.
-func (q *quotas) excess() map[string]uint64 {
+// excess returns what each namespace wrote beyond its quota. The stream may have discarded it.
+func (q *quotas) excess() map[string]excess {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	over := map[string]uint64{}
+	over := map[string]excess{}
 	for _, namespace := range q.written.Keys() {
 		if w, _ := q.written.Peek(namespace); len(w.ends) > quotaParts {
-			over[namespace] = w.ends[len(w.ends)-quotaParts-1]
+			over[namespace] = excess{w.ends[len(w.ends)-quotaParts-1], w.largest}
 		}
 	}
 	return over
 }
 
-// purged forgets the parts of a namespace up to a sequence.
-func (q *quotas) purged(namespace string, last uint64) {
+// forget forgets the parts of a namespace up to a sequence.
+func (q *quotas) forget(namespace string, last uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w, known := q.written.Peek(namespace)
@@ -106,15 +115,35 @@ func (b *Bus) enforceQuotas(ctx context.Context) error {
 		if state, _ := b.stats.state(q.stream); int64(state.Bytes) <= q.budget/2 {
 			continue
 		}
-		for namespace, last := range q.excess() {
-			err := b.streams[q.stream].Purge(ctx, jetstream.WithPurgeSubject(namespace+"."+everythingElse), jetstream.WithPurgeSequence(last+1))
-			if err != nil {
+		for namespace, over := range q.excess() {
+			if err := b.purge(ctx, q, namespace, over); err != nil {
 				return fmt.Errorf("purge the oldest of one namespace in %s: %w", q.stream, err)
 			}
-			q.purged(namespace, last)
-			b.log.Debug("a namespace's oldest messages were purged, it has more than its quota", "stream", q.stream, "namespace", namespaceOf(namespace))
+			q.forget(namespace, over.last)
 		}
 	}
+	return nil
+}
+
+// purge purges what a namespace has beyond its quota. The number of its messages says whether it may have that much: the server does not
+// count their bytes.
+func (b *Bus) purge(ctx context.Context, q *quotas, namespace string, over excess) error {
+	stream, subjects := b.streams[q.stream], namespace+"."+everythingElse
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subjects))
+	if err != nil {
+		return err
+	}
+	most := int64(0)
+	for _, messages := range info.State.Subjects {
+		most += int64(messages) * over.largest
+	}
+	if most <= q.budget/namespaceShare {
+		return nil
+	}
+	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subjects), jetstream.WithPurgeSequence(over.last+1)); err != nil {
+		return err
+	}
+	b.log.Debug("a namespace's oldest messages were purged, it has more than its quota", "stream", q.stream, "namespace", namespaceOf(namespace))
 	return nil
 }
 

@@ -107,3 +107,31 @@ func TestANamespaceHasMoreThanItsQuotaUntilTheSpaceIsNeeded(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatAStreamHasDiscardedIsNotInAQuota fails when what a Provider wrote and has no longer counts for its namespace's quota:
+// the namespace would lose the dead letters of its other Providers, though it has little.
+func TestWhatAStreamHasDiscardedIsNotInAQuota(t *testing.T) {
+	t.Parallel()
+	const most = 8
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.DeadLetters, o.DeadPerProvider = quotaBudget, most })
+	ctx, written := testContext(t), 0
+	write := func(namespace, provider string, n, size int) {
+		for range n {
+			written++
+			d := testDelivery(fmt.Sprint(written), namespace, provider)
+			d.Event.Message = strings.Repeat("x", size)
+			must(t, b.DeadLetter(ctx, &d, "client", "refused"))
+		}
+		must(t, b.stats.refresh(ctx))
+		must(t, b.enforceQuotas(ctx))
+	}
+	for i := range 6 { // most of the stream
+		write(fmt.Sprint("other-", i), "slack", 4, int(quotaBudget)/namespaceShare/5)
+	}
+	write("team", "quiet", 3, 8<<10)
+	write("team", "broken", 70, 8<<10) // twice the quota
+	kept := func(provider string) int { return storedOf(t, b, streamDeadLetters, deadSubject("team", provider)) }
+	if quiet, broken := kept("quiet"), kept("broken"); quiet != 3 || broken != most {
+		t.Errorf("of 3 letters of a Provider %d are kept, beside %d of another", quiet, broken)
+	}
+}
