@@ -226,7 +226,7 @@ func (l *Lease) take(ctx context.Context, r record) (*term, error) {
 	}
 	t := &term{number: r.Term + 1, ended: make(chan struct{})}
 	if !l.opts.Alone {
-		t.extend(sent)
+		t.begin(sent)
 	}
 	var err error
 	if t.revision, err = l.write(ctx, record{Holder: l.opts.Self, Term: t.number, revision: r.revision}); err != nil {
@@ -277,9 +277,7 @@ func (l *Lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
 	revision, err := l.write(ctx, record{Holder: l.opts.Self, Term: t.number, revision: t.revision})
 	if err == nil {
 		t.revision = revision
-		if t.lasts() {
-			t.extend(sent)
-		}
+		t.prolong(sent)
 		return nil
 	}
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {

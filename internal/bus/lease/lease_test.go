@@ -267,3 +267,29 @@ func TestADeletedLeaseMakesNoSecondWorker(t *testing.T) {
 		leave()
 	})
 }
+
+// T4, E3. Fails when prolong looks at the term and sets its end in two steps: a call between them gives its work up, and the term goes on
+// without it.
+func TestATermThatWasSeenToBeOverIsOverForGood(t *testing.T) {
+	const left = 20 * time.Microsecond
+	for i := range 20_000 {
+		held := &term{}
+		held.begin(time.Now().Add(left - hold))
+		var prolonged atomic.Bool
+		over := make(chan bool)
+		go func() {
+			seen := false
+			for !seen && !prolonged.Load() {
+				seen = !held.lasts()
+			}
+			over <- seen
+		}()
+		for until, early := held.until.Load(), time.Duration(i%100)*20; time.Until(*until) > early; { // about when the term ends
+		}
+		held.prolong(time.Now())
+		prolonged.Store(true)
+		if <-over && held.lasts() {
+			t.Fatal("the term lasts again")
+		}
+	}
+}

@@ -19,20 +19,40 @@ type term struct {
 	working  sync.WaitGroup // the calls that work in it
 }
 
+// lapsed is the end of a term that was seen to be over.
+var lapsed time.Time
+
 // lasts reports whether the term is not over, so that no other replica can be the worker. It takes no lock, since it is called before every
-// send. A machine that sleeps stops its monotonic clock, so the wall clock is compared as well.
+// send. A machine that sleeps stops its monotonic clock, so the wall clock is compared as well. A term that was once seen to be over is over
+// for good, also if its renewal was being answered at that moment.
 func (t *term) lasts() bool {
-	until := t.until.Load()
-	if until == nil {
-		return true
+	for {
+		until := t.until.Load()
+		if until == nil {
+			return true
+		}
+		now := time.Now()
+		if now.Before(*until) && now.Round(0).Before(until.Round(0)) {
+			return true
+		}
+		if t.until.CompareAndSwap(until, &lapsed) {
+			return false
+		}
 	}
-	now := time.Now()
-	return now.Before(*until) && now.Round(0).Before(until.Round(0))
 }
 
-func (t *term) extend(sent time.Time) {
+// begin has the term last from when the lease was asked for.
+func (t *term) begin(sent time.Time) {
 	until := sent.Add(hold)
 	t.until.Store(&until)
+}
+
+// prolong has the term last from a renewal on, unless it is over. Only one goroutine may call it.
+func (t *term) prolong(sent time.Time) {
+	before, until := t.until.Load(), sent.Add(hold)
+	if t.lasts() {
+		t.until.CompareAndSwap(before, &until)
+	}
 }
 
 // Work calls serve whenever this replica becomes the worker, until ctx ends. The context of serve ends with the term or with ctx, and
