@@ -165,106 +165,132 @@ func FuzzT4AnEventTriggersEachReceiverThatSelectsIt(f *testing.F) {
 	})
 }
 
-func playSubscribers(t *testing.T, seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, 1))
-	m := &moody{
-		t: t, rng: rand.New(rand.NewPCG(seed, 2)), more: make(chan struct{}, 1), full: map[string]bool{}, reports: map[string]string{},
-	}
-	table, gate := NewSubscriptions(), make(chan struct{})
+// play runs Subscribers over a moody bus.
+type play struct {
+	*moody
+	table *Subscriptions
+	// draws are those of the play, rng those of the bus.
+	draws *rand.Rand
+	// life has the versions of each Receiver, made the number of objects so far.
+	life map[string][]version
+	made int
+}
+
+// run runs a term until the returned function is called.
+func (p *play) run() (stop func()) {
+	gate := make(chan struct{})
 	close(gate)
-	run := func() (stop func()) {
-		s, err := New(Options{
-			Events: m, Triggers: m, Subscriptions: table, Reports: m, Gate: gate, Log: slog.New(slog.DiscardHandler),
-			Registerer: prometheus.NewRegistry(),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if err := s.Run(ctx); err != nil && ctx.Err() == nil {
-				t.Error(err)
-			}
-		})
-		return func() { cancel(); wg.Wait() }
+	s, err := New(Options{
+		Events: p, Triggers: p, Subscriptions: p.table, Reports: p, Gate: gate, Log: slog.New(slog.DiscardHandler),
+		Registerer: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		p.t.Fatal(err)
 	}
-	life := map[string][]version{}
-	made := 0
-	change := func(key string) {
-		namespace, name, _ := strings.Cut(key, "/")
-		var s *Subscription
-		all := life[key]
-		switch before := lastOf(all); {
-		case before == nil || rng.IntN(4) == 0: // a new object
-			made++
-			s = targeting(key, 1+rng.IntN(3))
-			s.UID, s.Created = fmt.Sprint("uid-", made), time.Now().Truncate(time.Second)
-		case rng.IntN(3) == 0:
-			table.Delete(namespace, name)
-		default:
-			edited := *before
-			s = &edited
-			s.Generation++
-			s.Suspended = rng.IntN(4) == 0
-			s.Targets = targeting(key, 1+rng.IntN(3)).Targets
+	ctx, cancel := context.WithCancel(p.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.Run(ctx); err != nil && ctx.Err() == nil {
+			p.t.Error(err)
 		}
-		if s != nil {
-			s.Sources = []EventSource{{Kind: "ImagePolicy", Name: []string{"*", "app", "web"}[rng.IntN(3)]}}
-			for i := range s.Targets {
-				t := &s.Targets[i]
-				t.ReceiverUID, t.Generation, t.Key = s.UID, s.Generation, fmt.Sprint("key-", i)
-			}
-			if err := table.Put(s); err != nil {
-				t.Fatal(err)
-			}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// change makes, edits or deletes a Receiver.
+func (p *play) change(key string) {
+	namespace, name, _ := strings.Cut(key, "/")
+	var s *Subscription
+	switch before := lastOf(p.life[key]); {
+	case before == nil || p.draws.IntN(4) == 0: // a new object
+		p.made++
+		s = targeting(key, 1+p.draws.IntN(3))
+		s.UID, s.Created = fmt.Sprint("uid-", p.made), time.Now().Truncate(time.Second)
+	case p.draws.IntN(3) == 0:
+		p.table.Delete(namespace, name)
+	default:
+		edited := *before
+		s = &edited
+		s.Generation++
+		s.Suspended = p.draws.IntN(4) == 0
+		s.Targets = targeting(key, 1+p.draws.IntN(3)).Targets
+	}
+	if s != nil {
+		s.Sources = []EventSource{{Kind: "ImagePolicy", Name: []string{"*", "app", "web"}[p.draws.IntN(3)]}}
+		for i := range s.Targets {
+			t := &s.Targets[i]
+			t.ReceiverUID, t.Generation, t.Key = s.UID, s.Generation, fmt.Sprint("key-", i)
 		}
-		life[key] = append(all, version{time.Now(), s})
+		if err := p.table.Put(s); err != nil {
+			p.t.Fatal(err)
+		}
 	}
-	keys := []string{"team/a", "team/b", "other/a", "quiet/a"}
-	for _, key := range keys {
-		change(key)
+	p.life[key] = append(p.life[key], version{time.Now(), s})
+}
+
+// any returns one of the names.
+func (p *play) any(names ...string) string { return names[p.draws.IntN(len(names))] }
+
+var played = []string{"team/a", "team/b", "other/a", "quiet/a"}
+
+func playSubscribers(t *testing.T, seed uint64) {
+	p := &play{
+		moody: &moody{
+			t: t, rng: rand.New(rand.NewPCG(seed, 2)), more: make(chan struct{}, 1), full: map[string]bool{}, reports: map[string]string{},
+		},
+		table: NewSubscriptions(), draws: rand.New(rand.NewPCG(seed, 1)), life: map[string][]version{},
 	}
-	stop := run()
+	for _, key := range played {
+		p.change(key)
+	}
+	stop := p.run()
 	for range 120 {
-		<-time.After(time.Duration(rng.Int64N(int64([]time.Duration{10 * time.Millisecond, 2 * time.Second, 20 * time.Second}[rng.IntN(3)]))))
-		switch n := rng.IntN(20); {
+		<-time.After(time.Duration(p.draws.Int64N(int64([]time.Duration{10 * time.Millisecond, 2 * time.Second, 20 * time.Second}[p.draws.IntN(3)]))))
+		switch n := p.draws.IntN(20); {
 		case n < 12:
-			m.tell([]string{"team", "other"}[rng.IntN(2)], []string{"app", "app", "web", "more"}[rng.IntN(4)])
+			p.tell(p.any("team", "other"), p.any("app", "app", "web", "more"))
 		case n < 15:
-			change(keys[rng.IntN(len(keys))])
+			p.change(p.any(played...))
 		case n < 17:
-			namespace := []string{"team", "other"}[rng.IntN(2)]
-			m.mu.Lock()
-			m.full[namespace] = !m.full[namespace]
-			m.mu.Unlock()
+			p.fill(p.any("team", "other"))
 		case n < 19:
 			stop()
-			if rng.IntN(3) == 0 {
-				change(keys[rng.IntN(len(keys))])
+			if p.draws.IntN(3) == 0 {
+				p.change(p.any(played...))
 			}
-			stop = run()
+			stop = p.run()
 		}
 	}
-	m.mu.Lock()
-	m.cured = true
-	clear(m.full)
-	m.mu.Unlock()
+	p.cure()
 	elapse(time.Hour)
-	count := len(m.published)
+	count := len(p.published)
 	elapse(time.Hour)
 	stop()
-	if len(m.published) != count {
-		t.Errorf("%d triggers an hour after the last event", len(m.published)-count)
+	if len(p.published) != count {
+		t.Errorf("%d triggers an hour after the last event", len(p.published)-count)
 	}
-	for key, value := range m.reports {
+	for key, value := range p.reports {
 		if strings.Contains(value, `"looping":true`) || strings.Contains(value, "held") {
 			t.Errorf("the report under %s is %s", key, value)
 		}
 	}
-	for key, versions := range life {
-		m.allTriggered(key, versions)
+	for key, versions := range p.life {
+		p.allTriggered(key, versions)
 	}
+}
+
+// fill begins or ends the time without room for a namespace's triggers.
+func (m *moody) fill(namespace string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.full[namespace] = !m.full[namespace]
+}
+
+func (m *moody) cure() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cured = true
+	clear(m.full)
 }
 
 func lastOf(versions []version) *Subscription {
