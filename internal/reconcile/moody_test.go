@@ -1,0 +1,214 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/event"
+	"notifier/internal/reconcile/kube"
+)
+
+// FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay plays objects and Secrets that are made, changed, deleted and made again, while
+// reads, watches and writes fail or come late and terms of the worker end. In the end all is as if the process had just started, and nothing is
+// written any more. Fails when a Provider's verdict does not enqueue the statuses of its Alerts.
+func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
+	for seed := range uint64(6) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		m := newMoody(seed)
+		var restless, fresh []string
+		var objects []runtime.Object
+		play(t, m.settings(), func(*world) {
+			m.play(seed)
+			restless, objects = m.served()
+		})
+		s := m.settings()
+		for _, o := range objects {
+			switch o := o.(type) {
+			case *v1.Receiver:
+				o.Status = v1.ReceiverStatus{}
+			case *v1beta3.Alert:
+				o.Status = v1beta3.AlertStatus{}
+			case *v1beta3.Provider:
+				o.Status = v1beta3.ProviderStatus{}
+			}
+		}
+		s.objects = objects
+		play(t, s, func(w *world) {
+			stop := m.lead()
+			pass(time.Hour)
+			stop()
+			fresh, _ = m.served()
+		})
+		for i := range max(len(restless), len(fresh)) {
+			if i >= len(restless) || i >= len(fresh) || restless[i] != fresh[i] {
+				t.Fatalf("is:\n%s\nwant:\n%s", strings.Join(restless[min(i, len(restless)):], "\n"), strings.Join(fresh[min(i, len(fresh)):], "\n"))
+			}
+		}
+	})
+}
+
+// lead runs a term until the returned function is called.
+func (m *moody) lead() (stop func()) {
+	ctx, cancel := context.WithCancel(m.w.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { m.must(m.w.Lead(ctx)) })
+	return func() { cancel(); wg.Wait() }
+}
+
+func (m *moody) play(seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	stop := m.lead()
+	for i := range 150 {
+		<-time.After(time.Duration(rng.Int64N(int64([]time.Duration{5 * time.Millisecond, 300 * time.Millisecond, 8 * time.Second}[rng.IntN(3)]))))
+		namespace, name := []string{"team-a", "team-b"}[rng.IntN(2)], fmt.Sprint("x", rng.IntN(2))
+		switch n := rng.IntN(20); {
+		case n == 0:
+			stop()
+			stop = m.lead()
+		case n == 1:
+			m.breakWatches()
+		case n < 7:
+			m.changeSecret(rng, kube.Key{Namespace: namespace, Name: fmt.Sprint("s", rng.IntN(2))}, i)
+		default:
+			kind := []string{v1.ReceiverKind, v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(3)]
+			var o subject
+			if rng.IntN(4) > 0 {
+				o = anyObject(rng, kind, name)
+				o.SetNamespace(namespace)
+				if rng.IntN(3) == 0 {
+					o.SetAnnotations(map[string]string{v1.ReconcileRequestAnnotation: strconv.Itoa(i)})
+				}
+			}
+			m.put(kind, namespace, name, o)
+		}
+	}
+	m.mu.Lock()
+	m.cured = true
+	m.mu.Unlock()
+	pass(10 * time.Minute)
+	writes := m.writes
+	pass(time.Hour)
+	if m.writes != writes {
+		m.w.t.Errorf("%d statuses were written in the last hour, in which nothing changed", m.writes-writes)
+	}
+	stop()
+}
+
+// changeSecret gives a Secret values that no Secret had before, or deletes it.
+func (m *moody) changeSecret(rng *rand.Rand, k kube.Key, i int) {
+	data := map[string][]byte{
+		"token": fmt.Append(nil, k.Namespace, "-", i), "address": fmt.Append(nil, "https://example.com/", k.Namespace, "/", i),
+	}
+	switch rng.IntN(8) {
+	case 0, 1:
+		data = nil
+	case 2:
+		delete(data, "token")
+		data["address"] = fmt.Append(nil, "ftp://", i)
+	}
+	m.putSecret(k, data)
+}
+
+func anyObject(rng *rand.Rand, kind, name string) subject {
+	secret := &v1.LocalObjectReference{Name: fmt.Sprint("s", rng.IntN(2))}
+	suspend := rng.IntN(6) == 0
+	switch kind {
+	case v1.ReceiverKind:
+		return newReceiver(name, func(r *v1.Receiver) {
+			r.Spec.SecretRef, r.Spec.Suspend = secret, suspend
+			r.Spec.Resources[0].Name = fmt.Sprint("app", rng.IntN(2))
+			switch rng.IntN(5) {
+			case 0:
+				r.Spec.Type, r.Spec.SecretRef = v1.EventReceiver, nil
+				r.Spec.EventSources = []v1.CrossNamespaceObjectReference{{Kind: "Kustomization", Name: "*"}}
+			case 1:
+				r.Spec.Resources[0].Namespace = "elsewhere"
+			}
+		})
+	case v1beta3.ProviderKind:
+		return newProvider(name, func(p *v1beta3.Provider) {
+			p.Spec.Suspend = suspend
+			if rng.IntN(4) > 0 {
+				p.Spec.SecretRef = secret
+			}
+			if rng.IntN(6) == 0 {
+				p.Spec.Type = "unheard-of"
+			}
+		})
+	}
+	return newAlert(name, func(a *v1beta3.Alert) {
+		a.Spec.Suspend = suspend
+		a.Spec.ProviderRef.Name = fmt.Sprint("x", rng.IntN(3))
+		if rng.IntN(3) == 0 {
+			a.Spec.InclusionList = []string{[]string{"(", "ok"}[rng.IntN(2)]}
+		}
+	})
+}
+
+// served describes what is compiled and what the statuses say, and returns the objects.
+func (m *moody) served() (lines []string, objects []runtime.Object) {
+	synctest.Wait()
+	for key, hooks := range m.w.hooks.hooks {
+		for _, h := range hooks {
+			lines = append(lines, fmt.Sprint("hook ", key, h.UID, h.Path, h.Targets, h.Suspended, h.Previous))
+		}
+	}
+	for key, s := range m.w.subscriptions.served {
+		lines = append(lines, fmt.Sprint("subscription ", key, s.UID, s.Generation, s.Targets, s.Suspended))
+	}
+	for _, namespace := range []string{"team-a", "team-b"} {
+		for _, r := range m.w.Reconciler.live.InNamespace(namespace) {
+			lines = append(lines, fmt.Sprint("live ", namespace, r.Name, r.UID, r.Generation, r.ServiceAccount, r.Targets))
+		}
+		matched, _ := m.w.options.Alerts.Select(event.ObjectReference{Kind: "Kustomization", Namespace: namespace, Name: "app"}, nil, nil)
+		for _, a := range matched {
+			lines = append(lines, fmt.Sprint("matched ", namespace, a.Name, a.UID, a.Provider))
+		}
+		for i := range 3 {
+			name := fmt.Sprint("x", i)
+			if d := m.w.options.Destinations.Get(namespace, name); d != nil {
+				lines = append(lines, fmt.Sprint("destination ", namespace, name, d.UID, d.Version, d.NotReady, d.Suspended, d.Unsupported, d.Sender != nil))
+			}
+			if a, ok := m.w.options.Alerts.Lookup(namespace, name); ok {
+				lines = append(lines, fmt.Sprint("alert ", namespace, name, a.UID, a.Provider))
+			}
+			for kind, r := range resources {
+				o, err := m.w.cluster.Tracker.Get(r, namespace, name)
+				if err != nil {
+					continue
+				}
+				objects = append(objects, o)
+				lines = append(lines, statusLine(kind, o.(subject)))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines, objects
+}
+
+func statusLine(kind string, o subject) string {
+	var said []string
+	for _, c := range *o.Conditions() {
+		said = append(said, fmt.Sprint(c.Type, c.Status, c.Reason, c.Message, c.ObservedGeneration))
+	}
+	slices.Sort(said)
+	line := fmt.Sprint("status ", kind, o.GetNamespace(), o.GetName(), o.GetUID(), o.GetGeneration(), said, *o.Problem())
+	if r, ok := o.(*v1.Receiver); ok {
+		line += fmt.Sprint(r.Status.ObservedGeneration, r.Status.WebhookPath)
+	}
+	return line
+}
