@@ -1,0 +1,128 @@
+package bus
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// roughEvents is EVENTS.
+type roughEvents struct {
+	jetstream.Stream
+	s *rough
+}
+
+func (e roughEvents) Info(ctx context.Context, _ ...jetstream.StreamInfoOpt) (info *jetstream.StreamInfo, err error) {
+	err = e.s.request(ctx, func() error {
+		info = &jetstream.StreamInfo{Created: e.s.created, State: jetstream.StreamState{LastSeq: uint64(len(e.s.log)), LastTime: time.Now()}}
+		return nil
+	})
+	return info, err
+}
+
+func (e roughEvents) OrderedConsumer(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+	c := &roughConsumer{s: e.s, ctx: ctx, next: max(cfg.OptStartSeq, 1)}
+	err := e.s.request(ctx, func() error { c.left = e.s.left(c.next); return nil })
+	return c, err
+}
+
+// left counts the messages from a sequence on. The caller holds the lock.
+func (s *rough) left(seq uint64) (n uint64) {
+	for ; seq <= uint64(len(s.log)); seq++ {
+		if s.log[seq-1] != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// roughConsumer is an ordered consumer and what it reads.
+type roughConsumer struct {
+	jetstream.Consumer
+	s          *rough
+	ctx        context.Context
+	next, left uint64
+}
+
+func (c *roughConsumer) CachedInfo() *jetstream.ConsumerInfo {
+	return &jetstream.ConsumerInfo{NumPending: c.left}
+}
+func (c *roughConsumer) Messages(...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
+	return &roughMessages{c: c}, nil
+}
+
+type roughMessages struct {
+	jetstream.MessagesContext
+	c *roughConsumer
+}
+
+func (m *roughMessages) Stop() {}
+
+// Next ignores its options: the context is that of the consumer.
+func (m *roughMessages) Next(...jetstream.NextOpt) (jetstream.Msg, error) {
+	c, s := m.c, m.c.s
+	for {
+		if s.chance(100) {
+			return nil, jetstream.ErrNoHeartbeat
+		}
+		s.mu.Lock()
+		for ; !s.down && c.next <= uint64(len(s.log)); c.next++ {
+			if found := s.log[c.next-1]; found != nil {
+				read := *found
+				c.next++
+				read.left = s.left(c.next)
+				s.mu.Unlock()
+				return &read, nil
+			}
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-c.ctx.Done():
+			return nil, c.ctx.Err()
+		}
+	}
+}
+
+// roughBucket is the worker's bucket.
+type roughBucket struct {
+	jetstream.KeyValue
+	s *rough
+}
+
+type roughValue struct {
+	jetstream.KeyValueEntry
+	value []byte
+	rev   uint64
+}
+
+func (v roughValue) Value() []byte    { return v.value }
+func (v roughValue) Revision() uint64 { return v.rev }
+
+func (b roughBucket) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	var v roughValue
+	err := b.s.request(ctx, func() error {
+		if v = (roughValue{value: b.s.values[key], rev: b.s.revs[key]}); v.rev == 0 {
+			return jetstream.ErrKeyNotFound
+		}
+		return nil
+	})
+	return v, err
+}
+
+func (b roughBucket) Update(ctx context.Context, key string, value []byte, rev uint64) (written uint64, err error) {
+	s := b.s
+	err = s.request(ctx, func() error {
+		if s.revs[key] != rev {
+			return jetstream.ErrKeyRevisionMismatch
+		}
+		s.rev++
+		written = s.rev
+		s.values[key], s.revs[key] = value, written
+		s.wrote(key, value)
+		return nil
+	})
+	return written, err
+}
