@@ -27,8 +27,8 @@ const maxRound = 128
 // One namespace's messages do not wait for all of another's (invariant T6): namespaces take turns. So a message that is its namespace's
 // only one waits for the current round and is in the next.
 //
-// A round is sealed before its first message is sent: it acknowledges no later caller. The messages of a namespace reach the stream in the
-// order of their calls. Memory is bounded by the number of waiting callers.
+// A round is sealed before its first message is sent: it acknowledges no later caller. The messages of a namespace are in rounds in the order
+// of their calls, and those of a subject are so in the stream (see publishAll). Memory is bounded by the number of waiting callers.
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
 	// confirm, if any, is the second half of write: it returns when the messages that write stored are on disk, and sets the error of those
