@@ -48,6 +48,7 @@ type roughConsumer struct {
 func (c *roughConsumer) CachedInfo() *jetstream.ConsumerInfo {
 	return &jetstream.ConsumerInfo{NumPending: c.left}
 }
+
 func (c *roughConsumer) Messages(...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
 	return &roughMessages{c: c}, nil
 }

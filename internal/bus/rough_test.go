@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -259,8 +260,8 @@ func (s *rough) store(m *roughMsg, refused bool) (*jetstream.PubAck, error) {
 
 // last returns the last sequence of a subject. The caller holds the lock.
 func (s *rough) last(subject string) uint64 {
-	for i := len(s.log) - 1; i >= 0; i-- {
-		if m := s.log[i]; m != nil && m.subject == subject {
+	for _, m := range slices.Backward(s.log) {
+		if m != nil && m.subject == subject {
 			return m.seq
 		}
 	}

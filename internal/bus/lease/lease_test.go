@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -284,7 +285,9 @@ func TestATermThatWasSeenToBeOverIsOverForGood(t *testing.T) {
 			}
 			over <- seen
 		}()
-		for until, early := held.until.Load(), time.Duration(i%100)*20; time.Until(*until) > early; { // about when the term ends
+		until, early := *held.until.Load(), time.Duration(i%100)*20
+		for about := false; !about; about = time.Until(until) <= early {
+			runtime.Gosched()
 		}
 		held.prolong(time.Now())
 		prolonged.Store(true)
