@@ -50,7 +50,7 @@ type ReceiverSpec struct {
 	// +required
 	Type string `json:"type"`
 
-	// Interval at which the Secret is read again. A change of the Secret is noticed without it.
+	// Interval at which the Secret is read again, 30 seconds at least. A change of the Secret is noticed without it.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:default:="10m"
@@ -88,9 +88,9 @@ type ReceiverSpec struct {
 	// +optional
 	OIDCProviders []OIDCProvider `json:"oidcProviders,omitempty"`
 
-	// EventSources selects, in the Receiver's own namespace, the objects whose events trigger a Receiver of type event: kind, and
-	// a name, or "*" with matchLabels. Events of severity error trigger as well as those of severity info, unless events lists
-	// the reasons that do.
+	// EventSources selects, in the Receiver's own namespace, the objects whose events trigger a Receiver of type event, by kind and
+	// by name or "*", narrowed by matchLabels. Events of severity error trigger as well as those of severity info, unless events
+	// lists the reasons that do.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	EventSources []CrossNamespaceObjectReference `json:"eventSources,omitempty"`
@@ -109,7 +109,7 @@ type ReceiverSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// Suspend stops the Receiver from accepting webhooks until it is unset.
+	// Suspend stops the Receiver from accepting webhooks, which are answered 503, until it is unset.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -131,7 +131,8 @@ type ReceiverRateLimit struct {
 type ReceiverResource struct {
 	CrossNamespaceObjectReference `json:",inline"`
 
-	// MatchExpressions narrows down what the name "*" selects, beside matchLabels or without them. All must hold.
+	// MatchExpressions narrows down what the name "*" selects, beside matchLabels or without them. All must hold. They are refused
+	// beside another name.
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
@@ -201,7 +202,9 @@ type ReceiverStatus struct {
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 
-	// Conditions of the Receiver: Ready, and WriteDenied when its service account lacks a permission.
+	// Conditions of the Receiver: Ready, with Reconciling or Stalled where it is false; Serving, false when some resources are
+	// left out; Matching, whether the named objects exist; WriteDenied, when a reconcile request is or would be refused; and
+	// LoopDetected.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

@@ -12,13 +12,14 @@ type LocalObjectReference struct {
 // The type's name is Flux's. A namespace may be written only if it is the namespace of the object that holds the reference:
 // nothing here reaches across namespaces.
 type CrossNamespaceObjectReference struct {
-	// APIVersion of the objects, as "group/version". Where it is left out, the kind decides; a kind that this program does
-	// not know needs it. Sources of an Alert are matched by kind alone.
+	// APIVersion of the objects, as "group/version". Where it is left out, the kind decides; a Receiver's resource needs it if
+	// several API groups serve a kind that is not Flux's. Sources of events are matched by kind alone.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// Kind of the objects, for example GitRepository, Kustomization or HelmRelease. Any namespaced kind may be named; for a
-	// Receiver, RBAC of its service account decides whether it can be asked to reconcile.
+	// Kind of the objects, for example GitRepository, Kustomization or HelmRelease. Any namespaced kind may be named. Objects are
+	// asked to reconcile if the Receiver's service account may patch them and, for a kind that is not Flux's, the administrator
+	// lets this program do so.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[A-Za-z][A-Za-z0-9]*$"
@@ -39,7 +40,8 @@ type CrossNamespaceObjectReference struct {
 	Namespace string `json:"namespace,omitempty"`
 
 	// MatchLabels narrows the selection to objects that carry all of these labels with these values. A Receiver's resource
-	// whose name is "*" must have it, and an empty map selects every object of the kind.
+	// whose name is "*" must have it or matchExpressions, and an empty map selects every object of the kind. Beside another name
+	// in a Receiver's resource it has no effect, as with Flux.
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 }

@@ -68,7 +68,7 @@ type AlertStatus struct {
 
 	DeliveryStatus `json:",inline"`
 
-	// LastMatched is when an event was last selected, on ten minutes.
+	// LastMatched is when an event was last selected, up to ten minutes late.
 	// +optional
 	LastMatched *metav1.Time `json:"lastMatched,omitempty"`
 

@@ -100,7 +100,8 @@ type ProviderSpec struct {
 	// +optional
 	Address string `json:"address,omitempty"`
 
-	// Timeout of one attempt to send. It defaults to 15 seconds. Failed attempts are repeated independently of it.
+	// Timeout of one attempt to send. It defaults to 15 seconds and is cut to 5 minutes. Failed attempts are repeated independently
+	// of it.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m))+$"
 	// +optional
@@ -137,7 +138,8 @@ type ProviderSpec struct {
 	// +optional
 	RateLimit *ProviderRateLimit `json:"rateLimit,omitempty"`
 
-	// Suspend stops new events from being sent to the Provider until it is unset.
+	// Suspend stops sending to the Provider until it is unset. Notifications that wait become dead letters, and events of that time
+	// are not sent later.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
