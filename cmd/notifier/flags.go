@@ -70,9 +70,9 @@ func tenancyFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.BoolVar(&o.WatchAllNamespaces, "watch-all-namespaces", o.WatchAllNamespaces,
 		"serve every namespace; false serves only the one in RUNTIME_NAMESPACE")
 	fs.StringSliceVar(&o.AllowDestinations, "allow-destinations", o.AllowDestinations,
-		"CIDRs that Providers may reach although they are loopback, link-local, multicast or metadata addresses")
+		"CIDRs that Providers, and the fetching of issuers' keys, may reach although they are loopback, link-local, multicast or metadata addresses")
 	fs.BoolVar(&o.EnvironmentProxy, "destinations-use-environment-proxy", o.EnvironmentProxy,
-		"send tenants' notifications through HTTP_PROXY and HTTPS_PROXY of this process")
+		"reach Providers without a proxy of their own, and issuers, through HTTPS_PROXY, HTTP_PROXY and NO_PROXY of this process")
 	fs.StringVar(&o.GoogleIssuer, "google-issuer", o.GoogleIssuer,
 		"issuer of the tokens that Receivers of type gcr accept, for tests with an issuer of their own")
 	_ = fs.MarkHidden("google-issuer") // it is declared
@@ -89,22 +89,22 @@ func tenancyFlags(fs *pflag.FlagSet, o *app.Options) {
 }
 
 func busFlags(fs *pflag.FlagSet, o *app.Options) {
-	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "directory of the embedded NATS JetStream server")
+	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "directory of the embedded NATS JetStream server, on a volume that survives the Pod")
 	fs.StringVar(&o.NATSURL, "nats-url", o.NATSURL, "URLs of an external NATS JetStream server, comma separated; empty runs one in this process")
 	fs.StringVar(&o.NATSCreds, "nats-creds", o.NATSCreds, "credentials file for --nats-url")
 	fs.IntVar(&o.StreamReplicas, "stream-replicas", o.StreamReplicas, "replicas of every stream, 1 to 5; more than 1 needs --nats-url")
 	fs.DurationVar(&o.RateLimitInterval, "rate-limit-interval", o.RateLimitInterval,
 		"time within which a repeated event is a duplicate and answered 429")
 	fs.DurationVar(&o.HistoryAge, "history-age", o.HistoryAge,
-		"time for which owners are shown what was sent, as long as there is room for it, 26h at least; 0 is not at all")
+		"time for which owners are shown sent deliveries, if there is space for them, 26h at least; 0 shows none")
 	fs.IntVar(&o.NamespaceQuota, "namespace-quota", o.NamespaceQuota,
 		"notifications of one namespace that may wait, divided evenly among its Providers; beyond it the oldest are dead-lettered")
 	fs.DurationVar(&o.DeadLetterReplay, "dead-letter-replay", o.DeadLetterReplay,
-		"age up to which dead letters are sent after all when their Provider is mended; 0 never")
+		"age up to which dead letters are sent after all when their Provider is corrected, 168h at most; 0 never")
 	fs.IntVar(&o.DeadPerProvider, "dead-letters-per-provider", o.DeadPerProvider,
-		"dead letters that are kept of one Provider; beyond it its oldest are dropped")
+		"dead letters that are kept of one Provider, 20000 at most; beyond it its oldest are dropped")
 	fs.DurationVar(&o.DeliveryMaxAge, "delivery-max-age", o.DeliveryMaxAge,
-		"time for which a notification is tried before it is dead-lettered")
+		"time for which a notification is tried before it is dead-lettered, 24h at most")
 }
 
 func limitFlags(fs *pflag.FlagSet, o *app.Options) {
@@ -125,7 +125,7 @@ func limitFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.Int64Var(&o.MaxBodiesInFlight, "max-body-bytes-in-flight", o.MaxBodiesInFlight,
 		"bytes of webhook bodies that are kept in memory at the same time, shared out like --max-in-flight; 0 is no limit")
 	fs.Float64Var(&o.SlackRate, "slack-rate", o.SlackRate,
-		"messages a second to one Provider on slack.com whose spec.rateLimit says nothing; 0 is no limit")
+		"messages a second to one Provider on slack.com without spec.rateLimit; 0 is no limit")
 	fs.IntVar(&o.SlackBurst, "slack-burst", o.SlackBurst, "messages that such a Provider is sent at once before --slack-rate holds")
 	fs.Float64Var(&o.EventsClientRate, "events-client-rate", o.EventsClientRate,
 		"events a second accepted from one client address; 0 is no limit")

@@ -64,9 +64,9 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if c == root { // as with the arguments of Flux's Deployment
-			err = fmt.Errorf("%w; the process's flags come after the command serve", err)
+			return fmt.Errorf("%w; the process's flags come after the command serve", err)
 		}
-		return err
+		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(newServe(), &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
@@ -79,7 +79,7 @@ func newRoot() *cobra.Command {
 func newServe() *cobra.Command {
 	flags, options := newFlags()
 	c := &cobra.Command{
-		Use: "serve", Short: "Run the process",
+		Use: "serve", Short: "Run the process of an installation",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unexpected argument %q: serve takes flags only", args[0])

@@ -53,6 +53,19 @@ func TestAWrongCommandLineHasAnExitCodeOfItsOwn(t *testing.T) {
 	}
 }
 
+// Fails when a wrong flag leaves its user without the list of the right ones.
+func TestAWrongFlagNamesTheHelpOfItsCommand(t *testing.T) {
+	for line, want := range map[string]string{
+		"serve --none": "see notifier serve --help", "deliveries list --none": "see notifier deliveries list --help",
+		"serve --delivery-max-age=soon": "see notifier serve --help", "--none": "after the command serve",
+	} {
+		var said strings.Builder
+		if run(strings.Fields(line), io.Discard, &said); !strings.Contains(said.String(), want) {
+			t.Errorf("notifier %s: %s, want %q", line, said.String(), want)
+		}
+	}
+}
+
 // A Deployment that is rolled back ends a process that still waits for the data directory of the one before it. Fails when that is an error,
 // which Kubernetes shows as a crash.
 func TestAProcessThatIsEndedWhileItStartsEndsWell(t *testing.T) {

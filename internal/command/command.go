@@ -34,6 +34,15 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
+// one is the check of a command with one argument, which its usage names.
+func one(c *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	_, name, _ := strings.Cut(c.Use, " ")
+	return fmt.Errorf("give one %s: %s", name, c.UseLine())
+}
+
 // asking returns a command that calls the API. run receives the session and the arguments.
 func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx context.Context, s *session, args []string) error) *cobra.Command {
 	s := &session{}
@@ -59,7 +68,7 @@ func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			return shown{err}
+			return shown{s.asAccount(err)}
 		}
 		return nil
 	}

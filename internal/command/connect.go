@@ -39,6 +39,8 @@ type connection struct {
 	// address is the address of the API, and token returns the caller's token.
 	address string
 	token   func(context.Context) (string, error)
+	// account is the service account of a token that was requested, as namespace/name.
+	account string
 }
 
 func (c *connection) flags(fs *pflag.FlagSet) {
@@ -78,6 +80,9 @@ func (c *connection) ns() (string, error) {
 // open returns a client of the API. close releases its resources. open has lost called when the connection ends and must not be used any more.
 func (c *connection) open(ctx context.Context, lost func(error)) (api *client.Client, close func(), err error) {
 	kube, err := c.config().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, nil, errors.New("there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG")
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("kubeconfig: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	"notifier/internal/api/client"
 	"notifier/internal/builtin"
 )
 
@@ -107,5 +108,15 @@ func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (*oaut
 		return nil, fmt.Errorf("your kubeconfig has no token, and none was given for service account %s/%s (name another with --service-account): %w",
 			namespace, c.serviceAccount, err)
 	}
+	c.account = namespace + "/" + c.serviceAccount
 	return &oauth2.Token{AccessToken: issued.Token, Expiry: issued.ExpirationTimestamp.Time}, nil
+}
+
+// asAccount adds to a refusal the service account that was refused: the user of the kubeconfig may have the right.
+func (c *connection) asAccount(err error) error {
+	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != http.StatusForbidden || c.account == "" {
+		return err
+	}
+	return fmt.Errorf("%w; your kubeconfig has no token, so the request was that of service account %s: name another with --service-account",
+		err, c.account)
 }

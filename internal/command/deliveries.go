@@ -17,7 +17,7 @@ import (
 )
 
 func deliveries() *cobra.Command {
-	return group("deliveries", "What was sent, waits or was given up", deliveriesList(), deliveriesShow(), deliveriesReplay())
+	return group("deliveries", "Notifications that were sent, wait or were given up", deliveriesList(), deliveriesShow(), deliveriesReplay())
 }
 
 var deliveryColumns = []column[view.Delivery]{
@@ -64,7 +64,7 @@ func (s *selection) deliveryFlags(fs *pflag.FlagSet) {
 
 func deliveriesShow() *cobra.Command {
 	c := &cobra.Command{
-		Use: "show ID", Short: "Show one delivery: each attempt, and the message", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "Show one delivery: each attempt, and the message", Args: one,
 		Example: `  notifier deliveries show 3f1c9a0d5b7e4f62a1d0c9b8e7f6a5b4`,
 	}
 	return within(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, namespace string, args []string) error {

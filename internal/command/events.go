@@ -12,7 +12,7 @@ import (
 )
 
 func events() *cobra.Command {
-	return group("events", "What happened to objects, and which Alerts took it", eventsList(), eventsExplain())
+	return group("events", "Events of objects, and the Alerts that took them", eventsList(), eventsExplain())
 }
 
 var eventColumns = []column[view.Event]{
@@ -41,7 +41,7 @@ func eventsList() *cobra.Command {
 
 func eventsExplain() *cobra.Command {
 	c := &cobra.Command{
-		Use: "explain ID", Short: "Say of each Alert whether it takes an event, and which field decides", Args: cobra.ExactArgs(1),
+		Use: "explain ID", Short: "Show for each Alert whether it takes an event, and which field decides", Args: one,
 		Example: `  notifier events explain 9b2e4d6f8a0c1e3f5a7b9c1d3e5f7a9b`,
 	}
 	return within(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, namespace string, args []string) error {

@@ -16,7 +16,7 @@ import (
 )
 
 func providers() *cobra.Command {
-	return group("providers", "Destinations", providersTest())
+	return group("providers", "Destinations of notifications", providersTest())
 }
 
 // lookEvery is the pause between two queries for a test's delivery.
@@ -24,7 +24,7 @@ const lookEvery = 300 * time.Millisecond
 
 func providersTest() *cobra.Command {
 	c := &cobra.Command{
-		Use: "test PROVIDER", Short: "Send one test message through a Provider, and tell what became of it", Args: cobra.ExactArgs(1),
+		Use: "test PROVIDER", Short: "Send one test message through a Provider, and show its outcome", Args: one,
 		Example: `  notifier providers test slack`,
 	}
 	var wait time.Duration

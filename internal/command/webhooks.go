@@ -13,7 +13,7 @@ import (
 )
 
 func webhooks() *cobra.Command {
-	return group("webhooks", "What came in for Receivers", webhooksList())
+	return group("webhooks", "Webhooks to Receivers", webhooksList())
 }
 
 var webhookColumns = []column[view.Webhook]{
