@@ -244,6 +244,9 @@ func toTell(err error) (string, bool) {
 
 // replayTold returns the text for the owner about a replay's result.
 func replayTold(r view.ReplayResult) string {
+	if r.Replayed == 0 && len(r.Refused) == 0 && !r.More {
+		return "nothing that is kept is selected, and nothing is sent again"
+	}
 	told := []string{numbered(r.Replayed, "delivery is on its way again", "deliveries are on their way again")}
 	if n := len(r.Refused); n > 0 {
 		told = append(told, fmt.Sprintf("%d could not be replayed", n))

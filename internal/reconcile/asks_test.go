@@ -167,6 +167,16 @@ func TestARequestThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
+// TestAReplayOfNothingSaysWhy fails when the Event about a replay that selects nothing has no reason.
+func TestAReplayOfNothingSaysWhy(t *testing.T) {
+	play(t, settings{change: func(o *Options) { o.Requests = &askedFor{} }}, func(w *world) {
+		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
+		if told := w.events.about(notReplayed); len(told) != 1 || !strings.Contains(told[0], "nothing that is kept is selected") {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
 // TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten fails when parseReplay accepts more than its three forms, or has no bounds.
 func TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten(t *testing.T) {
 	now := time.Now()
