@@ -107,7 +107,8 @@ func (h *Handler) user(serve func(w http.ResponseWriter, r *http.Request, u *Use
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := AsError(err)
 	if e == errStore && r.Context().Err() == nil && h.trouble.Allow() {
-		h.log.WarnContext(r.Context(), "a request of the API failed", "error", err)
+		h.log.WarnContext(r.Context(), "a request of the API failed", "namespace", namespaceOf(r),
+			"route", chi.RouteContext(r.Context()).RoutePattern(), "error", err)
 	}
 	e.SetHeaders(w.Header(), r)
 	answer.Abandon(w, r)

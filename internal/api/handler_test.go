@@ -196,7 +196,8 @@ func TestInternalErrorsAreNotShown(t *testing.T) {
 			t.Errorf("%v: %d %s", err, got.Code, got.Body)
 		}
 	}
-	if !strings.Contains(lines.String(), "a request of the API failed") {
+	if line, _, _ := strings.Cut(lines.String(), "\n"); !strings.Contains(line, "a request of the API failed") ||
+		!strings.Contains(line, "namespace=team-a") || !strings.Contains(line, "route=/v1/namespaces/{namespace}/deliveries") {
 		t.Errorf("the log says %s", lines.String())
 	}
 	w.handler.service.options.Store = nil

@@ -148,7 +148,7 @@ func rendered(v *visit, s *screen) ([]byte, error) {
 func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error, instead *screen) *screen {
 	e := api.AsError(err)
 	if e.Status >= http.StatusInternalServerError && r.Context().Err() == nil && h.trouble.Allow() {
-		h.log.WarnContext(r.Context(), "a page was not served", "error", err)
+		h.log.WarnContext(r.Context(), "a page was not served", "namespace", r.PathValue("ns"), "page", r.Pattern, "error", err)
 	}
 	e.SetHeaders(w.Header(), r)
 	if e.Status == http.StatusUnauthorized {
