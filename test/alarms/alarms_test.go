@@ -80,11 +80,16 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 				`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x241`,
 				`notifier_deliveries_total{type="slack",outcome="retry",reason="panic"} 0+0x200 1+0x40`,
 			},
+			"in the reconcile of an object": {
+				`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x241`,
+				`notifier_reconcile_total{kind="Receiver",stage="compile",result="permanent"} 0+0x200 1+0x40`,
+			},
 		},
 		quiet: map[string][]string{
 			"nowhere": {
 				`notifier_webhook_panics_total 0+0x241`, `notifier_event_post_panics_total 0+0x241`,
 				`notifier_deliveries_total{type="slack",outcome="retry",reason="http_5xx"} 0+1x240`,
+				`notifier_reconcile_total{kind="Receiver",stage="compile",result="retry"} 0+1x240`,
 			},
 			"long ago": {`notifier_webhook_panics_total 0+0x60 1+0x180`, `notifier_event_post_panics_total 0+0x241`},
 		},

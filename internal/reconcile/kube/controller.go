@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -255,7 +256,7 @@ func (c *Controller[K]) next(ctx context.Context, queue workqueue.TypedRateLimit
 func (c *Controller[K]) safely(ctx context.Context, k K) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = Permanent(fmt.Errorf("panic (%T)", p)) // its text may quote a Secret
+			err = Permanent(fmt.Errorf("panic (%T)\n%s", p, debug.Stack())) // its text may quote a Secret; the stack holds no values
 		}
 	}()
 	return c.options.Reconcile(ctx, k)

@@ -177,6 +177,28 @@ func TestAPanicIsAnErrorOfItsKey(t *testing.T) {
 	})
 }
 
+// Fails when the line about a panic does not say where it was: a report of it would be of no use. Fails also when it has the panic's value, which
+// may quote a Secret.
+func TestTheLineAboutAPanicSaysWhereItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c := kube.NewController(kube.ControllerOptions[kube.Key]{
+			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Reconcile: func(context.Context, kube.Key) error { panic("poison") },
+		})
+		c.Enqueue(kube.Key{Namespace: "team-a", Name: "r0"})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = c.Run(ctx) })
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		if line := log.String(); !strings.Contains(line, "name=r0") || !strings.Contains(line, "controller_test.go") || strings.Contains(line, "poison") {
+			t.Errorf("the log says %s", line)
+		}
+	})
+}
+
 func TestEnqueueAfterWaits(t *testing.T) {
 	play(t, 1, func(kube.Key, int) error { return nil }, func(s *scene) {
 		s.controller.EnqueueAfter(kube.Key{Namespace: "team-a", Name: "r0"}, time.Minute)
