@@ -45,8 +45,8 @@ func challenge(r *http.Request) string {
 var (
 	// ErrUnauthenticated says that a request has no token that the Kubernetes API accepts.
 	ErrUnauthenticated = &Error{Status: http.StatusUnauthorized, Text: "the token is missing, has expired or is none that the Kubernetes API " +
-		"of this cluster accepts: sign in again, or make one by \"kubectl create token <service account>\", and send it as " +
-		"\"Authorization: Bearer <token>\""}
+		"of this cluster accepts: sign in again, or make one by \"kubectl create token NAME\" of a service account, and send it as " +
+		"\"Authorization: Bearer TOKEN\""}
 	// ErrUnavailable says that the Kubernetes API does not answer, so no user can be authenticated or authorized.
 	ErrUnavailable = &Error{
 		Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second,
