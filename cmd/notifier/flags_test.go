@@ -49,6 +49,20 @@ func TestTheDefaultsOfFlagsAreThoseOfTheDocumentation(t *testing.T) {
 	}
 }
 
+// Fails when a flag is in no table. Flux's flags without an effect are explained by the log.
+func TestEveryFlagIsInTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, _ := newFlags()
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && !strings.HasPrefix(f.Usage, "accepted for Flux: ") && !strings.Contains(string(page), "`--"+f.Name+"`") {
+			t.Errorf("docs/operations.md does not explain --%s", f.Name)
+		}
+	})
+}
+
 // valueOf returns a quoted value in the notation of the flag's type.
 func valueOf(quoted string, f *pflag.Flag) string {
 	if d, err := time.ParseDuration(quoted); err == nil && f.Value.Type() == "duration" {
