@@ -17,7 +17,7 @@ func (w *Webhooks) publish(ctx context.Context, targets []event.Trigger, accepte
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			w.metrics.panics.Inc()
+			w.panicked(p, targets[0].Namespace, targets[0].Receiver)
 			err = fmt.Errorf("publish triggers: panic (%T)", p)
 		}
 	}()

@@ -1,8 +1,11 @@
 package receiver
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -55,7 +58,8 @@ func (s stumblingFilter) Select(context.Context, map[string]any, []byte) ([]even
 	return s.targets, nil
 }
 
-// Fails when a panic ends the process, is answered with a 2xx, or leaves the request's place or capacity in use.
+// Fails when a panic ends the process, is answered with a 2xx, or leaves the request's place or capacity in use. Fails also when the log does not
+// have whose Receiver it was, and where.
 func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 	for at, want := range map[string]int{
 		"begin": 500, "write": 500, "finish": 500, "event": 500, "parse": 500, "filter": 500,
@@ -82,6 +86,8 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 				}
 				return nil
 			}))
+			var lines bytes.Buffer
+			w.log.Log = slog.New(slog.NewTextHandler(&lines, nil))
 			for range 2 { // the first leaves nothing behind that affects the second
 				if resp := do(w, push(hook.Path, token, string(make([]byte, 2*limit.BufferSize)))); resp.StatusCode != want {
 					t.Errorf("got %d, want %d", resp.StatusCode, want)
@@ -93,6 +99,15 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 			}
 			if got := testutil.ToFloat64(w.metrics.panics); got != panics {
 				t.Errorf("%v panics counted, want %v", got, panics)
+			}
+			told := 0.0
+			for line := range strings.Lines(lines.String()) {
+				if strings.Contains(line, "namespace=team-a receiver=hook") && strings.Contains(line, "recover_test.go") {
+					told++
+				}
+			}
+			if told != panics {
+				t.Errorf("%v panics are told with their Receiver and place:\n%s", told, lines.String())
 			}
 			if got := testutil.ToFloat64(w.metrics.webhooks["github"]["panic"]); want == 500 && got != 2 {
 				t.Errorf("%v webhooks counted as panics, want 2", got)

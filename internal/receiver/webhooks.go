@@ -138,6 +138,11 @@ func (w *Webhooks) record(ctx context.Context, one *webhook) {
 	logWebhook(ctx, w.log, one)
 }
 
+// panicked counts and logs a panic, by the Receiver whose webhook it ended.
+func (w *Webhooks) panicked(p any, namespace, receiver string) {
+	answer.Panicked(p, w.log.Log.With("namespace", namespace, "receiver", receiver), w.metrics.panics)
+}
+
 // received returns the part of a webhook that its owner is shown beside its answer.
 func (one *webhook) received() Received {
 	hook := one.rt.hook
@@ -156,7 +161,7 @@ func (one *webhook) received() Received {
 func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (one webhook) {
 	defer func() {
 		if p := recover(); p != nil {
-			answer.Panicked(p, w.log.Log, w.metrics.panics)
+			w.panicked(p, rt.hook.Namespace, rt.hook.Name)
 			one = webhook{rt: rt, answer: hookPanicked}
 		}
 	}()
