@@ -45,7 +45,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type != 'event' || (has(self.eventSources) && size(self.eventSources) > 0)",message="a Receiver of type event needs at least one entry in eventSources"
 // +kubebuilder:validation:XValidation:rule="self.type == 'event' || !has(self.eventSources) || size(self.eventSources) == 0",message="eventSources belongs to Receivers of type event only"
 type ReceiverSpec struct {
-	// Type of the sender. It decides how a webhook proves where it comes from and where its event name is found.
+	// Type of the sender. It decides how a webhook proves where it comes from and where its event name is found. Type event has no
+	// webhook: events of the cluster trigger it.
 	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;bitbucket;harbor;dockerhub;quay;gcr;nexus;acr;cdevents;gitea;standard-webhooks;event
 	// +required
 	Type string `json:"type"`
@@ -58,7 +59,7 @@ type ReceiverSpec struct {
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// Events lists the sender's event names that are accepted, in any case of letters: "push" for GitHub, "Push Hook" for
-	// GitLab. An empty list accepts all.
+	// GitLab. For type event it lists the events' reasons. An empty list accepts all. Types whose webhooks name no event ignore it.
 	// +optional
 	Events []string `json:"events,omitempty"`
 

@@ -119,7 +119,7 @@ type ProviderSpec struct {
 	ProxySecretRef *v1.LocalObjectReference `json:"proxySecretRef,omitempty"`
 
 	// SecretRef names the Secret that holds the credentials. Its keys, as far as the type uses them: "address", "token",
-	// "username" with "password", and "headers", a YAML map of HTTP headers.
+	// "username" with "password", "headers", a YAML map of HTTP headers, and keys of one type, such as "githubAppID" and "nkey".
 	// +optional
 	SecretRef *v1.LocalObjectReference `json:"secretRef,omitempty"`
 
