@@ -130,7 +130,7 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 			t.misspelt = true
 			t.faults = append(t.faults, fmt.Sprintf("%s: no kind %s is known, is %s meant?", one.field, target.Kind, near))
 		} else {
-			t.uncounted++
+			t.unwatched(what, target)
 		}
 		return
 	}
@@ -146,7 +146,7 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 	}
 	switch {
 	case !watched && one.versioned: // another group's kind of the same name
-		t.uncounted++
+		t.unwatched(what, target)
 	case !watched:
 		t.idle = append(t.idle, what+" is of a kind that the cluster does not serve")
 	case len(names) == 0 && target.Selects():
@@ -156,6 +156,16 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 	case len(names) == 0:
 		t.faults = append(t.faults, what+" does not exist: correct the name, or make it")
 	}
+}
+
+// unwatched notes an entry whose objects are not watched, so that they cannot be counted. Their labels are not known: an entry with labels
+// matches none.
+func (t *tally) unwatched(what string, target event.Target) {
+	if len(target.MatchLabels)+len(target.MatchExpressions) == 0 {
+		t.uncounted++
+		return
+	}
+	t.faults = append(t.faults, what+" cannot be selected by label: notifier does not watch the kind; name the objects")
 }
 
 // message returns the condition's message, which begins with the number of objects.

@@ -116,6 +116,11 @@ func TestMatchesAreCountedAndAnAlertWithoutMatchesIsReported(t *testing.T) {
 		"a kind of somebody else": {
 			[]v1.CrossNamespaceObjectReference{source("Terraform", "*")}, "Unknown NotWatched", []string{"1 entry is of a kind that is not watched"},
 		},
+		"a kind of somebody else, by label": {
+			[]v1.CrossNamespaceObjectReference{{Kind: "Terraform", Name: "*", MatchLabels: map[string]string{"a": "b"}}, source("Ticket", "*")},
+			"False NothingMatches",
+			[]string{`spec.eventSources[0]: Terraform "*" cannot be selected by label`, "1 entry is of a kind that is not watched"},
+		},
 		"an object that is not there": {
 			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("Kustomization", "ap")},
 			"False NothingMatches",
@@ -190,6 +195,10 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 		check(newReceiver("app", func(r *v1.Receiver) {
 			r.Spec.Resources[0] = reference("example.com/v1", "GitRepository", "app")
 		}), "Unknown NotWatched", "not watched")
+		check(newReceiver("app", func(r *v1.Receiver) {
+			r.Spec.Resources[0] = reference("example.com/v1", "GitRepository", "*")
+			r.Spec.Resources[0].MatchLabels = map[string]string{"a": "b"}
+		}), "False NothingMatches", "cannot be selected by label")
 		check(newEventReceiver("event"), "False NothingMatches", `spec.eventSources[0]: ImagePolicy "app" does not exist`)
 		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "not one!" }))
 		if short, _ := w.condition("Receiver", "app", matchingCondition); short != "" {
