@@ -41,7 +41,7 @@ type CrossNamespaceObjectReference struct {
 
 	// MatchLabels narrows the selection to objects that carry all of these labels with these values. A Receiver's resource
 	// whose name is "*" must have it or matchExpressions, and an empty map selects every object of the kind. Beside another name
-	// in a Receiver's resource it has no effect, as with Flux.
+	// in a Receiver's resource it has no effect, as with Flux. Objects of a kind that is not Flux's are not selected by label.
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 }
