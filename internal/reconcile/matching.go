@@ -48,6 +48,8 @@ type mention struct {
 	target event.Target
 	// versioned reports that the spec gives the API version.
 	versioned bool
+	// triggers reports that the entry's events trigger a Receiver, for which their objects must be watched.
+	triggers bool
 }
 
 // matcher counts the objects that Alerts and Receivers name, and finds the entries that name none.
@@ -130,7 +132,7 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 			t.misspelt = true
 			t.faults = append(t.faults, fmt.Sprintf("%s: no kind %s is known, is %s meant?", one.field, target.Kind, near))
 		} else {
-			t.unwatched(what, target)
+			t.unwatched(what, one)
 		}
 		return
 	}
@@ -146,7 +148,7 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 	}
 	switch {
 	case !watched && one.versioned: // another group's kind of the same name
-		t.unwatched(what, target)
+		t.unwatched(what, one)
 	case !watched:
 		t.idle = append(t.idle, what+" is of a kind that the cluster does not serve")
 	case len(names) == 0 && target.Selects():
@@ -158,14 +160,17 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 	}
 }
 
-// unwatched notes an entry whose objects are not watched, so that they cannot be counted. Their labels are not known: an entry with labels
-// matches none.
-func (t *tally) unwatched(what string, target event.Target) {
-	if len(target.MatchLabels)+len(target.MatchExpressions) == 0 {
+// unwatched notes an entry whose objects are not watched, so that they cannot be counted. Their labels are not known, and an event about an
+// object that is not known triggers nothing (invariant E9).
+func (t *tally) unwatched(what string, one mention) {
+	switch {
+	case one.triggers:
+		t.faults = append(t.faults, what+" triggers nothing: notifier does not watch the kind")
+	case len(one.target.MatchLabels)+len(one.target.MatchExpressions) > 0:
+		t.faults = append(t.faults, what+" cannot be selected by label: notifier does not watch the kind; name the objects")
+	default:
 		t.uncounted++
-		return
 	}
-	t.faults = append(t.faults, what+" cannot be selected by label: notifier does not watch the kind; name the objects")
 }
 
 // message returns the condition's message, which begins with the number of objects.
@@ -275,12 +280,15 @@ func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []
 // mentionedBy is sourcesOf for a Receiver.
 func mentionedBy(r *v1.Receiver) []mention {
 	all := mentionsOf(r.Namespace, r.Spec.EventSources)
+	for i := range all {
+		all[i].triggers = true
+	}
 	for i, res := range servedResources(r) {
 		if len(all) > maxLookedAt {
 			break
 		}
 		if target, err := planTarget(res); err == nil {
-			all = append(all, mention{fmt.Sprintf("spec.resources[%d]", i), target, res.APIVersion != ""})
+			all = append(all, mention{field: fmt.Sprintf("spec.resources[%d]", i), target: target, versioned: res.APIVersion != ""})
 		}
 	}
 	return all

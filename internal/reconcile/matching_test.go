@@ -200,6 +200,9 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 			r.Spec.Resources[0].MatchLabels = map[string]string{"a": "b"}
 		}), "False NothingMatches", "cannot be selected by label")
 		check(newEventReceiver("event"), "False NothingMatches", `spec.eventSources[0]: ImagePolicy "app" does not exist`)
+		check(newEventReceiver("event", func(r *v1.Receiver) {
+			r.Spec.EventSources[0].Kind = "Terraform"
+		}), "False NothingMatches", `spec.eventSources[0]: Terraform "app" triggers nothing`)
 		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "not one!" }))
 		if short, _ := w.condition("Receiver", "app", matchingCondition); short != "" {
 			t.Errorf("without service: %s", short)
