@@ -90,8 +90,8 @@ type ReceiverSpec struct {
 	OIDCProviders []OIDCProvider `json:"oidcProviders,omitempty"`
 
 	// EventSources selects, in the Receiver's own namespace, the objects whose events trigger a Receiver of type event, by kind and
-	// by name or "*", narrowed by matchLabels. Only objects of Flux's kinds trigger. Events of severity error trigger as well as those of severity info, unless events
-	// lists the reasons that do.
+	// by name or "*", narrowed by matchLabels. Only objects of Flux's kinds trigger. Events of severity error trigger as well as those
+	// of severity info, unless events lists the reasons that do.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	EventSources []CrossNamespaceObjectReference `json:"eventSources,omitempty"`
