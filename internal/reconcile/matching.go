@@ -48,8 +48,9 @@ type mention struct {
 	target event.Target
 	// versioned reports that the spec gives the API version.
 	versioned bool
-	// triggers reports that the entry's events trigger a Receiver, for which their objects must be watched.
-	triggers bool
+	// watched reports that the entry has no effect on objects that are not watched: it selects by label, or its events trigger a Receiver,
+	// which only those about a known object do (invariant E9).
+	watched bool
 }
 
 // matcher counts the objects that Alerts and Receivers name, and finds the entries that name none.
@@ -160,17 +161,13 @@ func (m matcher) count(t *tally, namespace string, one mention) {
 	}
 }
 
-// unwatched notes an entry whose objects are not watched, so that they cannot be counted. Their labels are not known, and an event about an
-// object that is not known triggers nothing (invariant E9).
+// unwatched notes an entry whose objects are not watched, so that they cannot be counted.
 func (t *tally) unwatched(what string, one mention) {
-	switch {
-	case one.triggers:
-		t.faults = append(t.faults, what+" triggers nothing: notifier does not watch the kind")
-	case len(one.target.MatchLabels)+len(one.target.MatchExpressions) > 0:
-		t.faults = append(t.faults, what+" cannot be selected by label: notifier does not watch the kind; name the objects")
-	default:
+	if !one.watched {
 		t.uncounted++
+		return
 	}
+	t.faults = append(t.faults, what+" has no effect: notifier does not watch the kind")
 }
 
 // message returns the condition's message, which begins with the number of objects.
@@ -270,7 +267,7 @@ func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []
 		if s.Namespace == "" || s.Namespace == namespace { // sources match by kind, in any version
 			all = append(all, mention{
 				field:  fmt.Sprintf("spec.eventSources[%d]", i),
-				target: event.Target{Kind: s.Kind, Name: s.Name, MatchLabels: s.MatchLabels},
+				target: event.Target{Kind: s.Kind, Name: s.Name, MatchLabels: s.MatchLabels}, watched: len(s.MatchLabels) > 0,
 			})
 		}
 	}
@@ -281,14 +278,14 @@ func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []
 func mentionedBy(r *v1.Receiver) []mention {
 	all := mentionsOf(r.Namespace, r.Spec.EventSources)
 	for i := range all {
-		all[i].triggers = true
+		all[i].watched = true
 	}
 	for i, res := range servedResources(r) {
 		if len(all) > maxLookedAt {
 			break
 		}
 		if target, err := planTarget(res); err == nil {
-			all = append(all, mention{field: fmt.Sprintf("spec.resources[%d]", i), target: target, versioned: res.APIVersion != ""})
+			all = append(all, mention{field: fmt.Sprintf("spec.resources[%d]", i), target: target, versioned: res.APIVersion != "", watched: target.Selects()})
 		}
 	}
 	return all

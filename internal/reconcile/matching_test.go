@@ -119,7 +119,7 @@ func TestMatchesAreCountedAndAnAlertWithoutMatchesIsReported(t *testing.T) {
 		"a kind of somebody else, by label": {
 			[]v1.CrossNamespaceObjectReference{{Kind: "Terraform", Name: "*", MatchLabels: map[string]string{"a": "b"}}, source("Ticket", "*")},
 			"False NothingMatches",
-			[]string{`spec.eventSources[0]: Terraform "*" cannot be selected by label`, "1 entry is of a kind that is not watched"},
+			[]string{`spec.eventSources[0]: Terraform "*" has no effect`, "1 entry is of a kind that is not watched"},
 		},
 		"an object that is not there": {
 			[]v1.CrossNamespaceObjectReference{source("Kustomization", "*"), source("Kustomization", "ap")},
@@ -195,14 +195,16 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 		check(newReceiver("app", func(r *v1.Receiver) {
 			r.Spec.Resources[0] = reference("example.com/v1", "GitRepository", "app")
 		}), "Unknown NotWatched", "not watched")
-		check(newReceiver("app", func(r *v1.Receiver) {
-			r.Spec.Resources[0] = reference("example.com/v1", "GitRepository", "*")
-			r.Spec.Resources[0].MatchLabels = map[string]string{"a": "b"}
-		}), "False NothingMatches", "cannot be selected by label")
+		for _, labels := range []map[string]string{{}, {"a": "b"}} {
+			check(newReceiver("app", func(r *v1.Receiver) {
+				r.Spec.Resources[0] = reference("example.com/v1", "GitRepository", "*")
+				r.Spec.Resources[0].MatchLabels = labels
+			}), "False NothingMatches", `spec.resources[0]: GitRepository "*" has no effect: notifier does not watch the kind`)
+		}
 		check(newEventReceiver("event"), "False NothingMatches", `spec.eventSources[0]: ImagePolicy "app" does not exist`)
 		check(newEventReceiver("event", func(r *v1.Receiver) {
 			r.Spec.EventSources[0].Kind = "Terraform"
-		}), "False NothingMatches", `spec.eventSources[0]: Terraform "app" triggers nothing`)
+		}), "False NothingMatches", `spec.eventSources[0]: Terraform "app" has no effect`)
 		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Spec.ServiceAccountName = "not one!" }))
 		if short, _ := w.condition("Receiver", "app", matchingCondition); short != "" {
 			t.Errorf("without service: %s", short)
