@@ -25,7 +25,7 @@ var (
 const (
 	editedTenants = 4
 	// eventsARound are those of each object while nothing is edited.
-	eventsARound = 3
+	eventsARound = 12
 	// arriveTime bounds the wait for what is expected. A destination that was down is tried again within 30 s.
 	arriveTime = 90 * time.Second
 	// recorded is after how long an event that was sent is not routed again after a kill.
@@ -179,7 +179,7 @@ func (e *edits) strike(ctx context.Context, moment time.Duration, kind int) {
 
 // meanwhile calls all at the same time, beside a strike.
 func (e *edits) meanwhile(ctx context.Context, within time.Duration, all ...func()) {
-	moment, kind := time.Duration(e.rand.Int64N(int64(within))), e.rand.IntN(4)
+	moment, kind := time.Duration(e.rand.Int64N(int64(within))), e.rand.IntN(3)
 	var running sync.WaitGroup
 	running.Go(func() { e.strike(ctx, moment, kind) })
 	for _, call := range all {
@@ -218,7 +218,7 @@ func (e *edits) still(ctx context.Context) {
 			calls = append(calls, func() { e.push(ctx, tenant, i) })
 		}
 	}
-	e.meanwhile(ctx, 500*time.Millisecond, calls...)
+	e.meanwhile(ctx, 300*time.Millisecond, calls...)
 	e.arrived(ctx, func(x expected) bool { return x.alert < 0 || !x.providerSpec().down && !x.providerSpec().broken })
 	must(e.t, pause(ctx, recorded))
 }
