@@ -52,6 +52,8 @@ type Alert struct {
 	sources    []Source
 	// seen is when the Table first had an Alert of this UID, by this process's clock.
 	seen time.Time
+	// candidates are the Alert's places in the index of its namespace, whose lock protects them.
+	candidates []*candidate
 
 	// conflictTold is when a metadata conflict was last reported, in Unix nanoseconds. One report in a minute is enough.
 	conflictTold atomic.Int64

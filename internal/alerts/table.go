@@ -9,9 +9,8 @@ import (
 	"notifier/internal/event"
 )
 
-// Table has the compiled Alerts, each in the index of its own namespace. An index is built for the namespace's first event, so any number
-// of earlier changes costs one build. From then on a change costs as much as the Alert's own sources, regardless of the rest of its
-// namespace.
+// Table has the compiled Alerts, each in the index of its own namespace. A change costs as much as the Alert's own sources, regardless of
+// the rest of its namespace.
 type Table struct {
 	// writers is locked by Put and Delete. It keeps a namespace from being dropped while an Alert is added to it.
 	writers    sync.Mutex
@@ -25,8 +24,7 @@ type namespace struct {
 	mu sync.RWMutex
 	// alerts are sorted by name. Most namespaces have a few, for which a map would be mostly empty space.
 	alerts []*Alert
-	// index is nil until the first event.
-	index *index
+	index  index
 }
 
 // find returns the place of an Alert's name, and the Alert if there is one.
@@ -42,7 +40,7 @@ func (ns *namespace) find(name string) (place int, found *Alert) {
 func (t *Table) Put(a *Alert) {
 	t.writers.Lock()
 	defer t.writers.Unlock()
-	v, _ := t.namespaces.LoadOrStore(a.Namespace, &namespace{})
+	v, _ := t.namespaces.LoadOrStore(a.Namespace, &namespace{index: index{}})
 	ns := v.(*namespace)
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
@@ -55,9 +53,9 @@ func (t *Table) Put(a *Alert) {
 	default:
 		a.seen = time.Now()
 	}
-	ns.index.remove(before)
 	ns.index.add(a)
 	if before != nil {
+		ns.index.remove(before)
 		ns.alerts[place] = a
 	} else {
 		ns.alerts = slices.Insert(ns.alerts, place, a)
@@ -86,14 +84,23 @@ func (t *Table) Delete(key string) {
 	}
 }
 
-// Lookup returns the live Alert of that name.
-func (t *Table) Lookup(namespaceName, name string) (*Alert, bool) {
-	v, ok := t.namespaces.Load(namespaceName)
+// locked returns the namespace of a name, locked for reading, nil if it has no Alerts.
+func (t *Table) locked(name string) *namespace {
+	v, ok := t.namespaces.Load(name)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	ns := v.(*namespace)
 	ns.mu.RLock()
+	return ns
+}
+
+// Lookup returns the live Alert of that name.
+func (t *Table) Lookup(namespaceName, name string) (*Alert, bool) {
+	ns := t.locked(namespaceName)
+	if ns == nil {
+		return nil, false
+	}
 	defer ns.mu.RUnlock()
 	_, a := ns.find(name)
 	return a, a != nil
@@ -102,7 +109,7 @@ func (t *Table) Lookup(namespaceName, name string) (*Alert, bool) {
 // Select appends to into the Alerts of the object's namespace that have a source for the object, ordered by name and without suspended
 // ones. Labels are nil when the object is not known. considered counts the compared sources: the cost of an event (invariant E8).
 func (t *Table) Select(o event.ObjectReference, labels map[string]string, into []*Alert) (selected []*Alert, considered int) {
-	ns := t.indexed(o.Namespace)
+	ns := t.locked(o.Namespace)
 	if ns == nil {
 		return into, 0
 	}
@@ -112,7 +119,7 @@ func (t *Table) Select(o event.ObjectReference, labels map[string]string, into [
 
 // survey returns all Alerts of the object's namespace, ordered by name, and those that Select selects.
 func (t *Table) survey(o event.ObjectReference, labels map[string]string) (all, selected []*Alert) {
-	ns := t.indexed(o.Namespace)
+	ns := t.locked(o.Namespace)
 	if ns == nil {
 		return nil, nil
 	}
@@ -122,62 +129,23 @@ func (t *Table) survey(o event.ObjectReference, labels map[string]string) (all, 
 	return all, selected
 }
 
-// indexed returns the namespace of a name, locked for reading and with its index, nil if it has no Alerts.
-func (t *Table) indexed(name string) *namespace {
-	v, ok := t.namespaces.Load(name)
-	if !ok {
-		return nil
-	}
-	ns := v.(*namespace)
-	ns.mu.RLock()
-	for ns.index == nil {
-		ns.mu.RUnlock()
-		ns.build()
-		ns.mu.RLock()
-	}
-	return ns
-}
-
-// selecting is Select in a locked namespace that has its index.
+// selecting is Select in a locked namespace.
 func (ns *namespace) selecting(o event.ObjectReference, labels map[string]string, into []*Alert) (selected []*Alert, considered int) {
 	selected, considered = ns.index.matching(o, labels, into)
 	if found := selected[len(into):]; len(found) > 1 {
-		slices.SortFunc(found, byName)
+		slices.SortFunc(found, func(a, b *Alert) int { return strings.Compare(a.Name, b.Name) })
 		selected = selected[:len(into)+len(slices.Compact(found))]
 	}
 	return selected, considered
 }
 
-func byName(a, b *Alert) int { return strings.Compare(a.Name, b.Name) }
-
-// concerned returns how many Alerts have sources of the object's kind and name, all of the namespace before its first event.
+// concerned returns how many Alerts have sources of the object's kind and name.
 func (t *Table) concerned(o event.ObjectReference) int {
-	v, ok := t.namespaces.Load(o.Namespace)
-	if !ok {
+	ns := t.locked(o.Namespace)
+	if ns == nil {
 		return 0
 	}
-	ns := v.(*namespace)
-	ns.mu.RLock()
 	defer ns.mu.RUnlock()
-	if ns.index == nil {
-		return len(ns.alerts)
-	}
-	kind := ns.index.kinds[o.Kind]
-	if kind == nil {
-		return 0
-	}
-	return len(kind.named[o.Name]) + len(kind.any)
-}
-
-// build makes the index of the namespace, unless it is there.
-func (ns *namespace) build() {
-	ns.mu.Lock()
-	defer ns.mu.Unlock()
-	if ns.index != nil {
-		return
-	}
-	ns.index = &index{kinds: map[string]*kindIndex{}, of: map[*Alert][]*candidate{}}
-	for _, a := range ns.alerts {
-		ns.index.add(a)
-	}
+	lists := ns.index.of(o)
+	return len(lists[0]) + len(lists[1])
 }

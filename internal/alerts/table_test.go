@@ -140,30 +140,26 @@ func selected(table *Table, o event.ObjectReference, labels map[string]string) [
 	return all
 }
 
-// TestSelectingVisitsNothingOfOtherNamespaces is E8: Select allocates nothing, and leaves the indexes of all other namespaces unbuilt.
-// Fails when Select iterates over namespaces.
+// TestSelectingVisitsNothingOfOtherNamespaces is E8: Select allocates nothing, and does not look at other namespaces, which here have lost
+// their Alerts. Fails when Select iterates over namespaces.
 func TestSelectingVisitsNothingOfOtherNamespaces(t *testing.T) {
 	table := filled(t, 10_000, 5_000)
 	into, object := make([]*Alert, 0, 8), kustomization("ns-7", "app")
+	table.namespaces.Range(func(name, _ any) bool {
+		if name != "ns-7" {
+			table.namespaces.Store(name, (*namespace)(nil))
+		}
+		return true
+	})
 	if allocs := testing.AllocsPerRun(100, func() { into, _ = table.Select(object, nil, into[:0]) }); allocs != 0 {
 		t.Errorf("%v allocations", allocs)
 	}
 	if len(into) != 2 {
 		t.Errorf("selected %v", names(into))
 	}
-	built := 0
-	table.namespaces.Range(func(_, ns any) bool {
-		if ns.(*namespace).index != nil {
-			built++
-		}
-		return true
-	})
-	if built != 1 {
-		t.Errorf("%d namespaces were visited", built)
-	}
 }
 
-// Ten thousand Alerts of one namespace are put at once, as at start. The cost is linear, since the index is built once.
+// Ten thousand Alerts of one namespace are put at once, as at start. The cost is linear.
 func BenchmarkPut10000InOneNamespace(b *testing.B) {
 	for b.Loop() {
 		filled(b, 10_000, 1).Select(kustomization("ns-0", "app"), nil, nil)
