@@ -117,20 +117,14 @@ const maxNameLength = 253
 // Validate returns an error if the event does not name an object that it can be routed by.
 func (e Event) Validate() error {
 	o := e.InvolvedObject
-	for _, part := range []struct{ name, value string }{
+	for i, part := range [...]struct{ name, value string }{
 		{"kind", o.Kind}, {"namespace", o.Namespace}, {"name", o.Name},
-	} {
-		switch {
-		case part.value == "":
-			return fmt.Errorf("involvedObject.%s is empty", part.name)
-		case len(part.value) > maxNameLength:
-			return fmt.Errorf("involvedObject.%s is longer than %d characters", part.name, maxNameLength)
-		}
-	}
-	for _, part := range []struct{ name, value string }{
 		{"uid", o.UID}, {"apiVersion", o.APIVersion}, {"resourceVersion", o.ResourceVersion}, {"fieldPath", o.FieldPath},
 	} {
-		if len(part.value) > maxNameLength {
+		switch {
+		case part.value == "" && i < 3: // no event is routed without these
+			return fmt.Errorf("involvedObject.%s is empty", part.name)
+		case len(part.value) > maxNameLength:
 			return fmt.Errorf("involvedObject.%s is longer than %d characters", part.name, maxNameLength)
 		}
 	}

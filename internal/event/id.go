@@ -3,7 +3,6 @@ package event
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 	"strconv"
 	"time"
 )
@@ -11,37 +10,17 @@ import (
 // hashFields returns the first bytes of a hash of a kind and fields, in hexadecimal. Each field is preceded by its length, so two
 // different lists of fields never have the same input.
 func hashFields(bytes int, kind string, fields ...string) string {
-	var room [hashedAtOnce]byte
-	text := append(appendLength(room[:0], kind), kind...)
+	var room [1 << 10]byte // enough for most events, without an allocation
+	text := appendField(room[:0], kind)
 	for _, f := range fields {
-		if len(text)+maxLength+len(f) > len(room) {
-			return hashLong(bytes, kind, fields)
-		}
-		text = append(appendLength(text, f), f...)
+		text = appendField(text, f)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:bytes])
 }
 
-const (
-	// hashedAtOnce bounds the fields, in bytes, that are hashed without an allocation. Those of most events are shorter.
-	hashedAtOnce = 1 << 10
-	// maxLength is the most that appendLength appends, in bytes.
-	maxLength = 21
-)
-
-func appendLength(text []byte, s string) []byte {
-	return append(strconv.AppendInt(text, int64(len(s)), 10), ':')
-}
-
-// hashLong is hashFields for fields of any length, written one after the other.
-func hashLong(bytes int, kind string, fields []string) string {
-	h, room := sha256.New(), make([]byte, 0, maxLength)
-	for _, f := range append([]string{kind}, fields...) {
-		h.Write(appendLength(room, f))
-		_, _ = io.WriteString(h, f) // a hash returns no error
-	}
-	return hex.EncodeToString(h.Sum(nil)[:bytes])
+func appendField(text []byte, s string) []byte {
+	return append(append(strconv.AppendInt(text, int64(len(s)), 10), ':'), s...)
 }
 
 // idBytes is the length of an ID before encoding. 128 bits rule out accidental collisions. A deliberate one gains nothing: the

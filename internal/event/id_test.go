@@ -11,7 +11,7 @@ import (
 )
 
 // IDs are on disk and at destinations, so a release must make the IDs of the release before it. Fails when the form changes, or
-// when short fields, which are hashed at once, and long fields have different forms.
+// when fields with and without room on the stack have different forms.
 func TestAnIDHasTheSameFormHoweverLongItsFields(t *testing.T) {
 	for _, length := range []int{0, 1, 100, 800, 850, 900, 950, 1000, 1024, 1 << 20} {
 		e := sample()

@@ -31,69 +31,53 @@ type Message[T any] struct {
 // Divide returns n Ackers that together represent s. s is acknowledged when each of them is, and nakked when one is. A second Ack
 // or Nak of the same Acker does nothing.
 func Divide(s Acker, n int) []Acker {
-	if n == 1 {
-		return []Acker{&undivided{Acker: s}}
+	if n > 1 {
+		whole := &divided{Acker: s}
+		whole.left.Store(int64(n))
+		s = whole
 	}
-	whole := &divided{Acker: s}
-	whole.left.Store(int64(n))
-	parts := make([]part, n)
-	ackers := make([]Acker, n)
+	parts, ackers := make([]part, n), make([]Acker, n)
 	for i := range parts {
-		parts[i].whole = whole
+		parts[i].Acker = s
 		ackers[i] = &parts[i]
 	}
 	return ackers
 }
 
-// undivided is the only Acker of its message, as for most events.
-type undivided struct {
-	Acker
-	ended atomic.Bool
-}
-
-// Ack implements Acker.
-func (u *undivided) Ack(ctx context.Context) error {
-	if u.ended.Swap(true) {
-		return nil
-	}
-	return u.Acker.Ack(ctx)
-}
-
-// Nak implements Acker.
-func (u *undivided) Nak() error {
-	if u.ended.Swap(true) {
-		return nil
-	}
-	return u.Acker.Nak()
-}
-
+// divided acknowledges a message with the last of its parts.
 type divided struct {
 	Acker
 	left atomic.Int64
 }
 
+// Ack implements Acker.
+func (d *divided) Ack(ctx context.Context) error {
+	if d.left.Add(-1) > 0 {
+		return nil
+	}
+	return d.Acker.Ack(ctx)
+}
+
+// part is an Acker that ends once.
 type part struct {
-	whole *divided
+	Acker
 	ended atomic.Bool
 }
 
 // Ack implements Acker.
 func (p *part) Ack(ctx context.Context) error {
-	if p.ended.Swap(true) || p.whole.left.Add(-1) > 0 {
+	if p.ended.Swap(true) {
 		return nil
 	}
-	return p.whole.Acker.Ack(ctx)
+	return p.Acker.Ack(ctx)
 }
-
-// InProgress implements Acker.
-func (p *part) InProgress() error { return p.whole.InProgress() }
 
 // Nak implements Acker.
 func (p *part) Nak() error {
 	if p.ended.Swap(true) {
 		return nil
 	}
-	return p.whole.Nak()
+	return p.Acker.Nak()
 }
 
 // Taker is an Acker whose message, while it waits, may represent later ones with the same request. The bus then accepts those

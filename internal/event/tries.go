@@ -8,7 +8,7 @@ import (
 // Failed adds a failed attempt, and the time at which the next one is due, zero for never. Copies of the delivery keep their Tries.
 func (d *Delivery) Failed(began time.Time, took time.Duration, failure *Error, next time.Time) {
 	d.note(Attempt{
-		Time: began.UTC(), Millis: took.Milliseconds(), Class: failure.Label, Status: failure.Status, Failure: failure.Reason, Next: inUTC(next),
+		Time: began.UTC(), Millis: took.Milliseconds(), Class: failure.Label, Status: failure.Status, Failure: failure.Reason, Next: next.UTC(),
 	})
 }
 
@@ -29,12 +29,4 @@ func (d *Delivery) note(a Attempt) {
 		kept = slices.Concat(kept[:MaxTries/2], kept[len(kept)-MaxTries/2+1:])
 	}
 	d.Tries = append(slices.Clip(kept), a) // a new array, since copies share the old one
-}
-
-// inUTC returns t in UTC. A zero time stays zero.
-func inUTC(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.UTC()
 }
