@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -39,10 +40,11 @@ const (
 	refusedTest       = "it was a test message: ask for another test"
 )
 
-// Replay has deliveries of a namespace sent again, both dead letters and sent ones, at most view.MaxReplay of them, and no more than the bus
-// takes in replayTime. It returns when they are on the bus. An error after some are leaves the others to another request. Each keeps its ID and its place among the deliveries of its object, and is tried anew. Replay works in the process that
-// serves the shards: elsewhere it returns view.ErrNoWorker. When so many were asked for that none is replayed now, it returns an
-// *event.Error with a RetryAfter.
+// Replay has deliveries of a namespace sent again, both dead letters and sent ones, one Provider's after another's. It replays at most
+// view.MaxReplay of them, and no more than the bus takes in replayTime. It returns when they are on the bus. An error after some are leaves
+// the others to another request. Each keeps its ID and its place among the deliveries of its object, and is tried anew. Replay works in the
+// process that serves the shards: elsewhere it returns view.ErrNoWorker. When so many were asked for that none is replayed now, it returns
+// an *event.Error with a RetryAfter.
 //
 // After a crash in between, a repeated request replays each delivery for the first time, or again with the same ID.
 func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.ReplayRequest) (view.ReplayResult, error) {
@@ -53,29 +55,29 @@ func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.Repla
 	defer end()
 	ctx, cancel := context.WithTimeout(ctx, replayTime)
 	defer cancel()
-	r := &replayed{
-		Deliverer: d, namespace: namespace, now: time.Now(), letters: map[string]map[string]event.Dead{}, allowed: map[string]bool{},
-	}
+	r := &replayed{Deliverer: d, namespace: namespace, now: time.Now()}
 	found, err := r.find(ctx, req)
 	if err != nil {
 		return view.ReplayResult{}, fmt.Errorf("find what to replay: %w", err)
 	}
-	r.found = byProvider(found)
-	for len(found) > 0 && r.result.Replayed < view.MaxReplay {
-		next := found[:min(len(found), view.MaxReplay-r.result.Replayed)]
-		found = found[len(next):] // many refused ones may precede the others
-		if err := r.replay(ctx, next); err != nil {
-			if r.result.Replayed == 0 {
-				return view.ReplayResult{}, err
-			}
-			r.result.More = true
+	of := map[string][]view.Delivery{}
+	for _, d := range found {
+		of[d.Provider] = append(of[d.Provider], d)
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if err = r.provider(ctx, name, of[name]); err != nil {
 			break
 		}
 	}
-	if r.limited && r.result.Replayed == 0 {
+	switch {
+	case r.result.Replayed > 0:
+		r.result.More = r.result.More || err != nil
+	case err != nil:
+		return view.ReplayResult{}, err
+	case r.limited:
 		return view.ReplayResult{}, tooOften()
 	}
-	if r.result.More = r.result.More || r.limited || len(found) > 0; r.result.More {
+	if r.result.More = r.result.More || r.limited; r.result.More {
 		r.result.Until = req.Until
 		if req.Until.IsZero() {
 			r.result.Until = r.now
@@ -90,12 +92,7 @@ type replayed struct {
 	namespace string
 	now       time.Time
 	result    view.ReplayResult
-	// found has all deliveries that were found, by Provider, and letters the outlines of the dead letters among them, by their IDs, once
-	// they were read.
-	found   map[string][]view.Delivery
-	letters map[string]map[string]event.Dead
-	// allowed has the Providers that were looked at: each request counts once against a Provider's rate of requests.
-	allowed map[string]bool
+	// limited says that too many replays of one of the Providers were asked for.
 	limited bool
 }
 
@@ -178,39 +175,18 @@ func (r *replayed) selected(ctx context.Context, req view.ReplayRequest) (found 
 	}
 }
 
-// byProvider divides deliveries by their Providers and keeps their order.
-func byProvider(found []view.Delivery) map[string][]view.Delivery {
-	parts := map[string][]view.Delivery{}
-	for _, d := range found {
-		parts[d.Provider] = append(parts[d.Provider], d)
-	}
-	return parts
-}
-
-// replay replays a part of the found deliveries.
-func (r *replayed) replay(ctx context.Context, found []view.Delivery) error {
-	for name, of := range byProvider(found) {
-		allowed, known := r.allowed[name]
-		if !known {
-			allowed = r.requests.rate.Allow(destinationKey{r.namespace, name})
-			r.allowed[name] = allowed
-		}
-		if !allowed {
-			r.limited = true
-			r.refuseAll(of, tooOften().Reason)
-			continue
-		}
-		if err := r.provider(ctx, name, of); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// provider replays deliveries of one Provider.
+// provider replays deliveries of one Provider, as many as the request may still replay.
 func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery) error {
+	key := destinationKey{r.namespace, name}
 	dest := r.Destinations.Get(r.namespace, name)
 	switch {
+	case r.result.Replayed >= view.MaxReplay:
+		r.result.More = true
+		return nil
+	case !r.requests.rate.Allow(key):
+		r.limited = true
+		r.refuseAll(of, tooOften().Reason)
+		return nil
 	case dest == nil:
 		r.refuseAll(of, refusedNoProvider)
 		return nil
@@ -221,48 +197,42 @@ func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery
 		r.refuseAll(of, dest.NotReady)
 		return nil
 	}
-	letters, err := r.readLetters(ctx, name)
+	letters, err := r.readLetters(ctx, key, of)
 	if err != nil {
 		return err
 	}
-	var ready []event.Dead
-	for i := range of {
-		letter, dead := letters[of[i].ID]
-		why := ""
-		switch {
-		case dead:
-			why = r.dead(&letter, dest)
-		case of[i].State == view.StateDead:
-			why = refusedUnknown // it was removed meanwhile
-		default:
-			letter, why, err = r.sent(ctx, &of[i], dest)
+	for room := view.MaxReplay - r.result.Replayed; len(of) > 0 && room > 0; room = view.MaxReplay - r.result.Replayed {
+		var ready []event.Dead
+		for ; len(of) > 0 && len(ready) < room; of = of[1:] { // many refused ones may precede the others
+			outline, why, err := r.outline(ctx, &of[0], letters, dest)
+			switch {
+			case err != nil:
+				return err
+			case why != "":
+				r.refuse(of[0].ID, why)
+			default:
+				renew(&outline.Delivery, r.now)
+				ready = append(ready, outline)
+			}
 		}
-		switch {
-		case err != nil:
+		resent, refused, err := r.resend(ctx, key, ready)
+		r.result.Replayed += resent
+		for id, why := range refused {
+			r.refuse(id, why)
+		}
+		if err != nil {
 			return err
-		case why != "":
-			r.refuse(of[i].ID, why)
-		default:
-			renew(&letter.Delivery, r.now)
-			ready = append(ready, letter)
 		}
 	}
-	resent, refused, err := r.resend(ctx, destinationKey{r.namespace, name}, ready)
-	r.result.Replayed += resent
-	for id, why := range refused {
-		r.refuse(id, why)
-	}
-	return err
+	r.result.More = r.result.More || len(of) > 0
+	return nil
 }
 
-// readLetters returns the outlines of the dead letters among the found deliveries of one Provider, by their IDs. It reads them once.
-func (r *replayed) readLetters(ctx context.Context, name string) (map[string]event.Dead, error) {
-	if letters, known := r.letters[name]; known {
-		return letters, nil
-	}
+// readLetters returns the outlines of the dead letters among deliveries of one Provider, by their IDs.
+func (r *replayed) readLetters(ctx context.Context, key destinationKey, of []view.Delivery) (map[string]event.Dead, error) {
 	wanted, since := map[string]bool{}, r.now
-	for _, d := range r.found[name] {
-		if d.State == view.StateDead {
+	for i := range of {
+		if d := &of[i]; d.State == view.StateDead {
 			wanted[d.ID] = true
 			if d.Time.Before(since) {
 				since = d.Time
@@ -270,19 +240,27 @@ func (r *replayed) readLetters(ctx context.Context, name string) (map[string]eve
 		}
 	}
 	letters := make(map[string]event.Dead, len(wanted))
-	r.letters[name] = letters
 	if len(wanted) == 0 {
 		return letters, nil
 	}
-	err := r.whole.each(ctx, destinationKey{r.namespace, name}, since.Add(-letterSlack), func(l *event.Dead) {
+	return letters, r.whole.each(ctx, key, since.Add(-letterSlack), func(l *event.Dead) {
 		if wanted[l.Delivery.ID] {
 			letters[l.Delivery.ID] = outlineOf(l)
 		}
 	})
-	if err != nil {
-		return nil, err
+}
+
+// outline returns the outline of a delivery to replay, or the reason why it is not replayed.
+func (r *replayed) outline(
+	ctx context.Context, v *view.Delivery, letters map[string]event.Dead, dest *Destination,
+) (outline event.Dead, why string, _ error) {
+	switch letter, dead := letters[v.ID]; {
+	case dead:
+		return letter, r.dead(&letter, dest), nil
+	case v.State == view.StateDead:
+		return event.Dead{}, refusedUnknown, nil // it was removed meanwhile
 	}
-	return letters, nil
+	return r.sent(ctx, v, dest)
 }
 
 // dead returns why a dead letter is not replayed, "" if it is.
