@@ -102,6 +102,7 @@ func (d *day) saidOf(when, name string, want told) {
 			continue
 		}
 		s := all[len(all)-1]
+		s.Loss = d.notes.ledger.Get(kind, namespace, name).Loss
 		got := told{
 			Delivered: int(s.Delivered), GivenUp: int(s.Failed), Waiting: s.Pending, Dead: s.Dead, Events: d.eventsOf(kind, namespace, name),
 		}

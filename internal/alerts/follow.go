@@ -42,7 +42,7 @@ func (l *Ledger) publish(now time.Time) (told []objectName, everything bool, nex
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.prune(now)
-	next = earlier(now.Add(time.Hour), l.expire(now))
+	next = now.Add(time.Hour)
 	for key := range l.news {
 		a := l.accounts[key]
 		if due := a.told.Add(newsGap); due.After(now) {

@@ -25,8 +25,8 @@ type Ledger struct {
 
 	mu       sync.Mutex
 	accounts map[objectName]*account
-	// news are the accounts that have something to report. losing are those that show losses, which expire.
-	news, losing map[objectName]struct{}
+	// news are the accounts that have something to report.
+	news map[objectName]struct{}
 	// unread counts, by namespace, the deliveries on the bus whose Alert is not known yet.
 	unread map[string]int
 	// since is when the term began. counted says that the deliveries of all shards on the bus are counted, and tell that this is to be
@@ -67,7 +67,7 @@ func (l *Ledger) exists(key objectName) bool {
 func (l *Ledger) begin(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.accounts, l.news, l.losing = map[objectName]*account{}, map[objectName]struct{}{}, map[objectName]struct{}{}
+	l.accounts, l.news = map[objectName]*account{}, map[objectName]struct{}{}
 	l.unread, l.since, l.counted, l.tell = map[string]int{}, now, false, false
 }
 
@@ -84,7 +84,7 @@ func (l *Ledger) Get(kind, namespace, name string) Standing {
 		return Standing{}
 	}
 	s := *a.shown
-	s.Counted, s.Since = known, l.since
+	s.Counted, s.Since, s.Loss = known, l.since, s.Loss.recent(time.Now())
 	return s
 }
 
@@ -155,8 +155,7 @@ func (l *Ledger) take(key objectName, uid string, d *event.Delivery, o Outcome, 
 		is.NextTry = d.Tries[n-1].Next
 	}
 	if o.Result == outcomeDead && !d.Test {
-		is.Loss = Loss{Count: is.Loss.Count + 1, At: o.Time, Object: d.Event.InvolvedObject.String(), Reason: failure}
-		l.losing[key] = struct{}{}
+		is.Loss = Loss{Count: is.Loss.recent(o.Time).Count + 1, At: o.Time, Object: d.Event.InvolvedObject.String(), Reason: failure}
 	}
 }
 
@@ -200,21 +199,6 @@ func (l *Ledger) incomplete() {
 	l.counted = false
 }
 
-// expire ends old losses, and returns when the next loss expires, zero for none. The caller has the lock.
-func (l *Ledger) expire(now time.Time) (next time.Time) {
-	for key := range l.losing {
-		ends := l.accounts[key].is.Loss.At.Add(lossesShown)
-		if now.Before(ends) {
-			next = earlier(next, ends)
-			continue
-		}
-		is := l.update(key, true)
-		is.Loss = Loss{At: is.Loss.At}
-		delete(l.losing, key)
-	}
-	return next
-}
-
 // prune forgets objects that no longer exist. The caller has the lock.
 func (l *Ledger) prune(now time.Time) {
 	if now.Sub(l.pruned) < pruneEvery {
@@ -225,7 +209,6 @@ func (l *Ledger) prune(now time.Time) {
 		if a.is.Pending == 0 && a.is.Dead == 0 && !l.exists(key) {
 			delete(l.accounts, key)
 			delete(l.news, key)
-			delete(l.losing, key)
 		}
 	}
 }

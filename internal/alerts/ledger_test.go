@@ -179,9 +179,13 @@ func TestNewsIsReportedInTime(t *testing.T) {
 			t.Errorf("told %d times in 160 s, last %+v", len(told), last)
 		}
 		wait(lossesShown)
-		told = n.standings("Provider/team-a/chat")
-		if last = told[len(told)-1]; last.Loss.Count != 0 || last.Loss.At.IsZero() || last.Failed != 1 {
+		if last = l.Get(kindProvider, "team-a", "chat"); last.Loss.Count != 0 || last.Loss.At.IsZero() || last.Failed != 1 {
 			t.Errorf("an hour later: %+v", last)
+		}
+		l.note(&d, chat, verdict{outcome: outcomeDead, label: event.LabelQuota, reason: "too many"}, time.Now())
+		wait(newsGap + time.Second)
+		if last = l.Get(kindProvider, "team-a", "chat"); last.Loss.Count != 1 || last.Failed != 2 {
+			t.Errorf("after another loss: %+v", last)
 		}
 		if a := l.accounts[objectName{kindAlert, "team-a", "gone"}]; a != nil || len(n.standings("Alert/team-a/gone")) != 0 {
 			t.Errorf("kept of an Alert that is gone: %+v", a)

@@ -62,6 +62,14 @@ type Loss struct {
 // lossesShown is how long losses are shown after the last of them.
 const lossesShown = time.Hour
 
+// recent returns l, with no Count when the last one is no longer shown.
+func (l Loss) recent(now time.Time) Loss {
+	if now.Sub(l.At) >= lossesShown {
+		l.Count = 0
+	}
+	return l
+}
+
 // outcomeOf returns the outcome of a delivery by its verdict.
 func outcomeOf(d *event.Delivery, v verdict, now time.Time) Outcome {
 	o := Outcome{

@@ -25,7 +25,7 @@ type givenUp struct {
 
 // TestLossesAreReportedOnTheAlertAndTheProvider is E5 from the giving up of a delivery on. Its numbers are those of the day in the test
 // of E5 in internal/alerts, with a quota of 40. The deliverer, its ledger and the Recorder are real. Fails when a loss is not counted in
-// either status, or when the condition of either omits it or has another number. Fails when no Kubernetes Event has the reason, and when
+// either status, or when the condition of either omits it, has another number, or does not end. Fails when no Kubernetes Event has the reason, and when
 // the metric does not count it.
 func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 	full := givenUp{8621, event.LabelQuota, "the namespace has more deliveries waiting than its quota"}
@@ -63,6 +63,12 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 						t.Errorf("the metric counts %d of %q, want %d", n, loss.label, loss.n)
 					}
 					pass(30 * time.Minute) // the rate limit permits each object an Event again
+				}
+				pass(othersShown)
+				for kind, name := range map[string]string{v1beta3.AlertKind: "alert", v1beta3.ProviderKind: "chat"} {
+					if short, _ := w.condition(kind, name, deliveriesLostCondition); !strings.HasPrefix(short, "False") {
+						t.Errorf("an hour later the condition of the %s is %q", kind, short)
+					}
 				}
 				stop()
 				if err := <-ended; err != nil {
