@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"notifier/internal/event"
@@ -33,14 +34,13 @@ type deadCounts struct {
 	ledger *Ledger
 	// of has the count of each Provider that has any.
 	of map[destinationKey]*letterCount
-	// changes counts, by Provider, the dead letters that are being written or removed. unsettled has the Providers of those, and of those
-	// that were when the last reading of dead letters began, or since.
-	changes   map[destinationKey]int
-	unsettled map[destinationKey]bool
+	// changes counts, by Provider, the dead letters that are being written or removed. It has the Providers whose number is zero again since
+	// the last reading of dead letters began as well.
+	changes map[destinationKey]int
 }
 
 func newDeadCounts(l *Ledger) *deadCounts {
-	return &deadCounts{ledger: l, of: map[destinationKey]*letterCount{}, changes: map[destinationKey]int{}, unsettled: map[destinationKey]bool{}}
+	return &deadCounts{ledger: l, of: map[destinationKey]*letterCount{}, changes: map[destinationKey]int{}}
 }
 
 // get returns the count of a Provider.
@@ -60,11 +60,11 @@ func (d *deadCounts) revivable(key destinationKey, now time.Time) bool {
 }
 
 // recount takes in the number of dead letters of each Provider of the shard. Where it differs from the count here, their Alerts are to be
-// read again: the bus drops the oldest on its own. It leaves out the Providers of unsettled: the numbers may have their changes, or not.
+// read again: the bus drops the oldest on its own. It leaves out the Providers of changes: the numbers may have these, or not.
 func (d *deadCounts) recount(providers map[event.ProviderKey]int) {
 	for p, n := range providers {
 		key := destinationKey{p.Namespace, p.Provider}
-		if d.unsettled[key] {
+		if d.unsettled(key) {
 			continue
 		}
 		if c := d.of[key]; c == nil || c.n != n || c.by != nil && c.attributed() != n {
@@ -73,7 +73,7 @@ func (d *deadCounts) recount(providers map[event.ProviderKey]int) {
 	}
 	for key, c := range d.of {
 		_, there := providers[event.ProviderKey{Namespace: key.namespace, Provider: key.name}]
-		if !there && c.n > 0 && !d.unsettled[key] {
+		if !there && c.n > 0 && !d.unsettled(key) {
 			d.set(key, 0)
 		}
 	}
@@ -81,26 +81,23 @@ func (d *deadCounts) recount(providers map[event.ProviderKey]int) {
 
 // changing records that n dead letters of a Provider are being written or removed. For each of them changed is called.
 func (d *deadCounts) changing(key destinationKey, n int) {
-	if n == 0 {
-		return
+	if n > 0 {
+		d.changes[key] += n
 	}
-	d.changes[key] += n
-	d.unsettled[key] = true
 }
 
 // changed records that the shard knows whether a dead letter was written or removed.
-func (d *deadCounts) changed(key destinationKey) {
-	if d.changes[key]--; d.changes[key] == 0 {
-		delete(d.changes, key)
-	}
+func (d *deadCounts) changed(key destinationKey) { d.changes[key]-- }
+
+// unsettled reports whether dead letters of a Provider are being written or removed, or were since the last settle.
+func (d *deadCounts) unsettled(key destinationKey) bool {
+	_, changes := d.changes[key]
+	return changes
 }
 
 // settle forgets the changes that have ended.
 func (d *deadCounts) settle() {
-	clear(d.unsettled)
-	for key := range d.changes {
-		d.unsettled[key] = true
-	}
+	maps.DeleteFunc(d.changes, func(_ destinationKey, n int) bool { return n == 0 })
 }
 
 // set sets the number of a Provider's dead letters, whose Alerts are to be read.
@@ -221,7 +218,7 @@ func (s *shard) readLetters(work context.Context, again bool) {
 				s.post(func() { s.dead.attribute(key, by) })
 			}
 		}
-		s.post(func() { s.readingLetters, s.recountSoon = false, len(s.dead.unsettled) > 0 })
+		s.post(func() { s.readingLetters, s.recountSoon = false, len(s.dead.changes) > 0 })
 	})
 }
 
