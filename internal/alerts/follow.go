@@ -51,7 +51,7 @@ func (l *Ledger) publish(now time.Time) (told []objectName, everything bool, nex
 		}
 		a.shown, a.told = a.is, now
 		delete(l.news, key)
-		if l.exists(key) { // an Alert may name any Provider
+		if _, exists := l.uid(key); exists { // an Alert may name any Provider
 			told = append(told, key)
 		}
 	}

@@ -54,13 +54,18 @@ func NewLedger(alerts *Table, destinations *Destinations) *Ledger {
 	return l
 }
 
-// exists reports whether there is an object of a name.
-func (l *Ledger) exists(key objectName) bool {
+// uid returns the UID of the object of a name, and whether there is one.
+func (l *Ledger) uid(key objectName) (uid string, exists bool) {
 	if key.kind == kindProvider {
-		return l.destinations.Get(key.namespace, key.name) != nil
+		if dest := l.destinations.Get(key.namespace, key.name); dest != nil {
+			return dest.UID, true
+		}
+		return "", false
 	}
-	_, known := l.alerts.Lookup(key.namespace, key.name)
-	return known
+	if a, known := l.alerts.Lookup(key.namespace, key.name); known {
+		return a.UID, true
+	}
+	return "", false
 }
 
 // begin clears the ledger when a term begins or has ended.
@@ -107,6 +112,20 @@ func (l *Ledger) update(key objectName, news bool) *Standing {
 	return a.is
 }
 
+// updateOf is update for the object of a UID. It returns nil if there is no such object: late news of a deleted one is not its successor's.
+func (l *Ledger) updateOf(key objectName, uid string, news bool) *Standing {
+	if a := l.accounts[key]; a == nil || a.is.UID != uid {
+		if live, exists := l.uid(key); !exists || live != uid {
+			return nil
+		}
+	}
+	is := l.update(key, news)
+	if is.UID != uid {
+		*is = Standing{UID: uid, Pending: is.Pending, Dead: is.Dead}
+	}
+	return is
+}
+
 func (l *Ledger) wake() {
 	select {
 	case l.signal <- struct{}{}:
@@ -114,13 +133,19 @@ func (l *Ledger) wake() {
 	}
 }
 
-// health records the health of an object.
-func (l *Ledger) health(kind, namespace, name, uid string, h Health) {
+// health records the health of an object, and reports whether it is news.
+func (l *Ledger) health(kind, namespace, name, uid string, h Health) (news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	is := l.update(objectName{kind, namespace, name}, true)
-	is.renew(uid)
-	is.Health = h
+	key := objectName{kind, namespace, name}
+	if a := l.accounts[key]; a != nil && a.is.UID == uid && a.is.Health == h {
+		return false
+	}
+	is := l.updateOf(key, uid, true)
+	if is != nil {
+		is.Health = h
+	}
+	return is != nil
 }
 
 // matched records that an Alert selected an event.
@@ -129,9 +154,9 @@ func (l *Ledger) matched(namespace, name, uid string, now time.Time) {
 	defer l.mu.Unlock()
 	key := objectName{kindAlert, namespace, name}
 	a := l.accounts[key]
-	is := l.update(key, a == nil || a.shown == nil || a.is.UID != uid || now.Sub(a.shown.Matched) >= matchedStep)
-	is.renew(uid)
-	is.Matched = now
+	if is := l.updateOf(key, uid, a == nil || a.shown == nil || a.is.UID != uid || now.Sub(a.shown.Matched) >= matchedStep); is != nil {
+		is.Matched = now
+	}
 }
 
 // note records the outcome of a delivery for its Alert, and for its Provider unless dest is nil.
@@ -148,8 +173,10 @@ func (l *Ledger) note(d *event.Delivery, dest *Destination, v verdict, now time.
 }
 
 func (l *Ledger) take(key objectName, uid string, d *event.Delivery, o Outcome, failure string) {
-	is := l.update(key, true)
-	is.renew(uid)
+	is := l.updateOf(key, uid, true)
+	if is == nil {
+		return
+	}
 	is.add(o, failure)
 	if n := len(d.Tries); n > 0 && o.Result == outcomeRetry {
 		is.NextTry = d.Tries[n-1].Next
@@ -206,7 +233,7 @@ func (l *Ledger) prune(now time.Time) {
 	}
 	l.pruned = now
 	for key, a := range l.accounts {
-		if a.is.Pending == 0 && a.is.Dead == 0 && !l.exists(key) {
+		if _, exists := l.uid(key); !exists && a.is.Pending == 0 && a.is.Dead == 0 {
 			delete(l.accounts, key)
 			delete(l.news, key)
 		}

@@ -162,7 +162,7 @@ func TestNewsIsReportedInTime(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go n.follow(ctx)
-		d := event.Delivery{Namespace: "team-a", Alert: "alert", AlertUID: "u", Provider: "chat"}
+		d := event.Delivery{Namespace: "team-a", Alert: "alert", AlertUID: "uid-1", Provider: "chat"}
 		gone := d
 		gone.Alert = "gone"
 		for range 300 {
@@ -193,13 +193,39 @@ func TestNewsIsReportedInTime(t *testing.T) {
 	})
 }
 
+// Deliveries of an Alert or to a Provider end after another one of the same name was made. Fails when their outcomes, or other late news of
+// the former one, clear the counts of its successor.
+func TestLateNewsOfAFormerObjectLeavesItsSuccessorsStanding(t *testing.T) {
+	w := newWorld(t)
+	former := &Destination{UID: "p-former"}
+	w.destination("chat", &sink{})
+	l, chat := w.notes.ledger, w.destinations.Get("team-a", "chat")
+	d := w.delivery("chat", "app")
+	late := d
+	late.AlertUID = "uid-0"
+	for range 2 {
+		l.note(&d, chat, verdict{outcome: outcomeSent}, time.Now())
+		l.note(&late, former, verdict{outcome: outcomeDead, label: labelOwnerGone, reason: reasonOwnerGone}, time.Now())
+		l.health(kindProvider, "team-a", "chat", former.UID, Health{State: StateFailing})
+		l.health(kindAlert, "team-a", "alert", "uid-0", Health{State: StateFailing})
+		l.matched("team-a", "alert", "uid-0", time.Now())
+	}
+	l.publish(time.Now())
+	for kind, uid := range map[string]string{kindAlert: "uid-1", kindProvider: "p-chat"} {
+		name := map[string]string{kindAlert: "alert", kindProvider: "chat"}[kind]
+		if s := l.Get(kind, "team-a", name); s.UID != uid || s.Delivered != 2 || s.Failed != 0 || s.Health.State != "" || !s.Matched.IsZero() {
+			t.Errorf("%s: %+v", kind, s)
+		}
+	}
+}
+
 // Fails when an object keeps more outcomes than its last ones, or all of a long reason.
 func TestTheMemoryOfAnObjectIsBounded(t *testing.T) {
-	const objects = 10_000
+	const objects, uid = 10_000, "0c9c2e41-7a3b-4f0e-9d53-5f8f4c1f2b77"
 	long := strings.Repeat("x", 4<<10)
 	table := NewTable()
 	for i := range objects {
-		put(t, table, "team-a", fmt.Sprint("alert-", i))
+		table.Put(compiled(t, AlertSpec{Namespace: "team-a", Name: fmt.Sprint("alert-", i), UID: uid, Provider: "chat"}))
 	}
 	size := func(deliveries int) uint64 {
 		l := NewLedger(table, NewDestinations())
@@ -209,7 +235,7 @@ func TestTheMemoryOfAnObjectIsBounded(t *testing.T) {
 		for i := range objects {
 			name := fmt.Sprint("alert-", i)
 			for j := range deliveries {
-				d := event.Delivery{Namespace: "team-a", Alert: name, AlertUID: "0c9c2e41-7a3b-4f0e-9d53-5f8f4c1f2b77"}
+				d := event.Delivery{Namespace: "team-a", Alert: name, AlertUID: uid}
 				d.Event.InvolvedObject = event.ObjectReference{Kind: "Kustomization", Name: fmt.Sprint("a-name-of-some-length-", j)}
 				d.Event.Reason = long
 				l.note(&d, nil, verdict{outcome: outcomeRetry, label: provider.LabelServer, reason: "HTTP 503"}, time.Now())

@@ -1,8 +1,6 @@
 package alerts
 
 import (
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,13 +27,12 @@ func newOverspent() *overspent {
 	return &overspent{alerts: map[string]map[string]cutAlert{}, looked: time.Now()}
 }
 
-// cut records that an Alert's patterns were cut short, and reports whether that is news.
+// cut records that an Alert's patterns were cut short, and reports whether it is remembered.
 func (o *overspent) cut(a *Alert, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	of := o.alerts[a.Namespace]
-	_, known := of[a.Name]
-	if !known && len(of) >= maxOverspent {
+	if _, known := of[a.Name]; !known && len(of) >= maxOverspent {
 		return false
 	}
 	if of == nil {
@@ -43,7 +40,7 @@ func (o *overspent) cut(a *Alert, now time.Time) bool {
 		o.alerts[a.Namespace] = of
 	}
 	of[a.Name] = cutAlert{a, now}
-	return !known
+	return true
 }
 
 // inTime forgets and returns, once in a window, the Alerts that have stayed within their budget for a whole one.
@@ -65,6 +62,5 @@ func (o *overspent) inTime(now time.Time) (well []*Alert) {
 			delete(o.alerts, namespace)
 		}
 	}
-	slices.SortFunc(well, func(x, y *Alert) int { return strings.Compare(x.Key(), y.Key()) })
 	return well
 }

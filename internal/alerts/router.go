@@ -235,12 +235,10 @@ func conflictMessage(object event.ObjectReference, keys []string) string {
 // cutShort reports that an Alert's patterns took too long and were not all evaluated.
 func (r *Router) cutShort(a *Alert) {
 	r.metrics.cutShort.Inc()
-	if !r.overspent.cut(a, time.Now()) {
-		return
+	if r.overspent.cut(a, time.Now()) && r.reportPatterns(a, StateFailing, ReasonPatternsTimed,
+		"inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered") {
+		r.Log.Warn("patterns took too long, event passed unfiltered", "namespace", a.Namespace, "alert", a.Name)
 	}
-	r.Log.Warn("patterns took too long, event passed unfiltered", "namespace", a.Namespace, "alert", a.Name)
-	r.reportPatterns(a, StateFailing, ReasonPatternsTimed,
-		"inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered")
 }
 
 // reportInTime reports the Alerts whose patterns no longer take too long.
@@ -250,6 +248,7 @@ func (r *Router) reportInTime(now time.Time) {
 	}
 }
 
-func (r *Router) reportPatterns(a *Alert, s State, reason, message string) {
-	r.Reports.health(kindAlert, a.Namespace, a.Name, a.UID, Health{State: s, Reason: reason, Message: message})
+// reportPatterns reports the health of an Alert, and returns whether it is news.
+func (r *Router) reportPatterns(a *Alert, s State, reason, message string) bool {
+	return r.Reports.health(kindAlert, a.Namespace, a.Name, a.UID, Health{State: s, Reason: reason, Message: message})
 }

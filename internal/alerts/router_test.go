@@ -396,3 +396,28 @@ func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
 		}
 	})
 }
+
+// Fails when the health of an Alert whose patterns take too long is not reported because it was before the Alert was made anew, or before
+// another term began.
+func TestPatternsOverBudgetShowOnEachAlertAndInEachTerm(t *testing.T) {
+	r := newRouted(t)
+	clock := &ticking{now: time.Unix(0, 0), step: 250 * time.Millisecond}
+	r.budget = filter.NewBudget(1, clock.look)
+	long := recordOf(func(r *event.Record) { r.Event.Message = strings.Repeat("x", filter.MaxText) })
+	expect := func(uid string) {
+		t.Helper()
+		r.put(t, spec(func(s *AlertSpec) { s.UID, s.Exclusion = uid, []string{"a[a-z]{5,50}y"} }))
+		for range 2 {
+			if err := r.route(t.Context(), []*event.Record{long, long}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := r.notes.ledger.accounts[objectName{kindAlert, "team-a", "alert"}].is; s.UID != uid || s.Health.Reason != ReasonPatternsTimed {
+			t.Errorf("of %s: %+v", uid, *s)
+		}
+	}
+	expect("first")
+	expect("second")
+	r.notes.ledger.begin(time.Now())
+	expect("second")
+}

@@ -37,20 +37,14 @@ func (s *shard) takeBack() {
 	}
 }
 
-// tellHealth reports the health of the destination to the ledger, for a Provider that exists. An Alert may name any Provider, and the
-// report about a deleted one would stay for ever.
+// tellHealth reports the health of the destination to the ledger.
 func (s *shard) tellHealth(q *queue) {
 	if q.entries == 0 && q.told > 0 {
 		s.sample(q)
 	}
-	if !q.health.dirty {
-		return
+	if q.health.dirty {
+		q.health.dirty = false
+		s.sample(q)
+		s.Reports.health(kindProvider, q.key.namespace, q.key.name, q.health.uid, q.health.now)
 	}
-	dest := s.Destinations.Get(q.key.namespace, q.key.name)
-	if dest == nil || dest.UID != q.health.uid {
-		return
-	}
-	q.health.dirty = false
-	s.sample(q)
-	s.Reports.health(kindProvider, q.key.namespace, q.key.name, q.health.uid, q.health.now)
 }

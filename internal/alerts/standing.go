@@ -110,10 +110,3 @@ func (s *Standing) add(o Outcome, failure string) {
 		s.Recent = append(s.Recent, o)
 	}
 }
-
-// renew clears all but Pending and Dead for an object with another UID.
-func (s *Standing) renew(uid string) {
-	if s.UID != uid {
-		*s = Standing{UID: uid, Pending: s.Pending, Dead: s.Dead}
-	}
-}
