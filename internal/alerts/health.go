@@ -5,6 +5,52 @@ import (
 	"notifier/internal/event"
 )
 
+// Recorder records Kubernetes Events on objects. It must not block, and it limits the number of Events that one object may cause.
+type Recorder interface {
+	Event(kind, namespace, name, uid, eventType, reason, message string)
+}
+
+// State is the state of a Health.
+type State string
+
+// The states of an object.
+const (
+	StateOK      State = "ok"
+	StateFailing State = "failing"
+)
+
+// The reasons of a Health and of its Kubernetes Events.
+const (
+	// On a Provider.
+	ReasonDelivered        = "Delivered"
+	ReasonRetrying         = "DeliveryRetrying"
+	ReasonFailed           = "DeliveryFailed"
+	ReasonBreakerOpen      = "DestinationUnavailable"
+	ReasonProviderNotReady = "ProviderNotReady"
+	ReasonProviderNotFound = "ProviderNotFound"
+	ReasonSuspended        = "Suspended"
+	ReasonGivenUp          = "DeliveryGivenUp"
+	// On an Alert.
+	ReasonPatternsTimed    = "PatternsTooExpensive"
+	ReasonPatternsInTime   = "PatternsInTime"
+	ReasonDispatchFailed   = "NotificationDispatchFailed"
+	ReasonMetadataConflict = "MetadataAppendFailed"
+)
+
+// Kubernetes Event types and the kinds that are reported on.
+const (
+	warning      = "Warning"
+	kindAlert    = "Alert"
+	kindProvider = "Provider"
+)
+
+// Health is whether a Provider's destination accepts its deliveries, or whether an Alert's patterns are evaluated in time. Its State is
+// empty while that is not known.
+type Health struct {
+	State           State
+	Reason, Message string
+}
+
 // health is the health of one Provider, by its UID.
 type health struct {
 	uid   string
