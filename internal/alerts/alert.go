@@ -81,9 +81,6 @@ func (a *Alert) share() {
 	}
 }
 
-// Key is "namespace/name".
-func (a *Alert) Key() string { return a.Namespace + "/" + a.Name }
-
 // youngerThan reports whether the Alert was made after a time. Both the second of its creation and the time at which this process first
 // saw it must be later: the first is by the API server's clock, the second by this process's. An event that was accepted before an Alert
 // was made is not for it: its namespace may have been another tenant's (invariant E1).

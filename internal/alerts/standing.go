@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -100,13 +99,8 @@ func (s *Standing) add(o Outcome, failure string) {
 	default:
 		s.LastFailure, s.Failure, s.NextTry = o, failure, time.Time{}
 	}
-	switch kept := len(s.Recent); {
-	case kept >= MaxRecent:
-		copy(s.Recent, s.Recent[1:])
-		s.Recent[kept-1] = o
-	case kept == cap(s.Recent):
-		s.Recent = append(slices.Grow(s.Recent, min(max(1, kept), MaxRecent-kept)), o)
-	default:
-		s.Recent = append(s.Recent, o)
+	if len(s.Recent) == MaxRecent {
+		s.Recent = append(s.Recent[:0], s.Recent[1:]...)
 	}
+	s.Recent = append(s.Recent, o)
 }

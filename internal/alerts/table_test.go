@@ -36,7 +36,7 @@ func kustomization(namespace, name string) event.ObjectReference {
 func names(alerts []*Alert) []string {
 	var got []string
 	for _, a := range alerts {
-		got = append(got, a.Key())
+		got = append(got, a.Namespace+"/"+a.Name)
 	}
 	return got
 }
