@@ -104,34 +104,30 @@ func (d *deadCounts) settle() {
 func (d *deadCounts) set(key destinationKey, n int) {
 	c := d.get(key)
 	d.ledger.count(objectName{kindProvider, key.namespace, key.name}, 0, n-c.n)
-	c.n = n
-	switch {
-	case n == 0:
-		d.attribute(key, map[string]int{})
-		delete(d.of, key)
-	case c.by != nil:
-		d.ledger.unlearned(key.namespace, 1)
-		d.countAlerts(key, c.by, -1)
-		c.by = nil
+	if c.n = n; n > 0 {
+		d.attribute(key, nil)
+		return
 	}
+	d.attribute(key, map[string]int{})
+	delete(d.of, key)
 }
 
-// countAlerts adds a Provider's dead letters, times sign, to the counts of their Alerts.
-func (d *deadCounts) countAlerts(key destinationKey, by map[string]int, sign int) {
-	for alert, n := range by {
-		d.ledger.count(objectName{kindAlert, key.namespace, alert}, 0, sign*n)
-	}
-}
-
-// attribute takes in the number of a Provider's dead letters by Alert.
+// attribute sets the number of a Provider's dead letters by Alert, nil while it is not known.
 func (d *deadCounts) attribute(key destinationKey, by map[string]int) {
 	c := d.of[key]
 	if c == nil {
 		return
 	}
-	d.countAlerts(key, c.by, -1)
-	d.countAlerts(key, by, 1)
-	if c.by == nil {
+	for alert, n := range c.by {
+		d.ledger.count(objectName{kindAlert, key.namespace, alert}, 0, -n)
+	}
+	for alert, n := range by {
+		d.ledger.count(objectName{kindAlert, key.namespace, alert}, 0, n)
+	}
+	switch {
+	case by == nil && c.by != nil:
+		d.ledger.unlearned(key.namespace, 1)
+	case by != nil && c.by == nil:
 		d.ledger.unlearned(key.namespace, -1)
 	}
 	c.by = by
@@ -214,21 +210,14 @@ func (s *shard) readLetters(work context.Context, again bool) {
 			}
 		}
 		for _, key := range unread { // each to its end, however many it has: else it would never be read
-			if by, ok := s.readOf(work, key); ok {
-				s.post(func() { s.dead.attribute(key, by) })
+			by := map[string]int{}
+			err := s.whole.each(work, key, time.Time{}, func(l *event.Dead) { by[l.Delivery.Alert]++ })
+			if err != nil {
+				s.log.Debug("dead letters not counted, it will be tried again", "namespace", key.namespace, "provider", key.name, "error", err)
+				continue
 			}
+			s.post(func() { s.dead.attribute(key, by) })
 		}
 		s.post(func() { s.readingLetters, s.recountSoon = false, len(s.dead.changes) > 0 })
 	})
-}
-
-// readOf counts the dead letters of a Provider by their Alerts.
-func (s *shard) readOf(ctx context.Context, key destinationKey) (by map[string]int, ok bool) {
-	by = map[string]int{}
-	err := s.whole.each(ctx, key, time.Time{}, func(l *event.Dead) { by[l.Delivery.Alert]++ })
-	if err != nil {
-		s.log.Debug("dead letters not counted, it will be tried again", "namespace", key.namespace, "provider", key.name, "error", err)
-		return nil, false
-	}
-	return by, true
 }
