@@ -38,7 +38,7 @@ const explainPart = 4
 // It returns early, with part of the decisions, when ctx ends.
 func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision {
 	o := rec.Event.InvolvedObject
-	all, selected := r.Alerts.survey(o, rec.Labels)
+	all := r.Alerts.all(o.Namespace)
 	decisions := make([]view.Decision, 0, len(all))
 	turn, err := r.turn.Acquire(ctx, 1)
 	if err != nil {
@@ -51,12 +51,9 @@ func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision
 		if ctx.Err() != nil {
 			break
 		}
-		var d decision
-		if len(selected) > 0 && selected[0] == a {
-			selected = selected[1:]
+		d := decision{ruling: a.selects(o, rec.Labels)}
+		if d.ruling == ruledTaken {
 			r.Destinations.decide(&q, a, &d)
-		} else {
-			d.ruling = a.missed(o, rec.Labels)
 		}
 		decisions = append(decisions, view.Decision{
 			Alert: a.Name, Provider: a.Provider, Matched: d.ruling == ruledTaken, Field: rulings[d.ruling].field, Why: why(a, &d),
@@ -66,8 +63,8 @@ func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision
 	return decisions
 }
 
-// missed returns why an Alert does not select an object.
-func (a *Alert) missed(o event.ObjectReference, labels map[string]string) ruling {
+// selects returns ruledTaken if an Alert selects an object, else why not.
+func (a *Alert) selects(o event.ObjectReference, labels map[string]string) ruling {
 	switch {
 	case a.inert:
 		return ruledInert
@@ -80,6 +77,8 @@ func (a *Alert) missed(o event.ObjectReference, labels map[string]string) ruling
 		case s.Kind != o.Kind:
 		case s.Name != anyName && s.Name != o.Name:
 			nearest = max(nearest, ruledName)
+		case satisfy(labels, s.MatchLabels):
+			return ruledTaken
 		case labels == nil:
 			nearest = max(nearest, ruledUnknown)
 		default:

@@ -121,7 +121,7 @@ func fieldThatDecides(s AlertSpec, d *Destination, rec *event.Record) string {
 }
 
 // TestExplainAgreesWithTheRouter compares Explain's answers about 10,000 pairs of an Alert and an event with the router's actions, and
-// both with the fields' documentation. Fails when any rule of decide, of the index or of missed is left out, and when Explain decides
+// both with the fields' documentation. Fails when any rule of decide, of the index or of selects is left out, and when Explain decides
 // anything by itself.
 func TestExplainAgreesWithTheRouter(t *testing.T) {
 	const rounds, each = 500, 20
@@ -171,7 +171,7 @@ func TestExplainAgreesWithTheRouter(t *testing.T) {
 	t.Logf("%v", decided)
 }
 
-// TestExplainSaysWhichPartOfASourceDecides fails when missed prefers another part.
+// TestExplainSaysWhichPartOfASourceDecides fails when selects prefers another part.
 func TestExplainSaysWhichPartOfASourceDecides(t *testing.T) {
 	kind, name := Source{Kind: "HelmRelease", Name: "*"}, Source{Kind: "Kustomization", Name: "db"}
 	labels := Source{Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"tier": "web"}}

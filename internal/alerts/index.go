@@ -43,11 +43,16 @@ func (i index) matching(o event.ObjectReference, labels map[string]string, into 
 // compare reports whether the labels satisfy one of the sources, and how many sources it compared.
 func (c *candidate) compare(labels map[string]string) (considered int, selects bool) {
 	for i, wanted := range c.selectors {
-		if wanted == nil || labels != nil && event.HasLabels(labels, wanted) {
+		if satisfy(labels, wanted) {
 			return i + 1, true
 		}
 	}
 	return len(c.selectors), false
+}
+
+// satisfy reports whether an object's labels, nil if they are not known, are those that a source wants.
+func satisfy(labels, wanted map[string]string) bool {
+	return wanted == nil || labels != nil && event.HasLabels(labels, wanted)
 }
 
 // add adds an Alert unless it is suspended.

@@ -114,29 +114,22 @@ func (t *Table) Select(o event.ObjectReference, labels map[string]string, into [
 		return into, 0
 	}
 	defer ns.mu.RUnlock()
-	return ns.selecting(o, labels, into)
-}
-
-// survey returns all Alerts of the object's namespace, ordered by name, and those that Select selects.
-func (t *Table) survey(o event.ObjectReference, labels map[string]string) (all, selected []*Alert) {
-	ns := t.locked(o.Namespace)
-	if ns == nil {
-		return nil, nil
-	}
-	defer ns.mu.RUnlock()
-	all = slices.Clone(ns.alerts)
-	selected, _ = ns.selecting(o, labels, nil)
-	return all, selected
-}
-
-// selecting is Select in a locked namespace.
-func (ns *namespace) selecting(o event.ObjectReference, labels map[string]string, into []*Alert) (selected []*Alert, considered int) {
 	selected, considered = ns.index.matching(o, labels, into)
 	if found := selected[len(into):]; len(found) > 1 {
 		slices.SortFunc(found, func(a, b *Alert) int { return strings.Compare(a.Name, b.Name) })
 		selected = selected[:len(into)+len(slices.Compact(found))]
 	}
 	return selected, considered
+}
+
+// all returns all Alerts of a namespace, ordered by name.
+func (t *Table) all(namespaceName string) []*Alert {
+	ns := t.locked(namespaceName)
+	if ns == nil {
+		return nil
+	}
+	defer ns.mu.RUnlock()
+	return slices.Clone(ns.alerts)
 }
 
 // concerned returns how many Alerts have sources of the object's kind and name.
