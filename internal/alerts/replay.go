@@ -41,9 +41,9 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 			if err != nil {
 				s.metrics.busErrors.Inc()
 				s.log.Warn("dead letters not read", "namespace", q.key.namespace, "provider", q.key.name, "error", err)
+				s.pump(work, q) // it does not list them at once, as q is replaying
 				q.replaying, q.mended, q.recovered = false, q.mended || mended, q.recovered || recovered
 				s.wakes.set(q, time.Now().Add(recallGap))
-				s.sendAll(work, q, dest, time.Now())
 				return
 			}
 			for i := range letters {

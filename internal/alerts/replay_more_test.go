@@ -3,6 +3,7 @@ package alerts
 import (
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -88,4 +89,45 @@ func TestAChangeDuringAListingThatFailsReplaysDeadLetters(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// The dead letters of a Provider are listed, in vain. Fails when the end of that listing sends by the Provider as it was at the beginning, which
+// was suspended meanwhile, or sends what the shard has given back to the bus.
+func TestAfterAListingThatFailsNothingIsSentThatMustNotBe(t *testing.T) {
+	for name, change := range map[string]func(w *world, dest Sender, stop func()){
+		"the Provider is suspended": func(w *world, dest Sender, _ func()) {
+			w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", Version: "2", Sender: dest, Suspended: true})
+		},
+		"the shard is given up": func(_ *world, _ Sender, stop func()) { stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, dest := newWorld(t), &refusing{}
+				w.version("chat", "1", dest)
+				_, stop := w.run()
+				stop = sync.OnceFunc(stop)
+				defer stop()
+				w.bus.publish(w.routed("chat", "app"))
+				wait(time.Minute)
+				w.bus.mu.Lock()
+				w.bus.faults = func(op string) error {
+					if op == "deadletters" {
+						return errCut
+					}
+					return nil
+				}
+				w.bus.mu.Unlock()
+				w.bus.slow(time.Second, "deadletters")
+				dest.mended.Store(true)
+				w.version("chat", "2", dest)
+				w.bus.publish(w.routed("chat", "other"))
+				wait(time.Second / 2)
+				change(w, dest, stop)
+				wait(time.Minute)
+				if n := dest.count(); n != 0 {
+					t.Errorf("%d sent", n)
+				}
+			})
+		})
+	}
 }
