@@ -88,3 +88,22 @@ func TestAnAgeIsShownInItsLargestWholeUnit(t *testing.T) {
 		}
 	}
 }
+
+// A Provider is made again, and is not ready for a day. Fails when the deliveries that end meanwhile are reported on the former one.
+func TestALossIsReportedOnTheProviderOfTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+			return failure(event.Retry, provider.LabelServer)
+		}))
+		_, stop := w.run()
+		w.bus.publish(w.delivery("chat", "app"))
+		wait(time.Minute)
+		w.destinations.Put("team-a", "chat", &Destination{UID: "p-again", Type: "generic", NotReady: "the Secret is missing"})
+		wait(DefaultMaxAge + time.Hour/2)
+		if s := w.notes.ledger.Get(kindProvider, "team-a", "chat"); s.UID != "p-again" || s.Loss.Count != 1 || len(w.bus.deadLetters()) != 1 {
+			t.Errorf("%d dead letters, of the Provider %+v", len(w.bus.deadLetters()), s)
+		}
+		stop()
+	})
+}

@@ -73,21 +73,24 @@ func (s *shard) expire(work context.Context, it *item) {
 	if last == "" && it.queue.unusable {
 		last = it.queue.health.now.Reason
 	}
-	s.giveUp(work, it, it.queue.current, labelExpired, s.expired(last))
+	s.giveUp(work, it, labelExpired, s.expired(last))
 }
 
 // giveUpAll gives up all waiting items in memory. Deliveries on the schedule follow as they are recalled.
 func (s *shard) giveUpAll(work context.Context, q *queue, dest *Destination, label, reason string) {
 	q.health.set(dest.UID, StateFailing, ReasonGivenUp, reason)
 	for len(q.waiting) > 0 {
-		s.giveUp(work, q.waiting[0], dest, label, reason)
+		s.giveUp(work, q.waiting[0], label, reason)
 	}
 }
 
 // giveUp ends a waiting item as a dead letter.
-func (s *shard) giveUp(work context.Context, it *item, dest *Destination, label, reason string) {
-	if now := s.Destinations.Get(it.queue.key.namespace, it.queue.key.name); now != nil {
-		it.d.Destination = now.Version
+func (s *shard) giveUp(work context.Context, it *item, label, reason string) {
+	dest := s.Destinations.Get(it.queue.key.namespace, it.queue.key.name)
+	if dest != nil {
+		it.d.Destination = dest.Version
+	} else {
+		dest = it.queue.current
 	}
 	s.putAway(work, it, dest, verdict{action: toDeadLetters, label: label, reason: reason})
 }

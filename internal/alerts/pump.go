@@ -128,14 +128,14 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 func (s *shard) owned(work context.Context, it *item, dest *Destination, now time.Time) bool {
 	d := &it.d
 	if d.Test && d.ProviderUID != dest.UID {
-		s.giveUp(work, it, dest, labelOwnerGone, reasonOwnerGone)
+		s.giveUp(work, it, labelOwnerGone, reasonOwnerGone)
 		return false
 	}
 	switch exists, gone := s.ownerOf(d.Namespace, owner{d.Alert, d.AlertUID}, d.Routed, now); {
 	case exists:
 		return true
 	case gone:
-		s.giveUp(work, it, dest, labelOwnerGone, reasonOwnerGone)
+		s.giveUp(work, it, labelOwnerGone, reasonOwnerGone)
 	default:
 		it.due = now.Add(lookAgain)
 	}

@@ -253,7 +253,7 @@ func (s *shard) takeRecalled(work context.Context, q *queue, p lookup, r *event.
 	case e.givenUp != causeNone:
 		it := s.take(q, p.line, e, *d, r.Held.Acker)
 		it.recalled = true
-		s.giveUp(work, it, q.current, causes[e.givenUp].label, causes[e.givenUp].reason)
+		s.giveUp(work, it, causes[e.givenUp].label, causes[e.givenUp].reason)
 	case d.Attempts > 0 && r.At.After(now.Add(earliestRetry)) && r.At.Before(s.expiry(d)):
 		e.onSchedule, e.back = false, instantOf(r.At) // it was rescheduled for its retry, by another owner
 	case p.look:

@@ -155,7 +155,7 @@ func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, m
 		}
 		if it != nil && (l == nil || it.entry.before(l.next)) {
 			q.noteGivenUp(it.entry, why)
-			s.giveUp(work, it, q.current, causes[why].label, causes[why].reason)
+			s.giveUp(work, it, causes[why].label, causes[why].reason)
 			continue
 		}
 		q.noteGivenUp(l.next, why)

@@ -150,7 +150,7 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 			case e.item == nil && e.onSchedule && (e.owner == nil || e.givenUp != causeNone || ended(e)):
 				looks = append(looks, q.mark(l, e, true))
 			case e.item != nil && !e.item.busy && ended(e):
-				s.giveUp(work, e.item, q.current, labelOwnerGone, reasonOwnerGone)
+				s.giveUp(work, e.item, labelOwnerGone, reasonOwnerGone)
 			}
 		}
 	}
