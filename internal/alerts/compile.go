@@ -26,11 +26,7 @@ const maxName = 253
 
 // Compile checks a spec and prepares it for matching. The error joins all faults of the spec, each fault of a pattern as a *PatternError.
 // Sources that name another namespace are no error: they are in Alert.Denied and the others work. Sources beyond MaxSources are no error
-// either: they are ignored.
-//
-// If there are too many patterns to include, the first are served and Alert.Unserved names the bound: the Alert sends less than its spec
-// asks for. An exclusion beyond a bound is a LimitError: without it the Alert would send notifications that its author excludes, and a
-// sent notification cannot be taken back.
+// either: they are ignored. Patterns beyond a bound are as filter.Compile has them: Alert.Unserved is its unserved.
 func Compile(spec AlertSpec) (*Alert, error) {
 	a := existing(spec)
 	errs := []error{a.setSeverity(spec.Severity), a.setSources(spec.Sources)}

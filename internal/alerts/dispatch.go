@@ -156,10 +156,7 @@ func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
 		s.done(work, it.acker)
 		s.post(func() {
 			it.entry.rescheduled, it.direct = true, false
-			for _, t := range it.twins {
-				s.spawn(func() { s.done(work, t.Acker) })
-			}
-			it.twins = nil
+			s.ackTwins(work, it, verdict{})
 		})
 	})
 }

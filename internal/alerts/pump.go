@@ -186,10 +186,11 @@ func (s *shard) start(work context.Context, it *item, dest *Destination, place s
 
 // trim puts back the items beyond the bounds of the queue or the shard.
 func (s *shard) trim(work context.Context, q *queue, now time.Time) {
-	if over := len(q.waiting) - q.depth(now); over > 0 {
-		s.shed(work, q, over, now)
+	depth := q.depth(now)
+	if s.heldBytes.Load() > maxHeldBytes {
+		depth = badDepth
 	}
-	if over := len(q.waiting) - badDepth; over > 0 && s.heldBytes.Load() > maxHeldBytes {
+	if over := len(q.waiting) - depth; over > 0 {
 		s.shed(work, q, over, now)
 	}
 	over := s.staying() - maxHeld

@@ -6,9 +6,9 @@ import (
 	"notifier/internal/fair"
 )
 
-// Shares of time that the patterns of one namespace, and of all together, may take from the one goroutine that routes. They bound the
-// cost of a tenant to the others, for any patterns and messages. It delays an event of another namespace by at most messageTime at once,
-// and slows the route by at most namespaceTime in Window. All such tenants together leave half of the route's time.
+// Shares of time that the patterns of one namespace, and of all together, may take from the goroutines that route. They bound the cost of a
+// tenant to the others, for any patterns and messages. It delays an event of another namespace by at most messageTime at once, and slows the
+// route by at most namespaceTime in Window. All such tenants together leave half of the time of one goroutine.
 const (
 	Window        = 10 * time.Second
 	namespaceTime = 2 * time.Second
