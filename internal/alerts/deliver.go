@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -57,7 +56,7 @@ type History interface {
 	WasSent(ctx context.Context, d *event.Delivery) (bool, error)
 }
 
-// DelivererOptions wires a Deliverer. All but ReplayWindow are required.
+// DelivererOptions wires a Deliverer. All but ReplayWindow are required, the numbers and times positive.
 type DelivererOptions struct {
 	Source       DeliverySource
 	Schedule     Schedule
@@ -84,21 +83,6 @@ type DelivererOptions struct {
 	Registerer   prometheus.Registerer
 }
 
-func (o DelivererOptions) validate() error {
-	errs := []error{options.Missing(map[string]bool{
-		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Dead": o.Dead == nil,
-		"Archive": o.Archive == nil, "Alerts": o.Alerts == nil, "Destinations": o.Destinations == nil, "Reports": o.Reports == nil,
-		"Recorder": o.Recorder == nil, "Types": len(o.Types) == 0, "Gate": o.Gate == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
-	})}
-	if o.Quota < 1 {
-		errs = append(errs, errors.New("Quota is not positive"))
-	}
-	if o.DrainTimeout <= 0 || o.MaxAge <= 0 {
-		errs = append(errs, errors.New("DrainTimeout or MaxAge is not positive"))
-	}
-	return errors.Join(errs...)
-}
-
 // Deliverer sends deliveries to their Providers.
 type Deliverer struct {
 	DelivererOptions
@@ -118,7 +102,12 @@ type Deliverer struct {
 
 // NewDeliverer returns a Deliverer that is not running, or an error that joins the faults of the options.
 func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
-	if err := o.validate(); err != nil {
+	if err := options.Missing(map[string]bool{
+		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Dead": o.Dead == nil,
+		"Archive": o.Archive == nil, "Alerts": o.Alerts == nil, "Destinations": o.Destinations == nil, "Reports": o.Reports == nil,
+		"Recorder": o.Recorder == nil, "Types": len(o.Types) == 0, "Quota": o.Quota < 1, "MaxAge": o.MaxAge <= 0, "Gate": o.Gate == nil,
+		"DrainTimeout": o.DrainTimeout <= 0, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
+	}); err != nil {
 		return nil, fmt.Errorf("deliverer options: %w", err)
 	}
 	d := &Deliverer{
