@@ -235,7 +235,8 @@ func conflictMessage(object event.ObjectReference, keys []string) string {
 // cutShort reports that an Alert's patterns took too long and were not all evaluated.
 func (r *Router) cutShort(a *Alert) {
 	r.metrics.cutShort.Inc()
-	if r.overspent.cut(a, time.Now()) && r.reportPatterns(a, StateFailing, ReasonPatternsTimed,
+	r.overspent.cut(a, time.Now())
+	if r.reportPatterns(a, StateFailing, ReasonPatternsTimed,
 		"inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered") {
 		r.Log.Warn("patterns took too long, event passed unfiltered", "namespace", a.Namespace, "alert", a.Name)
 	}
