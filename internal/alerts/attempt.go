@@ -169,13 +169,13 @@ func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time
 }
 
 // recordFailure records a Kubernetes Event on the Alert, or on the Provider that a test message is for.
-func (s *Deliverer) recordFailure(d *event.Delivery, reason string) {
-	if d.Test {
-		s.Recorder.Event(kindProvider, d.Namespace, d.Provider, d.ProviderUID, warning, ReasonDispatchFailed, "test message: "+reason)
+func (d *Deliverer) recordFailure(failed *event.Delivery, reason string) {
+	if failed.Test {
+		d.Recorder.Event(kindProvider, failed.Namespace, failed.Provider, failed.ProviderUID, warning, ReasonDispatchFailed, "test message: "+reason)
 		return
 	}
-	s.Recorder.Event(kindAlert, d.Namespace, d.Alert, d.AlertUID, warning, ReasonDispatchFailed,
-		fmt.Sprintf("notification about %s to Provider %s: %s", d.Event.InvolvedObject, d.Provider, reason))
+	d.Recorder.Event(kindAlert, failed.Namespace, failed.Alert, failed.AlertUID, warning, ReasonDispatchFailed,
+		fmt.Sprintf("notification about %s to Provider %s: %s", failed.Event.InvolvedObject, failed.Provider, reason))
 }
 
 // conclude carries a verdict out, and returns the function with which the loop takes in the result.

@@ -118,11 +118,11 @@ const maxNameLength = 253
 func (e Event) Validate() error {
 	o := e.InvolvedObject
 	for i, part := range [...]struct{ name, value string }{
-		{"kind", o.Kind}, {"namespace", o.Namespace}, {"name", o.Name},
+		{"kind", o.Kind}, {"namespace", o.Namespace}, {"name", o.Name}, // no event is routed without these
 		{"uid", o.UID}, {"apiVersion", o.APIVersion}, {"resourceVersion", o.ResourceVersion}, {"fieldPath", o.FieldPath},
 	} {
 		switch {
-		case part.value == "" && i < 3: // no event is routed without these
+		case part.value == "" && i < 3:
 			return fmt.Errorf("involvedObject.%s is empty", part.name)
 		case len(part.value) > maxNameLength:
 			return fmt.Errorf("involvedObject.%s is longer than %d characters", part.name, maxNameLength)

@@ -145,7 +145,7 @@ func endExpensive(conditions *[]metav1.Condition, s alerts.Standing) {
 	}
 }
 
-// endLosses ends the condition DeliveriesLost of another worker after othersShown. This worker's own is ended by its report.
+// endLosses ends the condition DeliveriesLost of another worker after othersShown. This worker's own is ended by its standing.
 func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s alerts.Standing) {
 	if s.Loss.At.IsZero() && meta.IsStatusConditionTrue(*conditions, deliveriesLostCondition) && lossesEnd(conditions, d) <= 0 {
 		c := lossReport("", alerts.Loss{}).condition
