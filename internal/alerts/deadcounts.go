@@ -133,20 +133,19 @@ func (d *deadCounts) attribute(key destinationKey, by map[string]int) {
 	c.by = by
 }
 
-// add adds n to the dead letters of a delivery's Provider and Alert; n is -1 for a replayed one.
-func (d *deadCounts) add(of *event.Delivery, n int) {
-	key := destinationKey{of.Namespace, of.Provider}
+// add adds n to the dead letters of a Provider and an Alert; n is -1 for a replayed one.
+func (d *deadCounts) add(key destinationKey, alert string, n int) {
 	if n < 0 && d.of[key] == nil {
 		return // another replay removed it as well
 	}
 	c := d.get(key)
 	c.n += n
 	d.ledger.count(objectName{kindProvider, key.namespace, key.name}, 0, n)
-	if c.by != nil && (n > 0 || c.by[of.Alert] > 0) {
-		if c.by[of.Alert] += n; c.by[of.Alert] <= 0 {
-			delete(c.by, of.Alert)
+	if c.by != nil && (n > 0 || c.by[alert] > 0) {
+		if c.by[alert] += n; c.by[alert] <= 0 {
+			delete(c.by, alert)
 		}
-		d.ledger.count(objectName{kindAlert, key.namespace, of.Alert}, 0, n)
+		d.ledger.count(objectName{kindAlert, key.namespace, alert}, 0, n)
 	}
 	if c.n <= 0 {
 		d.set(key, 0)

@@ -21,7 +21,7 @@ const (
 	namespaceLetters = lettersAtOnce / 2
 )
 
-// wholeLetters are the dead letters on the bus, and the deliveries that were sent. A replay keeps their outlines in memory, and each is read
+// wholeLetters are the dead letters on the bus, and the deliveries that were sent. A replay keeps little of them in memory, and each is read
 // whole once more when it is published.
 type wholeLetters struct {
 	DeadLetters
@@ -37,8 +37,8 @@ func newWholeLetters(of DeadLetters, archive Archive, alerts *Table) *wholeLette
 	}
 }
 
-// each calls f with the dead letters of a Provider that are no older than since, in the order in which they were given up. What f keeps of
-// a letter is to be its outline at most.
+// each calls f with the dead letters of a Provider that are no older than since, in the order in which they were given up. f keeps no
+// letter.
 func (w *wholeLetters) each(ctx context.Context, key destinationKey, since time.Time, f func(*event.Dead)) error {
 	for next := uint64(1); next > 0; {
 		err := w.turn(ctx, key.namespace, func() (err error) {
@@ -55,43 +55,61 @@ func (w *wholeLetters) each(ctx context.Context, key destinationKey, since time.
 	return nil
 }
 
-// Replay publishes the delivery of an outline. One that is gone was published by an earlier try or another replay, or the bus has dropped it,
-// or its event. A test message is whole.
-func (w *wholeLetters) Replay(ctx context.Context, outline event.Dead) error {
-	if outline.Delivery.Test && outline.Seq == 0 {
-		return w.DeadLetters.Replay(ctx, outline)
+// ended is a delivery that is to be published again, by its place and its name. There may be very many of them.
+type ended struct {
+	// object is the event.ObjectKey of its object.
+	object    string
+	order     uint64
+	id, alert string
+	// seq is the place of its dead letter, 0 for none.
+	seq uint64
+	// sent is a delivery that was sent, without its event, or a test message. It is nil for a dead letter.
+	sent *event.Delivery
+}
+
+func endedOf(d *event.Delivery, seq uint64) ended {
+	return ended{object: event.ObjectKey(d.Object()), order: d.Order, id: d.ID, alert: d.Alert, seq: seq}
+}
+
+// publish publishes an ended delivery of a Provider. One that is gone was published by an earlier try or another replay, or the bus has
+// dropped it, or its event.
+func (w *wholeLetters) publish(ctx context.Context, key destinationKey, e *ended) error {
+	if e.sent != nil && e.sent.Test {
+		return w.Replay(ctx, event.Dead{Delivery: *e.sent})
 	}
-	return w.turn(ctx, outline.Delivery.Namespace, func() error {
-		whole, err := w.read(ctx, &outline)
+	return w.turn(ctx, key.namespace, func() error {
+		letter, err := w.read(ctx, key, e)
 		if errors.Is(err, view.ErrNotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		outline.Delivery.Event, outline.Delivery.Authored = whole.Event, whole.Authored
-		return w.DeadLetters.Replay(ctx, outline)
+		renew(&letter.Delivery, time.Now())
+		return w.Replay(ctx, *letter)
 	})
 }
 
-// read returns the delivery of an outline whole, or view.ErrNotFound if it is gone. With a Seq of 0 it was sent.
-func (w *wholeLetters) read(ctx context.Context, outline *event.Dead) (*event.Delivery, error) {
-	d := &outline.Delivery
-	if outline.Seq == 0 {
-		a, known := w.alerts.Lookup(d.Namespace, d.Alert)
-		if !known {
-			return nil, view.ErrNotFound
+// read returns an ended delivery whole, or view.ErrNotFound if it is gone.
+func (w *wholeLetters) read(ctx context.Context, key destinationKey, e *ended) (*event.Dead, error) {
+	if e.sent == nil {
+		letter, _, err := w.NextDead(ctx, key.namespace, key.name, time.Time{}, e.seq)
+		if err == nil && (letter == nil || letter.Seq != e.seq) {
+			err = view.ErrNotFound
 		}
-		return w.made(ctx, a, d.Order, d.ID)
+		return letter, err
 	}
-	letter, _, err := w.NextDead(ctx, d.Namespace, d.Provider, time.Time{}, outline.Seq)
-	switch {
-	case err != nil:
-		return nil, err
-	case letter == nil || letter.Seq != outline.Seq:
+	a, known := w.alerts.Lookup(key.namespace, e.alert)
+	if !known {
 		return nil, view.ErrNotFound
 	}
-	return &letter.Delivery, nil
+	whole, err := w.made(ctx, a, e.order, e.id)
+	if err != nil {
+		return nil, err
+	}
+	d := *e.sent
+	d.Event, d.Authored = whole.Event, whole.Authored
+	return &event.Dead{Delivery: d}, nil
 }
 
 // errOtherAlert says that a delivery was for an earlier Alert of the name.
@@ -119,13 +137,4 @@ func (w *wholeLetters) turn(ctx context.Context, namespace string, f func() erro
 	}
 	defer use.Release()
 	return f()
-}
-
-// outlineOf returns a dead letter without its parts of any size: the event, but for its object, and what renew forgets.
-func outlineOf(letter *event.Dead) event.Dead {
-	o := *letter
-	d := &o.Delivery
-	d.Event, d.Authored = event.Event{InvolvedObject: d.Event.InvolvedObject}, nil
-	d.LastError, d.Tries = "", nil
-	return o
 }

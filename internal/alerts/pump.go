@@ -243,7 +243,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		q.release(it, v.at, v.onSchedule)
 		newer := s.ackTwins(work, it, v)
 		if v.action == toDeadLetters {
-			s.dead.add(&it.d, 1)
+			s.dead.add(q.key, it.d.Alert, 1)
 			s.dead.get(q.key).revivable = now.Add(s.ReplayWindow)
 		}
 		if v.action != reschedule {

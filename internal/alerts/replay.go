@@ -31,11 +31,11 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 	}
 	q.replaying, q.listing = true, true
 	s.spawn(func() {
-		var letters []event.Dead // outlines: all of them get their places before any is sent
+		var letters []ended // all of them get their places before any is sent
 		err := s.whole.each(work, q.key, now.Add(-s.ReplayWindow), func(l *event.Dead) {
 			changed := l.Delivery.Destination != dest.Version
 			if !slices.Contains(final, l.Label) && (mended && changed || recovered && l.Delivery.Replays == 0) {
-				letters = append(letters, outlineOf(l))
+				letters = append(letters, endedOf(&l.Delivery, l.Seq))
 			}
 		})
 		s.post(func() {
@@ -47,9 +47,6 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 				q.replaying, q.mended, q.recovered = false, q.mended || mended, q.recovered || recovered
 				s.wakes.set(q, time.Now().Add(recallGap))
 				return
-			}
-			for i := range letters {
-				renew(&letters[i].Delivery, time.Now())
 			}
 			s.publish(work, q, letters, new(atomic.Int64), func() { q.replaying = false })
 			s.pump(work, q)
@@ -67,7 +64,7 @@ func renew(d *event.Delivery, now time.Time) {
 
 // resend publishes deliveries of one Provider, in their order. It returns how many are on the bus, with an error as well, and the reasons
 // why others are not, by their IDs: a delivery that has its place in a line already is not published. When ctx ends the publishing continues.
-func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []event.Dead) (resent int, refused map[string]string, _ error) {
+func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ended) (resent int, refused map[string]string, _ error) {
 	if len(ready) == 0 {
 		return 0, nil, nil
 	}
@@ -76,29 +73,28 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []even
 		return 0, nil, view.ErrNoWorker
 	}
 	var published atomic.Int64
-	ended := make(chan struct{})
+	over := make(chan struct{})
 	refused = map[string]string{}
 	called := s.call(ctx, func(work context.Context) {
 		q := s.queue(key.namespace, key.name, time.Now())
-		var allowed []event.Dead
-		for _, letter := range ready {
-			r := &letter.Delivery
+		var allowed []ended
+		for _, e := range ready {
 			switch {
-			case q.has(r):
-				refused[r.ID] = refusedWaiting
-			case !d.requests.again.Allow(deliveryKey{r.Namespace, r.ID}):
-				refused[r.ID] = refusedJustNow
+			case q.has(&e):
+				refused[e.id] = refusedWaiting
+			case !d.requests.again.Allow(deliveryKey{key.namespace, e.id}):
+				refused[e.id] = refusedJustNow
 			default:
-				allowed = append(allowed, letter)
+				allowed = append(allowed, e)
 			}
 		}
-		s.publish(work, q, allowed, &published, func() { close(ended) })
+		s.publish(work, q, allowed, &published, func() { close(over) })
 	})
 	if !called {
 		return 0, nil, cmp.Or(ctx.Err(), view.ErrNoWorker) // the loop was not reached
 	}
 	select {
-	case <-ended:
+	case <-over:
 	case <-ctx.Done(): // the loop may write refused
 		return int(published.Load()), nil, ctx.Err()
 	}
@@ -110,34 +106,33 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []even
 }
 
 // has reports whether a delivery has a place.
-func (q *queue) has(d *event.Delivery) (found bool) {
-	if l := q.lines[event.ObjectKey(d.Object())]; l != nil {
-		_, found = l.find(d.Order, d.ID)
+func (q *queue) has(e *ended) (found bool) {
+	if l := q.lines[e.object]; l != nil {
+		_, found = l.find(e.order, e.id)
 	}
 	return found
 }
 
-// publish publishes dead letters, one after the other, and counts those on the bus. They get their places in the lines before that, so that
-// no later delivery overtakes them (invariant E4). Then it has the loop call ended.
-func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, published *atomic.Int64, ended func()) {
+// publish publishes ended deliveries, one after the other, and counts those on the bus. They get their places in the lines before that, so
+// that no later delivery overtakes them (invariant E4). In the end the loop calls then.
+func (s *shard) publish(work context.Context, q *queue, letters []ended, published *atomic.Int64, then func()) {
 	for i := range letters {
-		d := &letters[i].Delivery
-		q.place(event.ObjectKey(d.Object()), d.Order, d.ID, time.Now())
+		q.place(letters[i].object, letters[i].order, letters[i].id, time.Now())
 	}
 	s.dead.changing(q.key, len(letters))
 	s.spawn(func() {
 		n := 0
 		for ; n < len(letters); n++ {
-			letter := &letters[n]
-			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.whole.Replay(ctx, *letter) }) {
+			e := &letters[n]
+			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.whole.publish(ctx, q.key, e) }) {
 				break
 			}
 			published.Add(1)
 			s.metrics.replayed.Inc()
 			s.post(func() {
 				s.dead.changed(q.key)
-				if letter.Seq > 0 {
-					s.dead.add(&letter.Delivery, -1)
+				if e.seq > 0 {
+					s.dead.add(q.key, e.alert, -1)
 				}
 			})
 		}
@@ -148,7 +143,7 @@ func (s *shard) publish(work context.Context, q *queue, letters []event.Dead, pu
 			if n > 0 {
 				s.log.Info("deliveries replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", n)
 			}
-			ended()
+			then()
 			s.pump(work, q)
 		})
 	})

@@ -197,22 +197,21 @@ func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery
 		r.refuseAll(of, dest.NotReady)
 		return nil
 	}
-	letters, err := r.readLetters(ctx, key, of)
+	letters, err := r.readLetters(ctx, key, of, dest)
 	if err != nil {
 		return err
 	}
 	for room := view.MaxReplay - r.result.Replayed; len(of) > 0 && room > 0; room = view.MaxReplay - r.result.Replayed {
-		var ready []event.Dead
+		var ready []ended
 		for ; len(of) > 0 && len(ready) < room; of = of[1:] { // many refused ones may precede the others
-			outline, why, err := r.outline(ctx, &of[0], letters, dest)
+			e, why, err := r.ended(ctx, &of[0], letters, dest)
 			switch {
 			case err != nil:
 				return err
 			case why != "":
 				r.refuse(of[0].ID, why)
 			default:
-				renew(&outline.Delivery, r.now)
-				ready = append(ready, outline)
+				ready = append(ready, e)
 			}
 		}
 		resent, refused, err := r.resend(ctx, key, ready)
@@ -228,8 +227,16 @@ func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery
 	return nil
 }
 
-// readLetters returns the outlines of the dead letters among deliveries of one Provider, by their IDs.
-func (r *replayed) readLetters(ctx context.Context, key destinationKey, of []view.Delivery) (map[string]event.Dead, error) {
+// letter is a dead letter, and why it is not replayed, "" if it is.
+type letter struct {
+	ended
+	why string
+}
+
+// readLetters returns the dead letters among deliveries of one Provider, by their IDs.
+func (r *replayed) readLetters(
+	ctx context.Context, key destinationKey, of []view.Delivery, dest *Destination,
+) (map[string]letter, error) {
 	wanted, since := map[string]bool{}, r.now
 	for i := range of {
 		if d := &of[i]; d.State == view.StateDead {
@@ -239,26 +246,26 @@ func (r *replayed) readLetters(ctx context.Context, key destinationKey, of []vie
 			}
 		}
 	}
-	letters := make(map[string]event.Dead, len(wanted))
+	letters := make(map[string]letter, len(wanted))
 	if len(wanted) == 0 {
 		return letters, nil
 	}
 	return letters, r.whole.each(ctx, key, since.Add(-letterSlack), func(l *event.Dead) {
 		if wanted[l.Delivery.ID] {
-			letters[l.Delivery.ID] = outlineOf(l)
+			letters[l.Delivery.ID] = letter{endedOf(&l.Delivery, l.Seq), r.dead(l, dest)}
 		}
 	})
 }
 
-// outline returns the outline of a delivery to replay, or the reason why it is not replayed.
-func (r *replayed) outline(
-	ctx context.Context, v *view.Delivery, letters map[string]event.Dead, dest *Destination,
-) (outline event.Dead, why string, _ error) {
-	switch letter, dead := letters[v.ID]; {
+// ended returns a delivery to replay, or the reason why it is not replayed.
+func (r *replayed) ended(
+	ctx context.Context, v *view.Delivery, letters map[string]letter, dest *Destination,
+) (e ended, why string, _ error) {
+	switch l, dead := letters[v.ID]; {
 	case dead:
-		return letter, r.dead(&letter, dest), nil
+		return l.ended, l.why, nil
 	case v.State == view.StateDead:
-		return event.Dead{}, refusedUnknown, nil // it was removed meanwhile
+		return ended{}, refusedUnknown, nil // it was removed meanwhile
 	}
 	return r.sent(ctx, v, dest)
 }
@@ -278,21 +285,21 @@ func (r *replayed) dead(letter *event.Dead, dest *Destination) string {
 	return ""
 }
 
-// sent returns the outline of a delivery that was sent, as it is made anew. It returns the reason if that is not possible.
-func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination) (outline event.Dead, why string, _ error) {
+// sent returns a delivery that was sent, as it is made anew. It returns the reason if that is not possible.
+func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination) (e ended, why string, _ error) {
 	if v.Alert == "" {
-		return event.Dead{}, refusedTest, nil
+		return e, refusedTest, nil
 	}
 	a, known := r.Alerts.Lookup(r.namespace, v.Alert)
 	switch {
 	case !known:
-		return event.Dead{}, refusedNoAlert, nil
+		return e, refusedNoAlert, nil
 	case a.inert:
-		return event.Dead{}, refusedInert, nil
+		return e, refusedInert, nil
 	case a.Provider != v.Provider:
-		return event.Dead{}, refusedMoved, nil
+		return e, refusedMoved, nil
 	case dest.Created.After(v.Time):
-		return event.Dead{}, refusedAnew, nil
+		return e, refusedAnew, nil
 	}
 	err := r.whole.turn(ctx, r.namespace, func() error {
 		d, err := r.whole.made(ctx, a, v.Order, v.ID)
@@ -306,10 +313,12 @@ func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination
 		case !dest.takes(notification(d)):
 			why = refusedType
 		default:
+			e = endedOf(d, 0)
 			d.ProviderUID, d.Destination, d.Routed, d.Replays, d.Again = dest.UID, dest.Version, v.Routed, v.Replays, true
-			outline = outlineOf(&event.Dead{Delivery: *d})
+			d.Event, d.Authored = event.Event{}, nil
+			e.sent = d
 		}
 		return nil
 	})
-	return outline, why, err
+	return e, why, err
 }

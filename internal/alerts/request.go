@@ -32,7 +32,8 @@ const (
 	// remembered for it.
 	againEvery = 10 * time.Second
 	againKeys  = 16 * view.MaxReplay
-	// requestsAtOnce bounds the requests that are served at a time, each of another namespace: each may have MaxReplay outlines in memory.
+	// requestsAtOnce bounds the requests that are served at a time, each of another namespace: each may have MaxReplay deliveries in memory, without
+	// their events.
 	requestsAtOnce = 4
 )
 

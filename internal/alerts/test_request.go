@@ -51,7 +51,9 @@ func (d *Deliverer) Test(ctx context.Context, namespace string, req view.TestReq
 	if !d.requests.rate.Allow(key) {
 		return view.TestResult{}, tooOften()
 	}
-	_, _, err = d.resend(ctx, key, []event.Dead{{Delivery: t}}) // a refused delivery waits already
+	e := endedOf(&t, 0)
+	e.sent = &t
+	_, _, err = d.resend(ctx, key, []ended{e}) // a refused delivery waits already
 	return result, err
 }
 
