@@ -186,3 +186,26 @@ func TestE4WhatTwoRoutersDispatchedIsGivenBackToTheSecond(t *testing.T) {
 		}
 	})
 }
+
+// A delivery waits while routers begin anew, each of which dispatches it again. Fails when the latest of them is returned the event, so that
+// it begins anew as well, for as long as the delivery waits.
+func TestARouterIsNotReturnedWhatItsPredecessorsDispatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		d, bus := w.handing() // without the Provider, the delivery waits
+		close(bus.serve)
+		synctest.Wait()
+		waits := w.delivery("chat", "app")
+		for range 2 * maxTwins {
+			var latest openEvents
+			d.Begin(allCaughtUp)
+			if err := d.Dispatch(t.Context(), []event.Message[event.Delivery]{{Value: waits, Acker: &latest}}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if n := latest.returned.Load(); n != 0 {
+				t.Fatalf("%d events were returned", n)
+			}
+		}
+	})
+}

@@ -17,7 +17,7 @@ const (
 	// maxHeldBytes is about how many bytes of events all shards together keep in memory. Beyond it each queue keeps only enough deliveries
 	// for a probe.
 	maxHeldBytes = 128 << 20
-	// maxTwins bounds the duplicate messages that are kept for one delivery; further ones are returned.
+	// maxTwins bounds the duplicate messages that are kept for one delivery; the oldest are returned.
 	maxTwins = 8
 	// writers bounds the concurrent writes to the bus for deliveries that leave memory without a send.
 	writers = 64
@@ -216,8 +216,9 @@ func (q *queue) backlogged(l *line, e *entry, r rank, now time.Time) bool {
 // join adds a duplicate message to a delivery in memory.
 func (s *shard) join(it *item, h event.Message[event.Delivery]) {
 	if len(it.twins) >= maxTwins {
-		s.nak(h.Acker)
-		return
+		// The newest stays: it may be of a router that would begin anew with its return, and hand out all its open events once more.
+		s.nak(it.twins[0].Acker)
+		it.twins = slices.Delete(it.twins, 0, 1)
 	}
 	if !it.busy && h.Value.Reschedules > it.d.Reschedules {
 		// The newer copy knows of more attempts.
