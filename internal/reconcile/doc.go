@@ -21,7 +21,7 @@
 //     whose spec has another fault, matches nothing. The patterns before the edit are never used: they could publish something that
 //     the edit meant to hide.
 //   - When a Secret cannot be read for a reason unrelated to the Secret (the API server is away), the last compiled object stays, unless
-//     it is of a former object of the same name.
+//     it is of a former object of the same name, or was suspended since.
 //
 // # The status
 //

@@ -61,33 +61,34 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 		c.refuse(object, *f)
 		return nil
 	}
-	if err := c.refresh(ctx, object); err != nil {
-		return c.unread(object, err)
-	}
-	found, f, err := readCredentials(ctx, c.secrets, object)
+	sender, version, f, err := c.build(ctx, object)
 	switch {
 	case err != nil:
-		return c.unread(object, err)
+		c.unbuilt(object, err)
 	case f != nil:
 		c.refuse(object, *f)
-		return nil
+	default:
+		c.serve(object, sender, version)
 	}
-	named, err := c.statusProgram(ctx, object)
+	return err
+}
+
+// build returns the sender of a checked Provider with its version, or the fault that its owner has to correct. It returns an error if the
+// Secrets cannot be read, or nothing compiled, now.
+func (c *providerController) build(ctx context.Context, p *v1beta3.Provider) (sender registry.Sender, version string, f *fault, err error) {
+	if err := c.refresh(ctx, p); err != nil {
+		return nil, "", nil, err
+	}
+	found, f, err := readCredentials(ctx, c.secrets, p)
+	if f != nil || err != nil {
+		return nil, "", f, err
+	}
+	named, err := c.statusProgram(ctx, p)
 	if err != nil {
-		return err
+		return nil, "", nil, err
 	}
-	var sender registry.Sender
-	if err := compileInTurn(ctx, c.compiling, object.Namespace, found.text(), func() {
-		sender, f = c.compile(object, found, named)
-	}); err != nil {
-		return err
-	}
-	if f != nil {
-		c.refuse(object, *f)
-		return nil
-	}
-	c.serve(object, sender, found.version(object))
-	return nil
+	err = compileInTurn(ctx, c.compiling, p.Namespace, found.text(), func() { sender, f = c.compile(p, found, named) })
+	return sender, found.version(p), f, err
 }
 
 // refresh has the Secrets read again if the Provider has a new reconcile request, or the last read failed.
@@ -99,16 +100,17 @@ func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) e
 	return c.secrets.Refresh(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)})
 }
 
-// unread ends a reconcile whose Secrets could not be read. The destination in use stays: the failure is unrelated to the Secrets.
-func (c *providerController) unread(p *v1beta3.Provider, err error) error {
-	if kube.IsIsolated(err) {
-		f := unreadable()
-		if before := c.destinations.Get(p.Namespace, p.Name); before == nil || before.Sender == nil {
-			c.put(p, &alerts.Destination{NotReady: f.message})
-		}
+// unbuilt ends a reconcile without a result. The destination in use stays, since the obstacle is unrelated to the Provider, unless the
+// Provider is suspended by now.
+func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
+	f, isolated := unreadable(), kube.IsIsolated(err)
+	before := c.destinations.Get(p.Namespace, p.Name)
+	if p.Spec.Suspend || isolated && (before == nil || before.Sender == nil) {
+		c.put(p, &alerts.Destination{NotReady: f.message})
+	}
+	if isolated {
 		c.decide(p, refused(p, f))
 	}
-	return err
 }
 
 func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, version string) {

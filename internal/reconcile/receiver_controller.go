@@ -98,7 +98,19 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 			"the namespace has more than %d Receivers, and only the oldest are served", c.ages.limit)})
 		return nil
 	}
-	made, err := c.plan(ctx, object)
+	before, _ := c.verdicts.on(object)
+	err := c.update(ctx, object)
+	if err != nil && object.Spec.Suspend && before.generation != object.Generation {
+		c.hooks.Delete(k.String()) // those from before the suspension
+	}
+	return err
+}
+
+// update compiles a Receiver and serves it, or refuses it. It returns an error if the Secret cannot be read, or nothing compiled, now. Then
+// the served hooks stay: the obstacle is unrelated to the Receiver.
+func (c *receiverController) update(ctx context.Context, r *v1.Receiver) error {
+	k := kube.KeyOf(r)
+	made, err := c.plan(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -106,35 +118,37 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	if f := made.unplanned; f != nil {
 		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 		c.live.remove(k)
-		c.refuse(object, *f)
+		c.refuse(r, *f)
 		return nil
 	}
 	c.live.put(apply.Receiver{
-		Namespace: object.Namespace, Name: object.Name, UID: string(object.UID), Created: object.CreationTimestamp.Time,
-		Generation: object.Generation, ServiceAccount: plan.serviceAccount, Targets: plan.targets,
+		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time,
+		Generation: r.Generation, ServiceAccount: plan.serviceAccount, Targets: plan.targets,
 	})
-	if object.Spec.Type == v1.EventReceiver {
-		c.subscribe(object, plan)
+	if r.Spec.Type == v1.EventReceiver {
+		c.subscribe(r, plan)
 		return nil
 	}
 	c.subscriptions.Delete(k.Namespace, k.Name)
-	secret, err := c.secret(ctx, object, made)
+	secret, err := c.secret(ctx, r, made)
 	if err != nil {
-		return c.unread(object, err)
-	}
-	if f := unusable(plan, secret); f != nil {
-		c.refuse(object, *f)
-		return nil
-	}
-	hooks, f, err := c.compile(ctx, object, made, secret.Data)
-	if err != nil {
+		if kube.IsIsolated(err) {
+			c.decide(r, refused(r, unreadable()))
+		}
 		return err
 	}
+	f := unusable(plan, secret)
+	var hooks []*receiver.Hook
+	if f == nil {
+		if hooks, f, err = c.compile(ctx, r, made, secret.Data); err != nil {
+			return err
+		}
+	}
 	if f != nil {
-		c.refuse(object, *f)
+		c.refuse(r, *f)
 		return nil
 	}
-	c.serve(object, hooks, plan.lack)
+	c.serve(r, hooks, plan.lack)
 	return nil
 }
 
@@ -167,14 +181,6 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, made *c
 	// The jitter keeps Receivers that were made together from being read together for ever.
 	c.queue.EnqueueAfter(k, interval+rand.N(interval/10))
 	return states[0], nil
-}
-
-// unread ends a reconcile whose Secret could not be read. The served hooks stay: the failure is unrelated to the Secret.
-func (c *receiverController) unread(r *v1.Receiver, err error) error {
-	if kube.IsIsolated(err) {
-		c.decide(r, refused(r, unreadable()))
-	}
-	return err
 }
 
 // compileReceiver returns the hooks of a planned Receiver with its Secret: that of the token, then that of the previous token if there is

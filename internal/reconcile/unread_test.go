@@ -79,3 +79,48 @@ func TestAnAlertWaitsForTheFirstVerdictOnItsProvider(t *testing.T) {
 		}
 	})
 }
+
+// Fails when a Provider or a Receiver that is suspended while its Secret cannot be read is served as before until the Secret can be read.
+func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
+	for name, cause := range map[string]error{
+		"the API server is away": apierrors.NewServiceUnavailable("starting"),
+		"a refusal":              apierrors.NewForbidden(corev1.Resource("secrets"), "hook", errors.New("no")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var away atomic.Bool
+			s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
+			s.objects = []runtime.Object{newReceiver("app"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })}
+			s.prepare = func(w *world) {
+				w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return away.Load(), nil, cause
+				})
+			}
+			play(t, s, func(w *world) {
+				apply := func(suspend bool, asked string) {
+					annotations := map[string]string{v1.ReconcileRequestAnnotation: asked}
+					w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Annotations, r.Spec.Suspend = annotations, suspend }))
+					w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) {
+						p.Annotations, p.Spec.SecretRef, p.Spec.Suspend = annotations, ref("hook"), suspend
+					}))
+				}
+				away.Store(true)
+				apply(true, "now")
+				if hook := w.hooks.get("team-a/app"); hook != nil && !hook.Suspended {
+					t.Error("the suspended Receiver takes webhooks")
+				}
+				if d := w.options.Destinations.Get("team-a", "chat"); !d.Suspended {
+					t.Error("the suspended Provider is sent to")
+				}
+				away.Store(false)
+				apply(false, "later")
+				pass(2 * time.Minute)
+				if hook := w.hooks.get("team-a/app"); hook == nil || hook.Suspended {
+					t.Error("the resumed Receiver takes no webhooks")
+				}
+				if d := w.options.Destinations.Get("team-a", "chat"); d.Suspended || d.Sender == nil {
+					t.Error("the resumed Provider is not sent to")
+				}
+			})
+		})
+	}
+}
