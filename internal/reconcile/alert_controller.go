@@ -72,7 +72,7 @@ func withProvider(
 		}
 		name := a.Spec.ProviderRef.Name
 		named, ok := providers.Get(kube.Key{Namespace: a.Namespace, Name: name})
-		if !ok {
+		if !ok || named.DeletionTimestamp != nil {
 			return refused(a, fault{reason: v1.ProviderNotFoundReason, retried: true, message: fmt.Sprintf(
 				"Provider %q does not exist: make it, or correct spec.providerRef; events are kept for it", name)}), true
 		}

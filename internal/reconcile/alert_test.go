@@ -209,3 +209,14 @@ func TestAnAlertsSpecIsHandedOverWhole(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// Fails when the status of an Alert stays as it was while its Provider is being deleted, which a finalizer of others makes last.
+func TestAnAlertTellsThatItsProviderIsBeingDeleted(t *testing.T) {
+	play(t, settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert")}}, func(w *world) {
+		w.ready("Alert", "alert", "True Succeeded")
+		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) {
+			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/others"}
+		}))
+		w.ready("Alert", "alert", "False ProviderNotFound")
+	})
+}
