@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,7 +67,7 @@ type asks[T subject] struct {
 	requests  Requests
 	feed      HealthFeed
 	events    EventRecorder
-	leading   *atomic.Bool
+	leads     func() bool
 	// shown returns the handled values of the object's status. They count if the feed has none, after the loss of its data.
 	shown func(T) asked
 	// of makes a request select an object's deliveries.
@@ -82,7 +81,7 @@ type asks[T subject] struct {
 func newAsks[T subject](r *Reconciler, kind, key string, objects *kube.Informer[T]) *asks[T] {
 	a := &asks[T]{
 		kind: kind, key: key, objects: objects, requests: r.options.Requests, feed: r.options.Health, events: r.options.Events,
-		leading: &r.leading, serving: fair.NewCapacities[string](nil, 1, 0),
+		leads: r.leads, serving: fair.NewCapacities[string](nil, 1, 0),
 	}
 	a.queue = kube.NewController(kube.ControllerOptions[kube.Key]{
 		Name: kind + " asks", Workers: askWorkers, Parts: kube.Key.Parts, Reconcile: a.reconcile,
@@ -127,7 +126,7 @@ func (a *asks[T]) enqueueAll() {
 // reconcile acts on the new annotation values of one object.
 func (a *asks[T]) reconcile(ctx context.Context, k kube.Key) error {
 	o, ok := a.objects.Get(k)
-	if !a.leading.Load() || !ok || o.GetDeletionTimestamp() != nil {
+	if !a.leads() || !ok || o.GetDeletionTimestamp() != nil {
 		return nil // the next leader enqueues all
 	}
 	use, free := a.serving.TryAcquire(k.Namespace, 1)
@@ -153,6 +152,9 @@ func (a *asks[T]) reconcile(ctx context.Context, k kube.Key) error {
 		}
 		if err := one.act(ctx, o, one.value); err != nil {
 			return a.later(k, err)
+		}
+		if !a.leads() {
+			return nil
 		}
 		*one.last = mark(one.value)
 		if err := a.note(ctx, k, was); err != nil {

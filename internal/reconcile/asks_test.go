@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,11 +26,16 @@ type askedFor struct {
 	// errs are returned first, one for each request.
 	errs   []error
 	result view.ReplayResult
+	// served is called at the end of each request, if it is not nil.
+	served func()
 }
 
 func (a *askedFor) ask(what string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.served != nil {
+		defer a.served()
+	}
 	a.asked = append(a.asked, what)
 	if len(a.errs) == 0 {
 		return nil
@@ -173,6 +179,30 @@ func TestAReplayOfNothingSaysWhy(t *testing.T) {
 		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
 		if told := w.events.about(notReplayed); len(told) != 1 || !strings.Contains(told[0], "nothing that is kept is selected") {
 			t.Errorf("told %q", told)
+		}
+	})
+}
+
+// TestARequestIsNotServedAfterTheTerm fails when a process that was stopped, and goes on in the moment before it notices that its term is over,
+// serves a request that the next worker has served, or replaces what that one has noted.
+func TestARequestIsNotServedAfterTheTerm(t *testing.T) {
+	var lapsed atomic.Bool
+	asks := &askedFor{result: view.ReplayResult{Replayed: 1}}
+	asks.served = func() { lapsed.Store(true) }
+	play(t, settings{follower: true, change: func(o *Options) { o.Requests = asks }}, func(w *world) {
+		ctx, end := context.WithCancel(event.WithFence(w.t.Context(), func() bool { return !lapsed.Load() }))
+		var term sync.WaitGroup
+		defer term.Wait()
+		defer end()
+		term.Go(func() {
+			if err := w.Lead(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		w.settle()
+		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"})))
+		if got := asks.take(); len(got) != 1 || len(w.feed.values) != 0 {
+			t.Errorf("asked %q, noted %q", got, w.feed.values)
 		}
 	})
 }

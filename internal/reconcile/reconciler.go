@@ -14,6 +14,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/event"
 	"notifier/internal/event/view"
 	"notifier/internal/fair"
 	"notifier/internal/receiver/limit"
@@ -34,8 +35,9 @@ type Reconciler struct {
 	deliveries *deliveries
 	// compiling gives namespaces turns to compile their Receivers' and Providers' expressions, and the Providers' long Secrets.
 	compiling *limit.CompileShare
-	leading   atomic.Bool
-	complete  chan struct{}
+	// term reports whether this replica leads; nil means that it does not.
+	term     atomic.Pointer[func() bool]
+	complete chan struct{}
 	// alertAsks and providerAsks act on annotations.
 	alertAsks    *asks[*v1beta3.Alert]
 	providerAsks *asks[*v1beta3.Provider]
@@ -308,20 +310,9 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 		k.begin()
 	}
 	r.forgetFeed() // before any status is written, since another replica led meanwhile
-	r.leading.Store(true)
-	// leading ends with ctx, and does not wait for the goroutines below: another replica may lead by then.
-	over := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(over)
-		r.leading.Store(false)
-	})
-	defer func() {
-		if stop() {
-			r.leading.Store(false)
-		} else {
-			<-over
-		}
-	}()
+	leads := func() bool { return ctx.Err() == nil && event.Owned(ctx) }
+	r.term.Store(&leads)
+	defer r.term.Store(nil)
 	for _, k := range r.kinds {
 		k.enqueueAll()
 	}
@@ -342,6 +333,12 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 		}
 		r.forgetFeed()
 	}
+}
+
+// leads reports whether this replica leads. It is false as soon as another one may lead.
+func (r *Reconciler) leads() bool {
+	term := r.term.Load()
+	return term != nil && (*term)()
 }
 
 // forgetFeed forgets the feed's reports. It is called before the feed is followed from its beginning, since a deleted key is not sent

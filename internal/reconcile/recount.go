@@ -25,7 +25,7 @@ func (r *Reconciler) newRecounts() *kube.Controller[string] {
 // block.
 func (r *Reconciler) ObjectsChanged(namespace string) {
 	counted := len(r.alerts.objects.InNamespace(namespace)) + len(r.receivers.objects.InNamespace(namespace))
-	if counted > 0 && r.leading.Load() { // otherwise the first status of each counts
+	if counted > 0 && r.leads() { // otherwise the first status of each counts
 		r.recounts.EnqueueAfter(namespace, min(max(lookAgainSoon, time.Duration(counted)*recountEach), lookAgainLate))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,11 +58,11 @@ const pendingPause = time.Second
 type statusController[T subject, L runtime.Object] struct {
 	kind *kindOf[T, L]
 	statusOptions[T]
-	health  *healthTable
-	leading *atomic.Bool
-	events  EventRecorder
-	writer  *kube.StatusWriter[T, L]
-	queue   *kube.Controller[kube.Key]
+	health *healthTable
+	leads  func() bool
+	events EventRecorder
+	writer *kube.StatusWriter[T, L]
+	queue  *kube.Controller[kube.Key]
 	// pruned reports for each of the details whether the kind's definition lacks it.
 	pruned []pruned
 
@@ -77,7 +76,7 @@ func newStatusController[T subject, L runtime.Object](
 	r *Reconciler, k *kindOf[T, L], o statusOptions[T], queue kube.ControllerOptions[kube.Key],
 ) *statusController[T, L] {
 	s := &statusController[T, L]{
-		kind: k, statusOptions: o, health: r.health, leading: &r.leading, events: r.options.Events,
+		kind: k, statusOptions: o, health: r.health, leads: r.leads, events: r.options.Events,
 		writer: kube.NewStatusWriter(k.resource), shown: map[kube.Key][]metav1.Condition{}, pruned: make([]pruned, len(o.details)),
 	}
 	s.writer.Kept = s.kept
@@ -90,7 +89,7 @@ func newStatusController[T subject, L runtime.Object](
 
 // reconcile writes the status of one object if it changed, or removes Flux's finalizer from an object that is being deleted.
 func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) error {
-	if !s.leading.Load() {
+	if !s.leads() {
 		return nil // the next leader enqueues all
 	}
 	object, ok := s.kind.objects.Get(k)
