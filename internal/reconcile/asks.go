@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -29,8 +30,9 @@ type Requests interface {
 
 // The prefixes of the feed's keys under which an object's last handled requests are stored, one for each of the two kinds.
 const (
-	alertAsked    = "AlertAsked"
-	providerAsked = "ProviderAsked"
+	alertAsked    = v1beta3.AlertKind + askedSuffix
+	providerAsked = v1beta3.ProviderKind + askedSuffix
+	askedSuffix   = "Asked"
 )
 
 // The reasons of Kubernetes Events about requests.
@@ -42,8 +44,8 @@ const (
 )
 
 const (
-	// askWorkers is the number of requests of one kind's objects that are served at once, at most one of each namespace. askTimeout ends a
-	// request. askPause delays another request of a namespace that is being served.
+	// askWorkers is the number of requests that are served at once, at most one of each namespace. askTimeout ends a request. askPause
+	// delays another request of a namespace that is being served.
 	askWorkers = 8
 	askTimeout = time.Minute
 	askPause   = time.Second
@@ -59,102 +61,118 @@ type asked struct {
 	Test   string `json:"test,omitempty"`
 }
 
-// asks acts on the annotations of one kind's objects, once for each value, while this replica leads. It stores a value after the request
+// asker names an Alert or a Provider that may request something.
+type asker struct {
+	kind string
+	key  kube.Key
+}
+
+func (k asker) parts() (namespace, name string) { return k.key.Namespace, k.kind + "/" + k.key.Name }
+
+// feedKey returns the feed's key of the last handled requests.
+func (k asker) feedKey() string { return k.kind + askedSuffix + "/" + k.key.String() }
+
+// asks acts on the annotations of Alerts and Providers, once for each value, while this replica leads. It stores a value after the request
 // succeeded. A crash in between repeats the request, under the same delivery IDs.
-type asks[T subject] struct {
-	kind, key string
-	objects   *kube.Informer[T]
-	requests  Requests
-	feed      HealthFeed
-	events    EventRecorder
-	leads     func() bool
-	// shown returns the handled values of the object's status. They count if the feed has none, after the loss of its data.
-	shown func(T) asked
-	// of makes a request select an object's deliveries.
-	of    func(r *view.ReplayRequest, name string)
-	queue *kube.Controller[kube.Key]
+type asks struct {
+	*Reconciler
+	queue *kube.Controller[asker]
 	// serving has the namespaces whose requests are being served.
 	serving *fair.Capacities[string]
 }
 
-// newAsks makes the queue that acts on the annotations of a kind. The caller sets the fields that differ between kinds, and calls watch.
-func newAsks[T subject](r *Reconciler, kind, key string, objects *kube.Informer[T]) *asks[T] {
-	a := &asks[T]{
-		kind: kind, key: key, objects: objects, requests: r.options.Requests, feed: r.options.Health, events: r.options.Events,
-		leads: r.leads, serving: fair.NewCapacities[string](nil, 1, 0),
-	}
-	a.queue = kube.NewController(kube.ControllerOptions[kube.Key]{
-		Name: kind + " asks", Workers: askWorkers, Parts: kube.Key.Parts, Reconcile: a.reconcile,
-		Log: r.log.With("kind", kind, "stage", "asks"),
+func newAsks(r *Reconciler) *asks {
+	a := &asks{Reconciler: r, serving: fair.NewCapacities[string](nil, 1, 0)}
+	a.queue = kube.NewController(kube.ControllerOptions[asker]{
+		Name: "asks", Workers: askWorkers, Parts: asker.parts, Reconcile: a.reconcile, Log: r.log.With("stage", "asks"),
 	})
 	return a
 }
 
-// watch feeds the queue.
-func (a *asks[T]) watch() error {
-	_, err := kube.Watch(a.queue, a.objects, a.keys, specChanged[T])
+// watchAsks feeds the queue with the objects of a kind that request something.
+func watchAsks[T subject, L runtime.Object](a *asks, k *kindOf[T, L]) error {
+	_, err := kube.Watch(a.queue, k.objects, func(o T) []asker {
+		if w := wants(o); w.Replay == "" && w.Test == "" {
+			return nil
+		}
+		return []asker{{k.name, kube.KeyOf(o)}}
+	}, specChanged[T])
 	return err
 }
 
 // wants returns the requests of an object's annotations.
-func (a *asks[T]) wants(o T) asked {
+func wants(o subject) asked {
 	annotations := o.GetAnnotations()
 	w := asked{UID: string(o.GetUID()), Replay: annotations[v1.ReplayAnnotation]}
-	if a.kind == v1beta3.ProviderKind {
+	if _, ok := o.(*v1beta3.Provider); ok {
 		w.Test = annotations[v1.TestAnnotation]
 	}
 	return w
 }
 
-// keys returns the key of an object that requests something, else none.
-func (a *asks[T]) keys(o T) []kube.Key {
-	if w := a.wants(o); w.Replay == "" && w.Test == "" {
-		return nil
+// handledFields returns the fields of an object's status that show the last handled requests. An Alert has none for a test.
+func handledFields(o subject) (replay, test *string) {
+	switch o := o.(type) {
+	case *v1beta3.Alert:
+		return &o.Status.LastHandledReplay, new(string)
+	case *v1beta3.Provider:
+		return &o.Status.LastHandledReplay, &o.Status.LastHandledTest
 	}
-	return kube.Self(o)
+	return new(string), new(string)
 }
 
-// enqueueAll enqueues all objects that request something. It is called when this replica begins to lead.
-func (a *asks[T]) enqueueAll() {
-	for _, o := range a.objects.All() {
-		for _, k := range a.keys(o) {
-			a.queue.Enqueue(k)
+// enqueueAll enqueues all objects that may request something. It is called when this replica begins to lead.
+func (a *asks) enqueueAll() {
+	for _, kind := range []string{v1beta3.AlertKind, v1beta3.ProviderKind} {
+		for _, k := range a.kinds[kind].keys("") {
+			a.queue.Enqueue(asker{kind, k})
 		}
 	}
 }
 
 // reconcile acts on the new annotation values of one object.
-func (a *asks[T]) reconcile(ctx context.Context, k kube.Key) error {
-	o, ok := a.objects.Get(k)
-	if !a.leads() || !ok || o.GetDeletionTimestamp() != nil {
+func (a *asks) reconcile(ctx context.Context, k asker) error {
+	o, ok := a.kinds[k.kind].get(k.key)
+	if !ok || !a.leads() || o.GetDeletionTimestamp() != nil {
 		return nil // the next leader enqueues all
 	}
-	use, free := a.serving.TryAcquire(k.Namespace, 1)
+	w := wants(o)
+	if w.Replay == "" && w.Test == "" {
+		return nil
+	}
+	use, free := a.serving.TryAcquire(k.key.Namespace, 1)
 	if !free {
 		a.queue.EnqueueAfter(k, askPause)
 		return nil
 	}
 	defer use.Release()
-	w := a.wants(o)
 	was, err := a.handled(ctx, k, o)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	for _, one := range []struct {
-		value string
-		last  *string
-		act   func(context.Context, T, string) error
-	}{{w.Replay, &was.Replay, a.replay}, {w.Test, &was.Test, a.test}} {
+		value, refused string
+		last           *string
+		act            func(context.Context, asker, subject, string) error
+	}{{w.Replay, notReplayed, &was.Replay, a.replay}, {w.Test, notTested, &was.Test, a.test}} {
 		if one.value == "" || mark(one.value) == *one.last {
 			continue
 		}
-		if err := one.act(ctx, o, one.value); err != nil {
-			return a.later(k, err)
+		acting, cancel := context.WithTimeout(ctx, askTimeout)
+		err := one.act(acting, k, o, one.value)
+		cancel()
+		refusal, ok := errors.AsType[*event.Error](err)
+		switch {
+		case ok && refusal.Class == event.Permanent:
+			a.tell(k, o, false, one.refused, refusal.Reason)
+		case ok && refusal.RetryAfter > 0:
+			a.queue.EnqueueAfter(k, refusal.RetryAfter)
+			return nil
+		case err != nil:
+			return err
 		}
 		if !a.leads() {
-			return nil
+			return nil // the next leader may have handled a newer value
 		}
 		*one.last = mark(one.value)
 		if err := a.note(ctx, k, was); err != nil {
@@ -164,19 +182,10 @@ func (a *asks[T]) reconcile(ctx context.Context, k kube.Key) error {
 	return nil
 }
 
-// later enqueues the object after the error's RetryAfter, if it has one; else it returns err.
-func (a *asks[T]) later(k kube.Key, err error) error {
-	if e, ok := errors.AsType[*event.Error](err); ok && e.RetryAfter > 0 {
-		a.queue.EnqueueAfter(k, e.RetryAfter)
-		return nil
-	}
-	return err
-}
-
 // handled returns the last handled values of an object, from the feed, else from its status.
-func (a *asks[T]) handled(ctx context.Context, k kube.Key, o T) (asked, error) {
+func (a *asks) handled(ctx context.Context, k asker, o subject) (asked, error) {
 	uid := string(o.GetUID())
-	value, err := a.feed.Get(ctx, a.key+"/"+k.String())
+	value, err := a.options.Health.Get(ctx, k.feedKey())
 	if err != nil {
 		return asked{}, err
 	}
@@ -184,32 +193,30 @@ func (a *asks[T]) handled(ctx context.Context, k kube.Key, o T) (asked, error) {
 	if value != nil && json.Unmarshal(value, &was) == nil && was.UID == uid {
 		return was, nil
 	}
-	was = a.shown(o)
-	was.UID = uid
-	return was, nil
+	replay, test := handledFields(o)
+	return asked{UID: uid, Replay: *replay, Test: *test}, nil
 }
 
-func (a *asks[T]) note(ctx context.Context, k kube.Key, was asked) error {
+func (a *asks) note(ctx context.Context, k asker, was asked) error {
 	value, err := json.Marshal(was)
 	if err != nil { // strings always encode
 		panic(err)
 	}
-	return a.feed.Put(ctx, a.key+"/"+k.String(), value)
+	return a.options.Health.Put(ctx, k.feedKey(), value)
 }
 
 // replay acts on v1.ReplayAnnotation.
-func (a *asks[T]) replay(ctx context.Context, o T, value string) error {
+func (a *asks) replay(ctx context.Context, k asker, o subject, value string) error {
 	r, err := parseReplay(value, time.Now())
 	if err != nil {
-		a.tell(o, false, notReplayed, fmt.Sprintf("annotation %s: %v", v1.ReplayAnnotation, err))
-		return nil
+		return event.NewError(event.Permanent, notReplayed, fmt.Sprintf("annotation %s: %v", v1.ReplayAnnotation, err), err)
 	}
-	a.of(&r, o.GetName())
-	result, err := a.requests.Replay(ctx, o.GetNamespace(), r)
-	if told, ok := toTell(err); ok {
-		a.tell(o, false, notReplayed, told)
-		return nil
+	if k.kind == v1beta3.AlertKind {
+		r.Alert = k.key.Name
+	} else {
+		r.Provider = k.key.Name
 	}
+	result, err := a.options.Requests.Replay(ctx, k.key.Namespace, r)
 	if err != nil {
 		return err
 	}
@@ -217,31 +224,18 @@ func (a *asks[T]) replay(ctx context.Context, o T, value string) error {
 	if result.Replayed == 0 {
 		reason = notReplayed
 	}
-	a.tell(o, len(result.Refused) == 0, reason, replayTold(result))
+	a.tell(k, o, len(result.Refused) == 0, reason, replayTold(result))
 	return nil
 }
 
-// test acts on v1.TestAnnotation.
-func (a *asks[T]) test(ctx context.Context, o T, value string) error {
-	result, err := a.requests.Test(ctx, o.GetNamespace(), view.TestRequest{Provider: o.GetName(), Value: value})
-	if told, ok := toTell(err); ok {
-		a.tell(o, false, notTested, told)
-		return nil
-	}
+// test acts on v1.TestAnnotation. Its error is also that of a Provider that is not compiled yet.
+func (a *asks) test(ctx context.Context, k asker, o subject, value string) error {
+	result, err := a.options.Requests.Test(ctx, k.key.Namespace, view.TestRequest{Provider: k.key.Name, Value: value})
 	if err != nil {
-		return err // also when the Provider is not compiled yet
+		return err
 	}
-	a.tell(o, true, testedEvent, "a test message is on its way, delivery "+result.DeliveryID)
+	a.tell(k, o, true, testedEvent, "a test message is on its way, delivery "+result.DeliveryID)
 	return nil
-}
-
-// toTell returns the text for the owner and true for a permanent error, else false.
-func toTell(err error) (string, bool) {
-	e, ok := errors.AsType[*event.Error](err)
-	if !ok || e.Class != event.Permanent {
-		return "", false
-	}
-	return e.Reason, true
 }
 
 // replayTold returns the text for the owner about a replay's result.
@@ -262,10 +256,10 @@ func replayTold(r view.ReplayResult) string {
 	return strings.Join(told, "; ")
 }
 
-func (a *asks[T]) tell(o T, well bool, reason, message string) {
+func (a *asks) tell(k asker, o subject, well bool, reason, message string) {
 	eventType := corev1.EventTypeNormal
 	if !well {
 		eventType = corev1.EventTypeWarning
 	}
-	a.events.Event(a.kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, reason, message)
+	a.options.Events.Event(k.kind, k.key.Namespace, k.key.Name, string(o.GetUID()), eventType, reason, message)
 }

@@ -10,6 +10,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/alerts"
 )
 
 // prunedFor is the time without writes of the fields that Flux's own definitions lack, after the API server dropped them. Then they are
@@ -21,6 +22,29 @@ type detail[T subject] struct {
 	write func(T)
 	// shown reports whether an object's status has any of the part. A zero time is none: it is sent as null, which the API server drops.
 	shown func(T) bool
+}
+
+// ledgerDetails returns the parts of the status of Alerts or Providers. write and shown are for the part that only this kind has.
+func ledgerDetails[T subject](r *Reconciler, kind string, write func(T, alerts.Standing), shown func(T) bool) []detail[T] {
+	return []detail[T]{
+		{func(o T) { write(o, r.standing(kind, o)) }, shown},
+		{
+			func(o T) { showDeliveries(deliveriesOf(o), r.standing(kind, o)) },
+			func(o T) bool { return deliveriesShown(deliveriesOf(o)) },
+		},
+		{
+			func(o T) {
+				if was, ok := r.health.asked(kind+askedSuffix, o); ok {
+					replay, test := handledFields(o)
+					*replay, *test = was.Replay, was.Test
+				}
+			},
+			func(o T) bool {
+				replay, test := handledFields(o)
+				return *replay != "" || *test != ""
+			},
+		},
+	}
 }
 
 // pruned remembers when the API server last dropped our fields.

@@ -37,7 +37,7 @@ type anyKind interface {
 	restate(kube.Key)
 	// keys returns the keys of all objects, or of those in a namespace.
 	keys(namespace string) []kube.Key
-	has(kube.Key) bool
+	get(kube.Key) (subject, bool)
 	health(namespace string) []view.Health
 }
 
@@ -133,9 +133,9 @@ func (k *kindOf[T, L]) keys(namespace string) []kube.Key {
 	return keys
 }
 
-func (k *kindOf[T, L]) has(key kube.Key) bool {
-	_, ok := k.objects.Get(key)
-	return ok
+func (k *kindOf[T, L]) get(key kube.Key) (subject, bool) {
+	o, ok := k.objects.Get(key)
+	return o, ok
 }
 
 // untilDone returns nil if ctx has ended, else err.

@@ -184,7 +184,7 @@ func TestT6ALossInTheFutureIsLookedAtAgainWithinTheHour(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		p := newProvider("other")
 		p.Status.Conditions = []metav1.Condition{{Type: deliveriesLostCondition, Status: metav1.ConditionTrue, LastTransitionTime: future}}
-		if after := lossesEnd(&p.Status.Conditions, &p.Status.DeliveryStatus); after > othersShown {
+		if after := lossesEnd(p); after > othersShown {
 			t.Fatalf("the status is looked at again after %s", after)
 		}
 		w.apply("Provider", p)

@@ -230,11 +230,11 @@ func edits(a, b string) int {
 }
 
 // show writes the condition Matching, unless the condition reports expensive patterns, which is more urgent.
-func (m matcher) show(o subject, mentions []mention) {
+func (m matcher) show(o subject) {
 	if tooExpensive(*o.Conditions()) {
 		return
 	}
-	if c, ok := m.condition(o.GetNamespace(), mentions); ok {
+	if c, ok := m.condition(o.GetNamespace(), mentionsOf(o)); ok {
 		if c.Reason == v1.NothingMatchesReason && time.Since(o.GetCreationTimestamp().Time) < lookAgainSoon {
 			c.Status = metav1.ConditionUnknown // objects that were applied with it may not exist yet
 		}
@@ -244,22 +244,40 @@ func (m matcher) show(o subject, mentions []mention) {
 }
 
 // again returns the delay until the objects are counted again.
-func (m matcher) again(o subject, mentions []mention) time.Duration {
+func (m matcher) again(o subject) time.Duration {
 	c := meta.FindStatusCondition(*o.Conditions(), matchingCondition)
 	young := c != nil && c.Status == metav1.ConditionUnknown && c.Reason == v1.NothingMatchesReason
-	if young || m.pending(mentions) || m.share.Left(o.GetNamespace()) <= 0 {
+	if young || m.pending(mentionsOf(o)) || m.share.Left(o.GetNamespace()) <= 0 {
 		return lookAgainSoon
 	}
 	return lookAgainLate
 }
 
-// sourcesOf returns the first maxLookedAt objects that an Alert names in its own namespace, and one more if there are more.
-func sourcesOf(a *v1beta3.Alert) []mention {
-	return mentionsOf(a.Namespace, a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)])
+// mentionsOf returns the first maxLookedAt objects that an Alert or a Receiver names in its own namespace, and one more if there are more.
+func mentionsOf(o subject) (all []mention) {
+	switch o := o.(type) {
+	case *v1beta3.Alert:
+		return mentionedSources(o.Namespace, o.Spec.EventSources[:min(len(o.Spec.EventSources), alerts.MaxSources)])
+	case *v1.Receiver:
+		all = mentionedSources(o.Namespace, o.Spec.EventSources)
+		for i := range all {
+			all[i].watched = true
+		}
+		for i, res := range servedResources(o) {
+			if len(all) > maxLookedAt {
+				break
+			}
+			if target, err := planTarget(res); err == nil {
+				all = append(all, mention{
+					field: fmt.Sprintf("spec.resources[%d]", i), target: target, versioned: res.APIVersion != "", watched: target.Selects(),
+				})
+			}
+		}
+	}
+	return all
 }
 
-func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []mention {
-	var all []mention
+func mentionedSources(namespace string, sources []v1.CrossNamespaceObjectReference) (all []mention) {
 	for i, s := range sources {
 		if len(all) > maxLookedAt {
 			break
@@ -269,23 +287,6 @@ func mentionsOf(namespace string, sources []v1.CrossNamespaceObjectReference) []
 				field:  fmt.Sprintf("spec.eventSources[%d]", i),
 				target: event.Target{Kind: s.Kind, Name: s.Name, MatchLabels: s.MatchLabels}, watched: len(s.MatchLabels) > 0,
 			})
-		}
-	}
-	return all
-}
-
-// mentionedBy is sourcesOf for a Receiver.
-func mentionedBy(r *v1.Receiver) []mention {
-	all := mentionsOf(r.Namespace, r.Spec.EventSources)
-	for i := range all {
-		all[i].watched = true
-	}
-	for i, res := range servedResources(r) {
-		if len(all) > maxLookedAt {
-			break
-		}
-		if target, err := planTarget(res); err == nil {
-			all = append(all, mention{field: fmt.Sprintf("spec.resources[%d]", i), target: target, versioned: res.APIVersion != "", watched: target.Selects()})
 		}
 	}
 	return all

@@ -270,8 +270,8 @@ func TestAnAlertThatMatchesNothingIsCountedLate(t *testing.T) {
 	} {
 		matches := newMatcher(c.objects, fluxKinds)
 		alert := newAlert("alert", func(a *v1beta3.Alert) { a.CreationTimestamp = metav1.NewTime(time.Now().Add(-c.age)) })
-		matches.show(alert, sourcesOf(alert))
-		if got := matches.again(alert, sourcesOf(alert)); got != c.want {
+		matches.show(alert)
+		if got := matches.again(alert); got != c.want {
 			t.Errorf("%s: counted again after %s, want %s", c.when, got, c.want)
 		}
 	}
@@ -373,7 +373,7 @@ func TestT6OnlyTheCountedEntriesOfASpecAreLookedAt(t *testing.T) {
 		r.Spec.Resources = slices.Repeat([]v1.ReceiverResource{reference("", "GitRepository", "app")}, 512)
 	})
 	a := newAlert("alert", func(a *v1beta3.Alert) { a.Spec.EventSources = slices.Repeat(a.Spec.EventSources, alerts.MaxSources) })
-	if n := max(len(mentionedBy(r)), len(sourcesOf(a))); n != maxLookedAt+1 {
+	if n := max(len(mentionsOf(r)), len(mentionsOf(a))); n != maxLookedAt+1 {
 		t.Errorf("%d entries are looked at, want %d and one that tells of more", n, maxLookedAt)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/event"
-	"notifier/internal/event/view"
 	"notifier/internal/fair"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
@@ -38,9 +37,8 @@ type Reconciler struct {
 	// term reports whether this replica leads; nil means that it does not.
 	term     atomic.Pointer[func() bool]
 	complete chan struct{}
-	// alertAsks and providerAsks act on annotations.
-	alertAsks    *asks[*v1beta3.Alert]
-	providerAsks *asks[*v1beta3.Provider]
+	// asks acts on annotations.
+	asks *asks
 
 	// kinds has the three kinds by their names, which follow with their types.
 	kinds     map[string]anyKind
@@ -66,7 +64,7 @@ func New(o Options) (*Reconciler, error) {
 		Started: r.complete, Quiet: o.Quiet, Log: o.Log, Registerer: o.Registerer,
 	})
 	r.health.standing, r.matches = r.standing, newMatcher(o.Objects, o.Kinds)
-	r.recounts = r.newRecounts()
+	r.recounts, r.asks = r.newRecounts(), newAsks(r)
 	for _, wire := range []func() error{r.wireProviders, r.wireAlerts, r.wireReceivers} {
 		if err := wire(); err != nil {
 			return nil, fmt.Errorf("reconcile: %w", err)
@@ -89,22 +87,19 @@ func (r *Reconciler) wireReceivers() error {
 	}
 	r.deliveries = &deliveries{
 		log: r.log, alive: r.options.Alive, receivers: map[kube.Key]*arrivals{},
-		exists: kind.has,
+		exists: func(k kube.Key) bool { return r.exists(v1.ReceiverKind, k) },
 		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
 	}
-	matches := r.matches
 	kind.wire(r, c.reconcile, statusOptions[*v1.Receiver]{
 		outcome: v1.ReadyCondition, wrote: r.deliveries.wrote,
-		pending: func(o *v1.Receiver) bool { return matches.pending(mentionedBy(o)) },
 		show: func(o *v1.Receiver, v verdict) {
 			showReceiver(o, v)
 			if v.ready {
-				matches.show(o, mentionedBy(o))
+				r.matches.show(o)
 			} else {
 				removeCondition(o.Conditions(), matchingCondition)
 			}
 		},
-		again: func(o *v1.Receiver) time.Duration { return matches.again(o, mentionedBy(o)) },
 		details: []detail[*v1.Receiver]{{
 			write: func(o *v1.Receiver) {
 				r.deliveries.show(o)
@@ -127,39 +122,17 @@ func (r *Reconciler) wireAlerts() error {
 	c := &alertController{
 		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, ages: newAges(r.options.MaxAlertsPerNamespace),
 	}
-	matches := r.matches
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert]{
 		outcome: v1.ServingCondition, refine: withProvider(r.providers.objects, r.providers.verdicts),
-		pending: func(o *v1beta3.Alert) bool { return matches.pending(sourcesOf(o)) },
 		show: func(o *v1beta3.Alert, _ verdict) {
 			standing := r.standing(v1beta3.AlertKind, o)
 			endExpensive(o.Conditions(), standing)
-			matches.show(o, sourcesOf(o))
-			endLosses(o.Conditions(), &o.Status.DeliveryStatus, standing)
+			r.matches.show(o)
+			endLosses(o, standing)
 		},
-		again: func(o *v1beta3.Alert) time.Duration {
-			return min(matches.again(o, sourcesOf(o)), max(lookForLosses, lossesEnd(o.Conditions(), &o.Status.DeliveryStatus)))
-		},
-		details: []detail[*v1beta3.Alert]{
-			{func(o *v1beta3.Alert) { detailAlert(o, r.standing(v1beta3.AlertKind, o)) }, alertDetailed},
-			{
-				func(o *v1beta3.Alert) { showDeliveries(&o.Status.DeliveryStatus, r.standing(v1beta3.AlertKind, o)) },
-				func(o *v1beta3.Alert) bool { return deliveriesShown(&o.Status.DeliveryStatus) },
-			},
-			{
-				func(o *v1beta3.Alert) {
-					if was, ok := r.health.asked(alertAsked, o); ok {
-						o.Status.LastHandledReplay = was.Replay
-					}
-				},
-				func(o *v1beta3.Alert) bool { return o.Status.LastHandledReplay != "" },
-			},
-		},
+		details: ledgerDetails(r, v1beta3.AlertKind, detailAlert, alertDetailed),
 	})
-	r.alertAsks = newAsks(r, kind.name, alertAsked, kind.objects)
-	r.alertAsks.shown = func(a *v1beta3.Alert) asked { return asked{Replay: a.Status.LastHandledReplay} }
-	r.alertAsks.of = func(q *view.ReplayRequest, name string) { q.Alert = name }
-	if err := r.alertAsks.watch(); err != nil {
+	if err := watchAsks(r.asks, kind); err != nil {
 		return err
 	}
 	return kind.watch(c.keys)
@@ -181,38 +154,10 @@ func (r *Reconciler) wireProviders() error {
 	}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
-		show: func(o *v1beta3.Provider, _ verdict) {
-			endLosses(o.Conditions(), &o.Status.DeliveryStatus, r.standing(v1beta3.ProviderKind, o))
-		},
-		again: func(o *v1beta3.Provider) time.Duration {
-			return max(lookForLosses, lossesEnd(o.Conditions(), &o.Status.DeliveryStatus))
-		},
-		details: []detail[*v1beta3.Provider]{
-			{func(o *v1beta3.Provider) { detailProvider(o, r.standing(v1beta3.ProviderKind, o)) }, providerDetailed},
-			{
-				func(o *v1beta3.Provider) {
-					showDeliveries(&o.Status.DeliveryStatus, r.standing(v1beta3.ProviderKind, o))
-				},
-				func(o *v1beta3.Provider) bool { return deliveriesShown(&o.Status.DeliveryStatus) },
-			},
-			{
-				func(o *v1beta3.Provider) {
-					if was, ok := r.health.asked(providerAsked, o); ok {
-						o.Status.LastHandledReplay, o.Status.LastHandledTest = was.Replay, was.Test
-					}
-				},
-				func(o *v1beta3.Provider) bool {
-					return o.Status.LastHandledReplay != "" || o.Status.LastHandledTest != ""
-				},
-			},
-		},
+		show:    func(o *v1beta3.Provider, _ verdict) { endLosses(o, r.standing(v1beta3.ProviderKind, o)) },
+		details: ledgerDetails(r, v1beta3.ProviderKind, detailProvider, providerDetailed),
 	})
-	r.providerAsks = newAsks(r, kind.name, providerAsked, kind.objects)
-	r.providerAsks.shown = func(p *v1beta3.Provider) asked {
-		return asked{Replay: p.Status.LastHandledReplay, Test: p.Status.LastHandledTest}
-	}
-	r.providerAsks.of = func(q *view.ReplayRequest, name string) { q.Provider = name }
-	if err := r.providerAsks.watch(); err != nil {
+	if err := watchAsks(r.asks, kind); err != nil {
 		return err
 	}
 	return kind.watch(c.keys)
@@ -277,8 +222,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			k.runStatus(ctx, group)
 		}
 		group.Go(func() error { return untilDone(ctx, r.recounts.Run(ctx)) })
-		group.Go(func() error { return untilDone(ctx, r.alertAsks.queue.Run(ctx)) })
-		group.Go(func() error { return untilDone(ctx, r.providerAsks.queue.Run(ctx)) })
+		group.Go(func() error { return untilDone(ctx, r.asks.queue.Run(ctx)) })
 		return nil
 	})
 	return group.Wait()
@@ -316,8 +260,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	for _, k := range r.kinds {
 		k.enqueueAll()
 	}
-	r.alertAsks.enqueueAll()
-	r.providerAsks.enqueueAll()
+	r.asks.enqueueAll()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { r.sweep(ctx) })

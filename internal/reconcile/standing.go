@@ -54,6 +54,17 @@ func standingReports(kind string, s alerts.Standing) (reports []report) {
 	return reports
 }
 
+// deliveriesOf returns the outcome of the deliveries in the status of an Alert or a Provider, nil for a Receiver.
+func deliveriesOf(o subject) *v1beta3.DeliveryStatus {
+	switch o := o.(type) {
+	case *v1beta3.Alert:
+		return &o.Status.DeliveryStatus
+	case *v1beta3.Provider:
+		return &o.Status.DeliveryStatus
+	}
+	return nil
+}
+
 // showDeliveries merges the outcome of an object's deliveries into its status. Unknown values leave the status unchanged: it is the only
 // record of other workers' deliveries.
 func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
@@ -137,7 +148,7 @@ const othersShown = time.Hour
 // lookForLosses is the least delay before the status is checked again for ended losses.
 const lookForLosses = time.Minute
 
-// endExpensive removes the report of another worker on expensive patterns after othersShown. This worker's own is ended by its report.
+// endExpensive removes the report of another worker on expensive patterns after othersShown. This worker's own is ended by its standing.
 func endExpensive(conditions *[]metav1.Condition, s alerts.Standing) {
 	if tooExpensive(*conditions) && s.Health.Reason != alerts.ReasonPatternsTimed &&
 		time.Since(meta.FindStatusCondition(*conditions, matchingCondition).LastTransitionTime.Time) >= othersShown {
@@ -146,8 +157,9 @@ func endExpensive(conditions *[]metav1.Condition, s alerts.Standing) {
 }
 
 // endLosses ends the condition DeliveriesLost of another worker after othersShown. This worker's own is ended by its standing.
-func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s alerts.Standing) {
-	if s.Loss.At.IsZero() && meta.IsStatusConditionTrue(*conditions, deliveriesLostCondition) && lossesEnd(conditions, d) <= 0 {
+func endLosses(o subject, s alerts.Standing) {
+	conditions := o.Conditions()
+	if s.Loss.At.IsZero() && meta.IsStatusConditionTrue(*conditions, deliveriesLostCondition) && lossesEnd(o) <= 0 {
 		c := lossReport("", alerts.Loss{}).condition
 		c.ObservedGeneration = meta.FindStatusCondition(*conditions, deliveriesLostCondition).ObservedGeneration
 		meta.SetStatusCondition(conditions, c)
@@ -156,9 +168,9 @@ func endLosses(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus, s aler
 
 // lossesEnd returns the time until the condition DeliveriesLost is to end, othersShown if it is not shown. It is never longer, as it would be
 // after a loss in the future: tenants may write statuses.
-func lossesEnd(conditions *[]metav1.Condition, d *v1beta3.DeliveryStatus) time.Duration {
-	c := meta.FindStatusCondition(*conditions, deliveriesLostCondition)
-	if c == nil || c.Status != metav1.ConditionTrue {
+func lossesEnd(o subject) time.Duration {
+	c, d := meta.FindStatusCondition(*o.Conditions(), deliveriesLostCondition), deliveriesOf(o)
+	if c == nil || d == nil || c.Status != metav1.ConditionTrue {
 		return othersShown
 	}
 	last := c.LastTransitionTime

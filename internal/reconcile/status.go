@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -35,13 +36,8 @@ type statusOptions[T subject] struct {
 	// refine completes a verdict with facts that are read at the time of writing. It returns false while a fact is missing whose arrival
 	// enqueues the object.
 	refine func(T, verdict) (_ verdict, complete bool)
-	// pending reports that a fact for the status of an object in service is not known yet, as in the first seconds of a start. The first
-	// status of the object then waits for it.
-	pending func(T) bool
 	// show writes the parts of the status that only this kind has.
 	show func(T, verdict)
-	// again returns the delay until an object is enqueued again; nil for never.
-	again func(T) time.Duration
 	// details are the parts of the status that another definition of the kind may lack, such as Flux's own or an earlier release's.
 	details []detail[T]
 	// wrote is called with each object whose status was written.
@@ -51,16 +47,15 @@ type statusOptions[T subject] struct {
 // statusDelay gives the cache time to receive our own last write. Without it the next write would end in a conflict.
 const statusDelay = 100 * time.Millisecond
 
-// pendingPause is the least delay of a first status that waits for a fact.
+// pendingPause is the least delay of a first status of an object in service that waits for the watchers' cache to be filled, as in the first
+// seconds of a start.
 const pendingPause = time.Second
 
 // statusController writes the status of one kind's objects and records Events about them, while this replica leads.
 type statusController[T subject, L runtime.Object] struct {
+	*Reconciler
 	kind *kindOf[T, L]
 	statusOptions[T]
-	health *healthTable
-	leads  func() bool
-	events EventRecorder
 	writer *kube.StatusWriter[T, L]
 	queue  *kube.Controller[kube.Key]
 	// pruned reports for each of the details whether the kind's definition lacks it.
@@ -76,7 +71,7 @@ func newStatusController[T subject, L runtime.Object](
 	r *Reconciler, k *kindOf[T, L], o statusOptions[T], queue kube.ControllerOptions[kube.Key],
 ) *statusController[T, L] {
 	s := &statusController[T, L]{
-		kind: k, statusOptions: o, health: r.health, leads: r.leads, events: r.options.Events,
+		Reconciler: r, kind: k, statusOptions: o,
 		writer: kube.NewStatusWriter(k.resource), shown: map[kube.Key][]metav1.Condition{}, pruned: make([]pruned, len(o.details)),
 	}
 	s.writer.Kept = s.kept
@@ -109,7 +104,7 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 			return nil
 		}
 	}
-	if s.pending != nil && v.ready && meta.FindStatusCondition(*object.Conditions(), s.outcome) == nil && s.pending(object) {
+	if v.ready && meta.FindStatusCondition(*object.Conditions(), s.outcome) == nil && s.matches.pending(mentionsOf(object)) {
 		s.queue.EnqueueAfter(k, pendingPause+rand.N(pendingPause))
 		return nil
 	}
@@ -121,10 +116,8 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 	if err != nil {
 		return err
 	}
-	if s.again != nil {
-		after := s.again(written)
-		s.queue.EnqueueAfter(k, after+rand.N(after/10)) // the jitter separates objects that were made together
-	}
+	after := s.again(written)
+	s.queue.EnqueueAfter(k, after+rand.N(after/10)) // the jitter separates objects that were made together
 	hasStatus, now := s.writer.HasStatus(), *written.Conditions()
 	before, found := s.replace(object, hasStatus, now)
 	if !wrote && hasStatus {
@@ -135,6 +128,15 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 		s.record(object, v)
 	}
 	return nil
+}
+
+// again returns the delay until the status of an object is checked for facts that nothing reports.
+func (s *statusController[T, L]) again(o subject) time.Duration {
+	losses := max(lookForLosses, lossesEnd(o))
+	if s.kind.name == v1beta3.ProviderKind { // it names no objects
+		return losses
+	}
+	return min(losses, s.matches.again(o))
 }
 
 // replace notes that an object is reconciled, with the conditions now. It returns the former ones, and whether the object existed when this
@@ -245,7 +247,7 @@ func (s *statusController[T, L]) record(o T, v verdict) {
 	case v.lack.reason != "":
 		eventType, v.event, v.eventMessage = corev1.EventTypeWarning, v.lack.reason, v.lack.message
 	}
-	s.events.Event(s.kind.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.eventMessage)
+	s.options.Events.Event(s.kind.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.eventMessage)
 }
 
 // warn records an Event for each problem that is new in the conditions now, compared with before.
@@ -260,7 +262,7 @@ func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
 		}
 		was := meta.FindStatusCondition(before, t.condition)
 		if was == nil || was.Status != is.Status || was.Message != is.Message && !recounted(was, is) {
-			s.events.Event(s.kind.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), corev1.EventTypeWarning, is.Reason, is.Message)
+			s.options.Events.Event(s.kind.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), corev1.EventTypeWarning, is.Reason, is.Message)
 		}
 	}
 }

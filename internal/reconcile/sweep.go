@@ -39,7 +39,10 @@ func (r *Reconciler) sweep(ctx context.Context) {
 // exists reports whether the object of a report exists.
 func (r *Reconciler) exists(kind string, k kube.Key) bool {
 	of, ok := r.kinds[feedKinds[kind]]
-	return ok && of.has(k)
+	if ok {
+		_, ok = of.get(k)
+	}
+	return ok
 }
 
 // stale returns the keys of reports on objects that do not exist, and did not at the last call: this replica may see a report before its
