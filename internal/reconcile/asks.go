@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -90,7 +89,7 @@ func newAsks(r *Reconciler) *asks {
 }
 
 // watchAsks feeds the queue with the objects of a kind that request something.
-func watchAsks[T subject, L runtime.Object](a *asks, k *kindOf[T, L]) error {
+func watchAsks[T subject](a *asks, k *kindOf[T]) error {
 	_, err := kube.Watch(a.queue, k.objects, func(o T) []asker {
 		if w := wants(o); w.Replay == "" && w.Test == "" {
 			return nil

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "notifier/api/v1"
@@ -30,7 +29,7 @@ func finalizerPatch(i int) ([]byte, error) {
 }
 
 // release removes Flux's finalizer from an object that is being deleted. Nothing else removes it.
-func release[T kube.Object, L runtime.Object](ctx context.Context, r kube.Resource[T, L], object T) error {
+func release[T kube.Object](ctx context.Context, r kube.Resource[T], object T) error {
 	i := slices.Index(object.GetFinalizers(), v1.Finalizer)
 	if object.GetDeletionTimestamp() == nil || i < 0 {
 		return nil

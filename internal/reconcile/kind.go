@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event/view"
@@ -13,15 +12,15 @@ import (
 )
 
 // kindOf has the parts of one kind's controller: the cache, the queue that compiles and the queue that writes status.
-type kindOf[T subject, L runtime.Object] struct {
+type kindOf[T subject] struct {
 	name     string
-	resource kube.Resource[T, L]
+	resource kube.Resource[T]
 	objects  *kube.Informer[T]
 	verdicts *verdicts
 	compile  *kube.Controller[kube.Key]
 	// named is done when the first list has been enqueued for compiling.
 	named  cache.DoneChecker
-	status *statusController[T, L]
+	status *statusController[T]
 }
 
 // anyKind is a kindOf of any kind, for what is done with each of the three.
@@ -42,21 +41,21 @@ type anyKind interface {
 }
 
 // newKind makes the cache and adds the kind to r. The caller then calls wire and watch. A changed verdict enqueues the status.
-func newKind[T subject, L runtime.Object](
-	r *Reconciler, name string, resource kube.Resource[T, L], ix kube.Indexers[T],
-) (*kindOf[T, L], error) {
+func newKind[T subject](
+	r *Reconciler, name string, resource kube.Resource[T], ix kube.Indexers[T],
+) (*kindOf[T], error) {
 	objects, err := kube.NewInformer(resource, r.options.Namespace, ix, r.log.With("kind", name))
 	if err != nil {
 		return nil, err
 	}
-	k := &kindOf[T, L]{name: name, resource: resource, objects: objects}
+	k := &kindOf[T]{name: name, resource: resource, objects: objects}
 	k.verdicts = newVerdicts(k.restate)
 	r.kinds[name] = k
 	return k, nil
 }
 
 // wire makes the queues.
-func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.Key) error, status statusOptions[T]) {
+func (k *kindOf[T]) wire(r *Reconciler, reconcile func(context.Context, kube.Key) error, status statusOptions[T]) {
 	queue := func(stage string, workers int) kube.ControllerOptions[kube.Key] {
 		return kube.ControllerOptions[kube.Key]{
 			Name: k.name, Workers: workers, Parts: kube.Key.Parts,
@@ -72,7 +71,7 @@ func (k *kindOf[T, L]) wire(r *Reconciler, reconcile func(context.Context, kube.
 }
 
 // watch feeds the queues. A change of status alone, such as our own write, is enqueued for status only and compiles nothing.
-func (k *kindOf[T, L]) watch(keys func(T) []kube.Key) error {
+func (k *kindOf[T]) watch(keys func(T) []kube.Key) error {
 	var err error
 	if k.named, err = kube.Watch(k.compile, k.objects, keys, specChanged[T]); err != nil {
 		return err
@@ -89,7 +88,7 @@ func specChanged[T subject](was, is T) bool {
 }
 
 // run starts the cache in the group. It starts the compile queue once the checkers are done.
-func (k *kindOf[T, L]) run(ctx context.Context, group *errgroup.Group, first []cache.DoneChecker) {
+func (k *kindOf[T]) run(ctx context.Context, group *errgroup.Group, first []cache.DoneChecker) {
 	group.Go(func() error {
 		k.objects.Run(ctx)
 		return nil
@@ -103,25 +102,25 @@ func (k *kindOf[T, L]) run(ctx context.Context, group *errgroup.Group, first []c
 }
 
 // runStatus starts the status queue in the group.
-func (k *kindOf[T, L]) runStatus(ctx context.Context, group *errgroup.Group) {
+func (k *kindOf[T]) runStatus(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { return untilDone(ctx, k.status.run(ctx)) })
 }
 
-func (k *kindOf[T, L]) compiled() <-chan struct{} { return k.compile.Synced() }
+func (k *kindOf[T]) compiled() <-chan struct{} { return k.compile.Synced() }
 
-func (k *kindOf[T, L]) begin() { k.status.begin() }
+func (k *kindOf[T]) begin() { k.status.begin() }
 
-func (k *kindOf[T, L]) enqueueAll() {
+func (k *kindOf[T]) enqueueAll() {
 	for _, key := range k.keys("") {
 		k.restate(key)
 	}
 }
 
-func (k *kindOf[T, L]) recompile(key kube.Key) { k.compile.Enqueue(key) }
+func (k *kindOf[T]) recompile(key kube.Key) { k.compile.Enqueue(key) }
 
-func (k *kindOf[T, L]) restate(key kube.Key) { k.status.queue.Enqueue(key) }
+func (k *kindOf[T]) restate(key kube.Key) { k.status.queue.Enqueue(key) }
 
-func (k *kindOf[T, L]) keys(namespace string) []kube.Key {
+func (k *kindOf[T]) keys(namespace string) []kube.Key {
 	objects := k.objects.All()
 	if namespace != "" {
 		objects = k.objects.InNamespace(namespace)
@@ -133,7 +132,7 @@ func (k *kindOf[T, L]) keys(namespace string) []kube.Key {
 	return keys
 }
 
-func (k *kindOf[T, L]) get(key kube.Key) (subject, bool) {
+func (k *kindOf[T]) get(key kube.Key) (subject, bool) {
 	o, ok := k.objects.Get(key)
 	return o, ok
 }

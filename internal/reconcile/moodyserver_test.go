@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -224,19 +223,19 @@ func copyStatus(to, from subject) {
 }
 
 // writing is a client of one kind whose statuses are written through a moody API server.
-type writing[T subject, L runtime.Object] struct {
-	kube.Client[T, L]
+type writing[T subject] struct {
+	kube.Client[T]
 	m         *moody
 	namespace string
 	kind      string
 }
 
-func through[T subject, L runtime.Object](m *moody, kind string, r *kube.Resource[T, L]) {
+func through[T subject](m *moody, kind string, r *kube.Resource[T]) {
 	in := r.In
-	r.In = func(namespace string) kube.Client[T, L] { return writing[T, L]{in(namespace), m, namespace, kind} }
+	r.In = func(namespace string) kube.Client[T] { return writing[T]{in(namespace), m, namespace, kind} }
 }
 
-func (c writing[T, L]) UpdateStatus(ctx context.Context, o T, _ metav1.UpdateOptions) (T, error) {
+func (c writing[T]) UpdateStatus(ctx context.Context, o T, _ metav1.UpdateOptions) (T, error) {
 	if err := c.m.fault(ctx); err != nil {
 		return o, err
 	}
@@ -247,7 +246,7 @@ func (c writing[T, L]) UpdateStatus(ctx context.Context, o T, _ metav1.UpdateOpt
 	return kept, c.m.fault(ctx)
 }
 
-func (c writing[T, L]) store(o T) (T, error) {
+func (c writing[T]) store(o T) (T, error) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
 	r, tracker := resources[c.kind], c.m.w.cluster.Tracker

@@ -24,9 +24,9 @@ import (
 
 // Clients are the clients of the API server. The kinds and the Secrets have separate budgets.
 type Clients struct {
-	Receivers kube.Resource[*v1.Receiver, *v1.ReceiverList]
-	Alerts    kube.Resource[*v1beta3.Alert, *v1beta3.AlertList]
-	Providers kube.Resource[*v1beta3.Provider, *v1beta3.ProviderList]
+	Receivers kube.Resource[*v1.Receiver]
+	Alerts    kube.Resource[*v1beta3.Alert]
+	Providers kube.Resource[*v1beta3.Provider]
 	// Secrets must have no rate limit of its own: Options.SecretQPS limits it.
 	Secrets secrets.Source
 }
@@ -52,13 +52,10 @@ func NewClients(config *rest.Config, log *slog.Logger) (Clients, error) {
 		return Clients{}, err
 	}
 	return Clients{
-		Receivers: kube.NewResource(stable, "receivers",
-			func() *v1.Receiver { return &v1.Receiver{} }, func() *v1.ReceiverList { return &v1.ReceiverList{} }),
-		Alerts: kube.NewResource(beta, "alerts",
-			func() *v1beta3.Alert { return &v1beta3.Alert{} }, func() *v1beta3.AlertList { return &v1beta3.AlertList{} }),
-		Providers: kube.NewResource(beta, "providers",
-			func() *v1beta3.Provider { return &v1beta3.Provider{} }, func() *v1beta3.ProviderList { return &v1beta3.ProviderList{} }),
-		Secrets: source,
+		Receivers: kube.NewResource(stable, "receivers", func() *v1.Receiver { return &v1.Receiver{} }),
+		Alerts:    kube.NewResource(beta, "alerts", func() *v1beta3.Alert { return &v1beta3.Alert{} }),
+		Providers: kube.NewResource(beta, "providers", func() *v1beta3.Provider { return &v1beta3.Provider{} }),
+		Secrets:   source,
 	}, nil
 }
 

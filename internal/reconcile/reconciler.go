@@ -42,9 +42,9 @@ type Reconciler struct {
 
 	// kinds has the three kinds by their names, which follow with their types.
 	kinds     map[string]anyKind
-	receivers *kindOf[*v1.Receiver, *v1.ReceiverList]
-	alerts    *kindOf[*v1beta3.Alert, *v1beta3.AlertList]
-	providers *kindOf[*v1beta3.Provider, *v1beta3.ProviderList]
+	receivers *kindOf[*v1.Receiver]
+	alerts    *kindOf[*v1beta3.Alert]
+	providers *kindOf[*v1beta3.Provider]
 	// recounts are the namespaces whose watched objects changed.
 	recounts *kube.Controller[string]
 }

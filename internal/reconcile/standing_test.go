@@ -108,7 +108,7 @@ func TestAStatusIsRightAfterATakeover(t *testing.T) {
 
 // slowClient delays each write of a status.
 type slowClient struct {
-	kube.Client[*v1beta3.Provider, *v1beta3.ProviderList]
+	kube.Client[*v1beta3.Provider]
 	takes time.Duration
 }
 
@@ -126,7 +126,7 @@ func TestT6AFloodOfOutcomesDoesNotHoldUpOthersStatuses(t *testing.T) {
 	}
 	s.change = func(o *Options) {
 		in := o.Clients.Providers.In
-		o.Clients.Providers.In = func(namespace string) kube.Client[*v1beta3.Provider, *v1beta3.ProviderList] {
+		o.Clients.Providers.In = func(namespace string) kube.Client[*v1beta3.Provider] {
 			return slowClient{in(namespace), write}
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -52,11 +51,11 @@ const statusDelay = 100 * time.Millisecond
 const pendingPause = time.Second
 
 // statusController writes the status of one kind's objects and records Events about them, while this replica leads.
-type statusController[T subject, L runtime.Object] struct {
+type statusController[T subject] struct {
 	*Reconciler
-	kind *kindOf[T, L]
+	kind *kindOf[T]
 	statusOptions[T]
-	writer *kube.StatusWriter[T, L]
+	writer *kube.StatusWriter[T]
 	queue  *kube.Controller[kube.Key]
 	// pruned reports for each of the details whether the kind's definition lacks it.
 	pruned []pruned
@@ -67,10 +66,10 @@ type statusController[T subject, L runtime.Object] struct {
 	shown map[kube.Key][]metav1.Condition
 }
 
-func newStatusController[T subject, L runtime.Object](
-	r *Reconciler, k *kindOf[T, L], o statusOptions[T], queue kube.ControllerOptions[kube.Key],
-) *statusController[T, L] {
-	s := &statusController[T, L]{
+func newStatusController[T subject](
+	r *Reconciler, k *kindOf[T], o statusOptions[T], queue kube.ControllerOptions[kube.Key],
+) *statusController[T] {
+	s := &statusController[T]{
 		Reconciler: r, kind: k, statusOptions: o,
 		writer: kube.NewStatusWriter(k.resource), shown: map[kube.Key][]metav1.Condition{}, pruned: make([]pruned, len(o.details)),
 	}
@@ -83,7 +82,7 @@ func newStatusController[T subject, L runtime.Object](
 }
 
 // reconcile writes the status of one object if it changed, or removes Flux's finalizer from an object that is being deleted.
-func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) error {
+func (s *statusController[T]) reconcile(ctx context.Context, k kube.Key) error {
 	if !s.leads() {
 		return nil // the next leader enqueues all
 	}
@@ -131,7 +130,7 @@ func (s *statusController[T, L]) reconcile(ctx context.Context, k kube.Key) erro
 }
 
 // again returns the delay until the status of an object is checked for facts that nothing reports.
-func (s *statusController[T, L]) again(o subject) time.Duration {
+func (s *statusController[T]) again(o subject) time.Duration {
 	losses := max(lookForLosses, lossesEnd(o))
 	if s.kind.name == v1beta3.ProviderKind { // it names no objects
 		return losses
@@ -141,7 +140,7 @@ func (s *statusController[T, L]) again(o subject) time.Duration {
 
 // replace notes that an object is reconciled, with the conditions now. It returns the former ones, and whether the object existed when this
 // term began and is reconciled for the first time.
-func (s *statusController[T, L]) replace(o T, hasStatus bool, now []metav1.Condition) (before []metav1.Condition, found bool) {
+func (s *statusController[T]) replace(o T, hasStatus bool, now []metav1.Condition) (before []metav1.Condition, found bool) {
 	k := kube.KeyOf(o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +157,7 @@ func (s *statusController[T, L]) replace(o T, hasStatus bool, now []metav1.Condi
 }
 
 // apply writes a verdict and the object's health into its status.
-func (s *statusController[T, L]) apply(o T, v verdict) {
+func (s *statusController[T]) apply(o T, v verdict) {
 	conditions := o.Conditions()
 	if s.outcome == v1.ReadyCondition {
 		applyReady(conditions, v)
@@ -215,7 +214,7 @@ func applyAccepted(conditions *[]metav1.Condition, v verdict) {
 }
 
 // kept compares the sent status with the status that the API server kept.
-func (s *statusController[T, L]) kept(sent, kept T) {
+func (s *statusController[T]) kept(sent, kept T) {
 	for i, d := range s.details {
 		if d.shown(sent) && !d.shown(kept) {
 			s.pruned[i].note(time.Now())
@@ -228,7 +227,7 @@ func (s *statusController[T, L]) kept(sent, kept T) {
 
 // isNews reports whether a verdict differs from the object's former conditions. If there are none, a bad verdict always differs, and a
 // good one unless the object was found by this term.
-func (s *statusController[T, L]) isNews(before []metav1.Condition, v verdict, found bool) bool {
+func (s *statusController[T]) isNews(before []metav1.Condition, v verdict, found bool) bool {
 	shown := meta.FindStatusCondition(before, s.outcome)
 	if shown == nil {
 		return !found || !v.ready
@@ -239,7 +238,7 @@ func (s *statusController[T, L]) isNews(before []metav1.Condition, v verdict, fo
 }
 
 // record records an Event about a verdict.
-func (s *statusController[T, L]) record(o T, v verdict) {
+func (s *statusController[T]) record(o T, v verdict) {
 	eventType := corev1.EventTypeNormal
 	switch {
 	case !v.ready:
@@ -251,7 +250,7 @@ func (s *statusController[T, L]) record(o T, v verdict) {
 }
 
 // warn records an Event for each problem that is new in the conditions now, compared with before.
-func (s *statusController[T, L]) warn(o T, before, now []metav1.Condition) {
+func (s *statusController[T]) warn(o T, before, now []metav1.Condition) {
 	for _, t := range troubles {
 		is := meta.FindStatusCondition(now, t.condition)
 		if !t.announced || is == nil || is.Status != t.when {
@@ -272,7 +271,7 @@ func recounted(was, is *metav1.Condition) bool {
 	return is.Type == matchingCondition && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration
 }
 
-func (s *statusController[T, L]) forget(k kube.Key) {
+func (s *statusController[T]) forget(k kube.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.shown, k)
@@ -280,7 +279,7 @@ func (s *statusController[T, L]) forget(k kube.Key) {
 
 // begin begins a term, before any write. It notes the present objects in place of what an earlier term noted: another replica may have
 // reported about them since.
-func (s *statusController[T, L]) begin() {
+func (s *statusController[T]) begin() {
 	objects := s.kind.objects.All()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +290,7 @@ func (s *statusController[T, L]) begin() {
 }
 
 // run processes the queue until ctx ends.
-func (s *statusController[T, L]) run(ctx context.Context) error {
+func (s *statusController[T]) run(ctx context.Context) error {
 	if err := s.queue.Run(ctx); err != nil {
 		return fmt.Errorf("status: %w", err)
 	}

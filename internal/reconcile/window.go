@@ -33,7 +33,7 @@ func (r *Reconciler) Health(namespace string) []view.Health {
 	return all
 }
 
-func (k *kindOf[T, L]) health(namespace string) []view.Health {
+func (k *kindOf[T]) health(namespace string) []view.Health {
 	var all []view.Health
 	for _, o := range k.objects.InNamespace(namespace) {
 		h := view.Health{Kind: k.name, Name: o.GetName(), Problem: problemOf(o)}

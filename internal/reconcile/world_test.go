@@ -143,42 +143,13 @@ func newWorld(t *testing.T, s settings) *world {
 func fakeClients(w *world) Clients {
 	return Clients{
 		Secrets: fakeSecrets{w.core},
-		Receivers: kubetest.Resource(w.cluster, kubetest.Kind[*v1.Receiver, *v1.ReceiverList]{
-			Resource: v1.Resource("receivers"), Kind: v1.ReceiverKind,
-			New: func() *v1.Receiver { return &v1.Receiver{} }, NewList: func() *v1.ReceiverList { return &v1.ReceiverList{} },
-			Items:    func(l *v1.ReceiverList) []*v1.Receiver { return pointers(l.Items) },
-			SetItems: func(l *v1.ReceiverList, items []*v1.Receiver) { l.Items = values(items) },
-		}),
-		Alerts: kubetest.Resource(w.cluster, kubetest.Kind[*v1beta3.Alert, *v1beta3.AlertList]{
-			Resource: v1beta3.Resource("alerts"), Kind: v1beta3.AlertKind,
-			New: func() *v1beta3.Alert { return &v1beta3.Alert{} }, NewList: func() *v1beta3.AlertList { return &v1beta3.AlertList{} },
-			Items:    func(l *v1beta3.AlertList) []*v1beta3.Alert { return pointers(l.Items) },
-			SetItems: func(l *v1beta3.AlertList, items []*v1beta3.Alert) { l.Items = values(items) },
-		}),
-		Providers: kubetest.Resource(w.cluster, kubetest.Kind[*v1beta3.Provider, *v1beta3.ProviderList]{
-			Resource: v1beta3.Resource("providers"), Kind: v1beta3.ProviderKind,
-			New:      func() *v1beta3.Provider { return &v1beta3.Provider{} },
-			NewList:  func() *v1beta3.ProviderList { return &v1beta3.ProviderList{} },
-			Items:    func(l *v1beta3.ProviderList) []*v1beta3.Provider { return pointers(l.Items) },
-			SetItems: func(l *v1beta3.ProviderList, items []*v1beta3.Provider) { l.Items = values(items) },
-		}),
+		Receivers: kubetest.Resource(w.cluster, resources[v1.ReceiverKind], v1.ReceiverKind,
+			func() *v1.Receiver { return &v1.Receiver{} }),
+		Alerts: kubetest.Resource(w.cluster, resources[v1beta3.AlertKind], v1beta3.AlertKind,
+			func() *v1beta3.Alert { return &v1beta3.Alert{} }),
+		Providers: kubetest.Resource(w.cluster, resources[v1beta3.ProviderKind], v1beta3.ProviderKind,
+			func() *v1beta3.Provider { return &v1beta3.Provider{} }),
 	}
-}
-
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
-}
-
-func values[T any](items []*T) []T {
-	out := make([]T, len(items))
-	for i, item := range items {
-		out[i] = *item
-	}
-	return out
 }
 
 // settle waits until all that happens by itself within a few seconds has happened.

@@ -24,7 +24,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-func newCluster(t *testing.T, objects ...runtime.Object) (*kubetest.Cluster, kube.Resource[*v1.Receiver, *v1.ReceiverList]) {
+func newCluster(t *testing.T, objects ...runtime.Object) (*kubetest.Cluster, kube.Resource[*v1.Receiver]) {
 	t.Helper()
 	cluster, receivers, err := clusterOf(newScheme(t), objects...)
 	if err != nil {
@@ -35,27 +35,12 @@ func newCluster(t *testing.T, objects ...runtime.Object) (*kubetest.Cluster, kub
 
 func clusterOf(
 	scheme *runtime.Scheme, objects ...runtime.Object,
-) (*kubetest.Cluster, kube.Resource[*v1.Receiver, *v1.ReceiverList], error) {
+) (*kubetest.Cluster, kube.Resource[*v1.Receiver], error) {
 	cluster, err := kubetest.NewCluster(scheme, objects...)
 	if err != nil {
-		return nil, kube.Resource[*v1.Receiver, *v1.ReceiverList]{}, err
+		return nil, kube.Resource[*v1.Receiver]{}, err
 	}
-	return cluster, kubetest.Resource(cluster, kubetest.Kind[*v1.Receiver, *v1.ReceiverList]{
-		Resource: v1.Resource("receivers"), Kind: v1.ReceiverKind,
-		New: func() *v1.Receiver { return &v1.Receiver{} }, NewList: func() *v1.ReceiverList { return &v1.ReceiverList{} },
-		Items: func(l *v1.ReceiverList) []*v1.Receiver {
-			items := make([]*v1.Receiver, len(l.Items))
-			for i := range l.Items {
-				items[i] = &l.Items[i]
-			}
-			return items
-		},
-		SetItems: func(l *v1.ReceiverList, items []*v1.Receiver) {
-			for _, item := range items {
-				l.Items = append(l.Items, *item)
-			}
-		},
-	}), nil
+	return cluster, kubetest.Resource(cluster, v1.Resource("receivers"), v1.ReceiverKind, func() *v1.Receiver { return &v1.Receiver{} }), nil
 }
 
 func newReceiver(name string) *v1.Receiver {

@@ -9,9 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -25,18 +22,11 @@ type Informer[T Object] struct {
 type Indexers[T Object] map[string]func(T) []string
 
 // NewInformer returns the informer over a resource, in one namespace or, for the empty one, in all.
-func NewInformer[T Object, L runtime.Object](
-	r Resource[T, L], namespace string, indexers Indexers[T], log *slog.Logger,
+func NewInformer[T Object](
+	r Resource[T], namespace string, indexers Indexers[T], log *slog.Logger,
 ) (*Informer[T], error) {
 	client := r.In(namespace)
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return client.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return client.Watch(ctx, o)
-		},
-	}
+	lw := &cache.ListWatch{ListWithContextFunc: client.List, WatchFuncWithContext: client.Watch}
 	byName := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	for name, values := range indexers {
 		byName[name] = func(o any) ([]string, error) { return values(o.(T)), nil }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -81,51 +80,41 @@ func delimiter(d *json.Decoder, want json.Delim) error {
 
 // streamingClient is a client whose List decodes and trims its objects one by one while they arrive. Its List and Watch wait while the
 // API server does not answer.
-type streamingClient[T Object, L runtime.Object] struct {
-	*gentype.ClientWithList[T, L]
+type streamingClient[T Object] struct {
+	*gentype.Client[T]
 	api       *API
 	plural    string
 	newObject func() T
-	newList   func() L
 }
 
 // List returns the objects of the namespace, or of all namespaces.
-func (c streamingClient[T, L]) List(ctx context.Context, options metav1.ListOptions) (L, error) {
-	list := c.newList()
+func (c streamingClient[T]) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	var body io.ReadCloser
 	if err := c.api.away.Try(ctx, func() (err error) {
 		body, err = c.request(options).Stream(ctx)
 		return err
 	}); err != nil {
-		return list, err
+		return nil, err
 	}
 	defer body.Close()
-	var about metav1.ListMeta
-	var items []runtime.Object
+	list := &metav1.List{}
 	read := &recentReader{source: body}
-	if err := DecodeList(read, &about, func(d *json.Decoder) error {
+	if err := DecodeList(read, &list.ListMeta, func(d *json.Decoder) error {
 		o, err := c.decodeItem(d, read)
 		if err != nil {
 			return err
 		}
 		trimObject(o)
-		items = append(items, o)
+		list.Items = append(list.Items, runtime.RawExtension{Object: o})
 		return nil
 	}); err != nil {
-		return list, fmt.Errorf("list %s: %w", c.plural, err)
+		return nil, fmt.Errorf("list %s: %w", c.plural, err)
 	}
-	accessor, err := meta.ListAccessor(list)
-	if err != nil {
-		return list, err
-	}
-	accessor.SetResourceVersion(about.ResourceVersion)
-	accessor.SetContinue(about.Continue)
-	accessor.SetRemainingItemCount(about.RemainingItemCount)
-	return list, meta.SetList(list, items)
+	return list, nil
 }
 
 // Watch follows the objects of the namespace, or of all namespaces.
-func (c streamingClient[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (events watch.Interface, err error) {
+func (c streamingClient[T]) Watch(ctx context.Context, options metav1.ListOptions) (events watch.Interface, err error) {
 	options.Watch = true
 	err = c.api.away.Try(ctx, func() (err error) {
 		events, err = c.request(options).Watch(ctx)
@@ -135,14 +124,14 @@ func (c streamingClient[T, L]) Watch(ctx context.Context, options metav1.ListOpt
 }
 
 // request returns a request for objects of the namespace, or of all. Outage retries it; the request itself does not.
-func (c streamingClient[T, L]) request(options metav1.ListOptions) *rest.Request {
+func (c streamingClient[T]) request(options metav1.ListOptions) *rest.Request {
 	namespace := c.GetNamespace()
 	return c.GetClient().Get().NamespaceIfScoped(namespace, namespace != "").Resource(c.plural).
 		VersionedParams(&options, c.api.codec).MaxRetries(0)
 }
 
 // decodeItem decodes the next object. An object that does not fit its Go type is decoded once more, without the parts at fault.
-func (c streamingClient[T, L]) decodeItem(d *json.Decoder, read *recentReader) (T, error) {
+func (c streamingClient[T]) decodeItem(d *json.Decoder, read *recentReader) (T, error) {
 	o := c.newObject()
 	read.forget(d.InputOffset())
 	err := d.Decode(o)

@@ -22,20 +22,19 @@ type Object interface {
 	metav1.Object
 }
 
-// Client reads and writes the objects of one kind in one namespace, or reads those of all namespaces. client-go's gentype
-// clients, the real and the fake one, are such clients.
-type Client[T Object, L runtime.Object] interface {
+// Client reads and writes the objects of one kind in one namespace, or reads those of all namespaces.
+type Client[T Object] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
-	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 	UpdateStatus(ctx context.Context, object T, options metav1.UpdateOptions) (T, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 }
 
 // Resource returns the clients of one kind.
-type Resource[T Object, L runtime.Object] struct {
+type Resource[T Object] struct {
 	// In returns the client for one namespace; for the empty namespace, a client that can only list and watch.
-	In func(namespace string) Client[T, L]
+	In func(namespace string) Client[T]
 }
 
 // Undecodable is an annotation, in memory only, of an object whose spec does not decode into its Go type: for instance a duration that

@@ -81,12 +81,12 @@ func TestAnAnswerOfTheAPIServerIsNotWaitedFor(t *testing.T) {
 // Fails when a request follows the Retry-After of an API server that has started and reads the kind from etcd: up to half a minute
 // beyond the end of that.
 func TestAKindThatTheAPIServerIsReadingIsAskedForAgainSoon(t *testing.T) {
-	for name, ask := range map[string]func(context.Context, kube.Client[*v1.Receiver, *v1.ReceiverList]) error{
-		"list": func(ctx context.Context, c kube.Client[*v1.Receiver, *v1.ReceiverList]) error {
+	for name, ask := range map[string]func(context.Context, kube.Client[*v1.Receiver]) error{
+		"list": func(ctx context.Context, c kube.Client[*v1.Receiver]) error {
 			_, err := c.List(ctx, metav1.ListOptions{ResourceVersion: "7"})
 			return err
 		},
-		"watch": func(ctx context.Context, c kube.Client[*v1.Receiver, *v1.ReceiverList]) error {
+		"watch": func(ctx context.Context, c kube.Client[*v1.Receiver]) error {
 			w, err := c.Watch(ctx, metav1.ListOptions{ResourceVersion: "7"})
 			if err == nil {
 				w.Stop()

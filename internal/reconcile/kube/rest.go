@@ -37,11 +37,9 @@ func NewAPI(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion,
 }
 
 // NewResource returns the resource with the given plural name.
-func NewResource[T Object, L runtime.Object](api *API, plural string, newObject func() T, newList func() L) Resource[T, L] {
-	return Resource[T, L]{In: func(namespace string) Client[T, L] {
-		return streamingClient[T, L]{
-			gentype.NewClientWithList[T, L](plural, api.client, api.codec, namespace, newObject, newList), api, plural, newObject, newList,
-		}
+func NewResource[T Object](api *API, plural string, newObject func() T) Resource[T] {
+	return Resource[T]{In: func(namespace string) Client[T] {
+		return streamingClient[T]{gentype.NewClient(plural, api.client, api.codec, namespace, newObject), api, plural, newObject}
 	}}
 }
 

@@ -10,15 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // probeEvery is how often a kind without a status subresource is tried again: its CRD may have been replaced by one with it.
 const probeEvery = 10 * time.Minute
 
 // StatusWriter writes the status of one kind's objects.
-type StatusWriter[T Object, L runtime.Object] struct {
-	resource Resource[T, L]
+type StatusWriter[T Object] struct {
+	resource Resource[T]
 	// Kept, if not nil, is called after each write with the sent object and the API server's result, which lacks the fields that its CRD
 	// does not have. Unless the caller remembers that, the status always differs and is written for ever. It is set before the writer is
 	// used.
@@ -30,14 +29,14 @@ type StatusWriter[T Object, L runtime.Object] struct {
 }
 
 // NewStatusWriter returns a writer for the kind.
-func NewStatusWriter[T Object, L runtime.Object](r Resource[T, L]) *StatusWriter[T, L] {
-	return &StatusWriter[T, L]{resource: r}
+func NewStatusWriter[T Object](r Resource[T]) *StatusWriter[T] {
+	return &StatusWriter[T]{resource: r}
 }
 
 // Write changes a copy of cached by set and writes its status if that made a difference. It reports whether it wrote. A conflict is
 // returned unchanged and means that the cache is outdated: the caller's queue retries. A missing object is no error, nor is a kind
 // without a status (as in Flux's own CRDs of Alert and Provider).
-func (w *StatusWriter[T, L]) Write(ctx context.Context, cached T, set func(T)) (bool, error) {
+func (w *StatusWriter[T]) Write(ctx context.Context, cached T, set func(T)) (bool, error) {
 	object := cached.DeepCopyObject().(T)
 	set(object)
 	// Most statuses are unchanged. reflect.DeepEqual finds that without garbage; the other comparison makes a copy of each text.
@@ -62,7 +61,7 @@ func (w *StatusWriter[T, L]) Write(ctx context.Context, cached T, set func(T)) (
 }
 
 // notFound distinguishes a missing object from a kind without status: the API server's answer is the same.
-func (w *StatusWriter[T, L]) notFound(ctx context.Context, client Client[T, L], cached T) error {
+func (w *StatusWriter[T]) notFound(ctx context.Context, client Client[T], cached T) error {
 	live, err := client.Get(ctx, cached.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -79,7 +78,7 @@ func (w *StatusWriter[T, L]) notFound(ctx context.Context, client Client[T, L], 
 }
 
 // HasStatus reports whether the kind has a status, as far as known.
-func (w *StatusWriter[T, L]) HasStatus() bool {
+func (w *StatusWriter[T]) HasStatus() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.absent.IsZero() || time.Since(w.absent) >= probeEvery

@@ -2,7 +2,8 @@
 package kubetest
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,31 +42,20 @@ func NewCluster(scheme *runtime.Scheme, objects ...runtime.Object) (*Cluster, er
 	return c, nil
 }
 
-// Kind describes a kind to a Resource of fakes.
-type Kind[T kube.Object, L runtime.Object] struct {
-	Resource schema.GroupVersionResource
-	Kind     string
-	New      func() T
-	NewList  func() L
-	Items    func(L) []T
-	SetItems func(L, []T)
-}
-
 // Resource returns the fake resource of a kind in the cluster.
-func Resource[T kube.Object, L runtime.Object](c *Cluster, k Kind[T, L]) kube.Resource[T, L] {
-	return kube.Resource[T, L]{
-		In: func(namespace string) kube.Client[T, L] {
-			return gentype.NewFakeClientWithList(&c.Fake, namespace, k.Resource,
-				k.Resource.GroupVersion().WithKind(k.Kind), k.New, k.NewList, copyListMeta[L], k.Items, k.SetItems)
-		},
-	}
+func Resource[T kube.Object](
+	c *Cluster, resource schema.GroupVersionResource, kind string, newObject func() T,
+) kube.Resource[T] {
+	of := resource.GroupVersion().WithKind(kind)
+	return kube.Resource[T]{In: func(namespace string) kube.Client[T] {
+		return client[T]{gentype.NewFakeClient(&c.Fake, namespace, resource, of, newObject)}
+	}}
 }
 
-// copyListMeta keeps a list's resource version, from which the informer continues to watch.
-func copyListMeta[L runtime.Object](to, from L) {
-	if from, err := meta.ListAccessor(from); err == nil {
-		if to, err := meta.ListAccessor(to); err == nil {
-			to.SetResourceVersion(from.GetResourceVersion())
-		}
-	}
+// client is a kube.Client over client-go's fake.
+type client[T kube.Object] struct{ *gentype.FakeClient[T] }
+
+// List returns the objects of the namespace, or of all namespaces.
+func (c client[T]) List(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return c.Fake.Invokes(clienttesting.NewListActionWithOptions(c.Resource(), c.Kind(), c.Namespace(), options), &metav1.List{})
 }
