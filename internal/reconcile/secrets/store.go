@@ -281,37 +281,37 @@ func (s *Store) readOnce(ctx context.Context, e *entry) (certain bool, err error
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		s.missing(e, changes)
+		s.change(func() []User {
+			if e.released || e.changes != changes { // the watch knows more
+				return nil
+			}
+			return e.put(content{}, e.version)
+		})
 		return true, nil
 	case apierrors.IsForbidden(err) || apierrors.IsInternalError(err):
 		// The answer is about this Secret, so the others need not wait for a better one.
 		return false, kube.Isolated(fmt.Errorf("read secret %s: %w", e.key, err))
 	case err != nil:
 		return false, fmt.Errorf("read secret %s: %w", e.key, err)
-	default:
-		return s.found(e, object, begun), nil
 	}
+	// It is not certain if a watch has begun with the present state meanwhile: the Secret may have been deleted before that.
+	s.change(func() []User {
+		if certain = e.begun == begun; certain {
+			return s.store(e, object)
+		}
+		return nil
+	})
+	return certain, nil
 }
 
-// found stores a Secret's state from a read, and reports whether it is certain. It is not if a watch has begun with the present state since
-// begun: the Secret may have been deleted before that.
-func (s *Store) found(e *entry, object *corev1.Secret, begun uint64) (certain bool) {
+// change calls f, which changes an entry, under the lock, and then informs the users that f returns.
+func (s *Store) change(f func() []User) {
 	s.mu.Lock()
-	var users []User
-	if certain = e.begun == begun; certain {
-		users = s.store(e, object)
+	users := f()
+	s.mu.Unlock()
+	for _, u := range users {
+		s.options.Changed(u)
 	}
-	s.mu.Unlock()
-	s.tell(users)
-	return certain
-}
-
-// set stores a Secret's state from the watch.
-func (s *Store) set(e *entry, object *corev1.Secret) {
-	s.mu.Lock()
-	users := s.store(e, object)
-	s.mu.Unlock()
-	s.tell(users)
 }
 
 // store stores a Secret's state unless a newer one is known, and returns the users to inform. The caller has the lock.
@@ -320,18 +320,6 @@ func (s *Store) store(e *entry, object *corev1.Secret) []User {
 		return nil
 	}
 	return e.put(contentOf(object, e.keys, s.options.Labelled), object.ResourceVersion)
-}
-
-// missing records that a read found no Secret, unless the watch has sent more than changes since.
-func (s *Store) missing(e *entry, changes uint64) {
-	s.mu.Lock()
-	if e.released || e.changes != changes {
-		s.mu.Unlock()
-		return
-	}
-	users := e.put(content{}, e.version)
-	s.mu.Unlock()
-	s.tell(users)
 }
 
 // complete reports whether the content has the state of all wanted keys.
@@ -349,10 +337,4 @@ func (e *entry) put(now content, version string) []User {
 		return nil
 	}
 	return slices.Clone(e.users)
-}
-
-func (s *Store) tell(users []User) {
-	for _, u := range users {
-		s.options.Changed(u)
-	}
 }

@@ -229,31 +229,16 @@ func (s *Store) take(e *entry, sent watch.Event) error {
 	if object.Namespace != e.key.Namespace || object.Name != e.key.Name {
 		return nil // from a server that ignores the selector; it is dropped
 	}
-	if sent.Type == watch.Deleted {
-		s.deleted(e, object.ResourceVersion)
-		return nil
-	}
-	s.count(e)
-	s.set(e, object)
+	s.change(func() []User {
+		if sent.Type != watch.Deleted {
+			e.changes++ // so that a read that began before does not overwrite it
+			return s.store(e, object)
+		}
+		if e.released || kube.Older(object.ResourceVersion, e.version) {
+			return nil
+		}
+		e.changes++
+		return e.put(content{}, object.ResourceVersion)
+	})
 	return nil
-}
-
-// count counts a change sent by the watch, so that a read that began before does not overwrite it.
-func (s *Store) count(e *entry) {
-	s.mu.Lock()
-	e.changes++
-	s.mu.Unlock()
-}
-
-// deleted records that the Secret was deleted at a version.
-func (s *Store) deleted(e *entry, version string) {
-	s.mu.Lock()
-	if e.released || kube.Older(version, e.version) {
-		s.mu.Unlock()
-		return
-	}
-	e.changes++
-	users := e.put(content{}, version)
-	s.mu.Unlock()
-	s.tell(users)
 }
