@@ -36,7 +36,8 @@ func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 		return nil
 	}
 	if c.ages.over(k, object.CreationTimestamp.Time) {
-		c.put(alerts.Inert(alertSpec(object)), refused(object, fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
+		c.table.Put(alerts.Inert(alertSpec(object)))
+		c.verdicts.put(object, refused(object, fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
 			"the namespace has more than %d Alerts, and only the oldest are served", c.ages.limit)}))
 		return nil
 	}
@@ -48,13 +49,9 @@ func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 	case object.Spec.Suspend:
 		v = served(object, v1.SuspendedReason, "spec.suspend is set: no event is matched; unset it to go on")
 	}
-	c.put(compiled, v)
+	c.table.Put(compiled)
+	c.verdicts.put(object, v)
 	return nil
-}
-
-func (c *alertController) put(a *alerts.Alert, v verdict) {
-	c.table.Put(a)
-	c.verdicts.put(kube.Key{Namespace: a.Namespace, Name: a.Name}, v)
 }
 
 // keys returns the keys to compile when an Alert is made, changed or deleted: its own, and those of the Alerts that it moves over the

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,24 +44,6 @@ func ledgerDetails[T subject](r *Reconciler, kind string, write func(T, alerts.S
 			},
 		},
 	}
-}
-
-// pruned remembers when the API server last dropped our fields.
-type pruned struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (p *pruned) note(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.at = now
-}
-
-func (p *pruned) lately(now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.at.IsZero() && now.Sub(p.at) < prunedFor
 }
 
 // maxProblem bounds a problem, which is a cell of a table, in bytes.

@@ -103,7 +103,7 @@ func (k *kindOf[T]) run(ctx context.Context, group *errgroup.Group, first []cach
 
 // runStatus starts the status queue in the group.
 func (k *kindOf[T]) runStatus(ctx context.Context, group *errgroup.Group) {
-	group.Go(func() error { return untilDone(ctx, k.status.run(ctx)) })
+	group.Go(func() error { return untilDone(ctx, k.status.queue.Run(ctx)) })
 }
 
 func (k *kindOf[T]) compiled() <-chan struct{} { return k.compile.Synced() }

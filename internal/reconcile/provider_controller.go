@@ -109,7 +109,7 @@ func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 		c.put(p, &alerts.Destination{NotReady: f.message})
 	}
 	if isolated {
-		c.decide(p, refused(p, f))
+		c.verdicts.put(p, refused(p, f))
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, 
 	if p.Spec.Suspend {
 		v = served(p, v1.SuspendedReason, "spec.suspend is set: nothing is sent; unset it to go on")
 	}
-	c.decide(p, v)
+	c.verdicts.put(p, v)
 }
 
 // ignoring returns the text about the Secret's headers that are not sent, or "".
@@ -138,7 +138,7 @@ func ignoring(sender registry.Sender) string {
 // refuse takes the Provider out of use. Deliveries to it wait.
 func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
 	c.put(p, &alerts.Destination{NotReady: f.message})
-	c.decide(p, refused(p, f))
+	c.verdicts.put(p, refused(p, f))
 }
 
 // put completes a destination, replaces the former one and closes its idle connections.
@@ -158,10 +158,6 @@ func closeSender(d *alerts.Destination) {
 	if closer, ok := d.Sender.(io.Closer); ok {
 		_ = closer.Close()
 	}
-}
-
-func (c *providerController) decide(p *v1beta3.Provider, v verdict) {
-	c.verdicts.put(kube.KeyOf(p), v)
 }
 
 func (c *providerController) forget(k kube.Key) {

@@ -133,7 +133,7 @@ func (c *receiverController) update(ctx context.Context, r *v1.Receiver) error {
 	secret, err := c.secret(ctx, r, made)
 	if err != nil {
 		if kube.IsIsolated(err) {
-			c.decide(r, refused(r, unreadable()))
+			c.verdicts.put(r, refused(r, unreadable()))
 		}
 		return err
 	}
@@ -289,7 +289,7 @@ func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack 
 	switch {
 	case errors.Is(err, receiver.ErrPathFull):
 		// The claim to the path stays: Moved is called when the path has a free place for this Receiver.
-		c.decide(r, refused(r, fault{reason: v1.PathConflictReason, message: err.Error(), retried: true, event: failedEvent}))
+		c.verdicts.put(r, refused(r, fault{reason: v1.PathConflictReason, message: err.Error(), retried: true, event: failedEvent}))
 		return
 	case err != nil:
 		c.refuse(r, fault{reason: v1.ValidationFailedReason, message: oneLine(err), event: validationEvent})
@@ -299,18 +299,14 @@ func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack 
 	v := served(r, v1.SucceededReason, "Receiver initialized for path: "+path)
 	v.eventMessage = "Receiver initialized"
 	v.path, v.lack = path, lack
-	c.decide(r, v)
+	c.verdicts.put(r, v)
 }
 
 // refuse ends the Receiver's service.
 func (c *receiverController) refuse(r *v1.Receiver, f fault) {
 	c.hooks.Delete(kube.KeyOf(r).String())
 	c.unsubscribe(r)
-	c.decide(r, refused(r, f))
-}
-
-func (c *receiverController) decide(r *v1.Receiver, v verdict) {
-	c.verdicts.put(kube.KeyOf(r), v)
+	c.verdicts.put(r, refused(r, f))
 }
 
 // forget removes all data of a Receiver.

@@ -94,12 +94,12 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 		return
 	}
 	if r.Spec.Suspend {
-		c.decide(r, served(r, v1.SuspendedReason, "spec.suspend is set: no event triggers; unset it to go on"))
+		c.verdicts.put(r, served(r, v1.SuspendedReason, "spec.suspend is set: no event triggers; unset it to go on"))
 		return
 	}
 	v := served(r, v1.SucceededReason, "Receiver initialized for events of "+numbered(len(plan.sources), "source", "sources"))
 	v.lack = plan.lack
-	c.decide(r, v)
+	c.verdicts.put(r, v)
 }
 
 // unsubscribe ends the triggers by events. A refused Receiver of type event keeps an inert subscription, so that its status still shows

@@ -2,9 +2,9 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,8 +57,8 @@ type statusController[T subject] struct {
 	statusOptions[T]
 	writer *kube.StatusWriter[T]
 	queue  *kube.Controller[kube.Key]
-	// pruned reports for each of the details whether the kind's definition lacks it.
-	pruned []pruned
+	// pruned has for each of the details when the API server last dropped it, nil for never.
+	pruned []atomic.Pointer[time.Time]
 
 	mu sync.Mutex
 	// shown has nil for each object that existed when this term began and has not been reconciled since. A first good verdict on one causes
@@ -71,7 +71,7 @@ func newStatusController[T subject](
 ) *statusController[T] {
 	s := &statusController[T]{
 		Reconciler: r, kind: k, statusOptions: o,
-		writer: kube.NewStatusWriter(k.resource), shown: map[kube.Key][]metav1.Condition{}, pruned: make([]pruned, len(o.details)),
+		writer: kube.NewStatusWriter(k.resource), shown: map[kube.Key][]metav1.Condition{}, pruned: make([]atomic.Pointer[time.Time], len(o.details)),
 	}
 	s.writer.Kept = s.kept
 	queue.Name = k.name + " status"
@@ -169,7 +169,7 @@ func (s *statusController[T]) apply(o T, v verdict) {
 		s.show(o, v)
 	}
 	for i, d := range s.details {
-		if !s.pruned[i].lately(time.Now()) {
+		if at := s.pruned[i].Load(); at == nil || time.Since(*at) >= prunedFor {
 			d.write(o)
 		}
 	}
@@ -217,7 +217,8 @@ func applyAccepted(conditions *[]metav1.Condition, v verdict) {
 func (s *statusController[T]) kept(sent, kept T) {
 	for i, d := range s.details {
 		if d.shown(sent) && !d.shown(kept) {
-			s.pruned[i].note(time.Now())
+			now := time.Now()
+			s.pruned[i].Store(&now)
 		}
 	}
 	if s.wrote != nil {
@@ -287,12 +288,4 @@ func (s *statusController[T]) begin() {
 	for _, o := range objects {
 		s.shown[kube.KeyOf(o)] = nil
 	}
-}
-
-// run processes the queue until ctx ends.
-func (s *statusController[T]) run(ctx context.Context) error {
-	if err := s.queue.Run(ctx); err != nil {
-		return fmt.Errorf("status: %w", err)
-	}
-	return nil
 }

@@ -177,8 +177,8 @@ func (s *verdicts) replaced(o metav1.Object) bool {
 }
 
 // put stores the verdict on an object.
-func (s *verdicts) put(k kube.Key, v verdict) {
-	kept := keptVerdict{v.uid, v.generation, unique.Make(v.ruling)}
+func (s *verdicts) put(o metav1.Object, v verdict) {
+	k, kept := kube.KeyOf(o), keptVerdict{v.uid, v.generation, unique.Make(v.ruling)}
 	s.mu.Lock()
 	before, ok := s.m[k]
 	s.m[k] = kept

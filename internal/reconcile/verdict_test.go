@@ -16,8 +16,8 @@ func TestEqualVerdictsAreKeptOnce(t *testing.T) {
 	a.UID, b.UID = "1", "2"
 	for i, o := range []kube.Object{a, b} {
 		v := served(o, v1.SucceededReason, string([]byte("Alert initialized")))
-		kept.put(kube.KeyOf(o), v)
-		if kept.put(kube.KeyOf(o), v); changes != i+1 {
+		kept.put(o, v)
+		if kept.put(o, v); changes != i+1 {
 			t.Errorf("%s: only the first of two equal verdicts is another than before", o.GetName())
 		}
 		if got, ok := kept.get(kube.KeyOf(o)); !ok || got != v {
@@ -29,7 +29,7 @@ func TestEqualVerdictsAreKeptOnce(t *testing.T) {
 	if unsafe.StringData(one.message) != unsafe.StringData(other.message) {
 		t.Error("the message is kept twice")
 	}
-	if kept.put(kube.KeyOf(a), refused(a, fault{reason: v1.InvalidConfigReason})); changes != 3 {
+	if kept.put(a, refused(a, fault{reason: v1.InvalidConfigReason})); changes != 3 {
 		t.Error("another ruling is taken for the same")
 	}
 }

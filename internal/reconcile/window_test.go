@@ -9,7 +9,6 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/event/view"
-	"notifier/internal/reconcile/kube"
 )
 
 // Fails when an object that is not ready is reported as ready, when the problem to correct is missing, or when a replica that writes no
@@ -60,8 +59,8 @@ func TestTheHealthOfAnObjectIsNotItsPredecessors(t *testing.T) {
 	s := oneOfEach()
 	s.follower = true
 	play(t, s, func(w *world) {
-		w.providers.verdicts.put(kube.Key{Namespace: "team-a", Name: "chat"}, refused(
-			newProvider("chat", func(p *v1beta3.Provider) { p.UID = "former" }), fault{reason: v1.InvalidConfigReason, message: "of another owner"}))
+		former := newProvider("chat", func(p *v1beta3.Provider) { p.UID = "former" })
+		w.providers.verdicts.put(former, refused(former, fault{reason: v1.InvalidConfigReason, message: "of another owner"}))
 		for _, h := range w.Health("team-a") {
 			if strings.Contains(h.Problem, "of another owner") {
 				t.Errorf("got %+v", h)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,9 +23,8 @@ type StatusWriter[T Object] struct {
 	// used.
 	Kept func(sent, kept T)
 
-	mu sync.Mutex
 	// absent is when the kind was last found to have no status subresource.
-	absent time.Time
+	absent atomic.Pointer[time.Time]
 }
 
 // NewStatusWriter returns a writer for the kind.
@@ -70,16 +69,14 @@ func (w *StatusWriter[T]) notFound(ctx context.Context, client Client[T], cached
 		return fmt.Errorf("look for the status subresource: %w", err)
 	}
 	if live.GetUID() == cached.GetUID() {
-		w.mu.Lock()
-		w.absent = time.Now()
-		w.mu.Unlock()
+		now := time.Now()
+		w.absent.Store(&now)
 	}
 	return nil
 }
 
 // HasStatus reports whether the kind has a status, as far as known.
 func (w *StatusWriter[T]) HasStatus() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.absent.IsZero() || time.Since(w.absent) >= probeEvery
+	at := w.absent.Load()
+	return at == nil || time.Since(*at) >= probeEvery
 }
