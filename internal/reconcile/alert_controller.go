@@ -60,33 +60,29 @@ func (c *alertController) keys(a *v1beta3.Alert) []kube.Key { return noted(c.age
 
 // withProvider refines the verdict on an Alert by the state of its Provider. The Alert is served in any case: its deliveries wait for the
 // Provider, so that none is lost. It returns false while the Provider is not compiled, after which the Alert's status is enqueued again.
-func withProvider(
-	providers *kube.Informer[*v1beta3.Provider], known *verdicts,
-) func(*v1beta3.Alert, verdict) (_ verdict, complete bool) {
-	return func(a *v1beta3.Alert, v verdict) (verdict, bool) {
-		if !v.ready {
-			return v, true
-		}
-		name := a.Spec.ProviderRef.Name
-		named, ok := providers.Get(kube.Key{Namespace: a.Namespace, Name: name})
-		if !ok || named.DeletionTimestamp != nil {
-			return refused(a, fault{reason: v1.ProviderNotFoundReason, retried: true, message: fmt.Sprintf(
-				"Provider %q does not exist: make it, or correct spec.providerRef; events are kept for it", name)}), true
-		}
-		p, ok := known.on(named)
-		switch {
-		case !ok:
-			return v, false
-		case p.reason == v1.UnsupportedTypeReason:
-			v = refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
-				"Provider %q is of a type that is not supported: see its status; events are not kept for it", name)})
-		case p.reason == v1.SuspendedReason:
-			v = served(a, v1.SuspendedReason, fmt.Sprintf(
-				"Provider %q is suspended: nothing is sent to it, and what happens meanwhile is not kept; unset its spec.suspend to go on", name))
-		case !p.ready:
-			v = refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
-				"Provider %q cannot be sent to (%s): see its status; events are kept for it", name, p.reason)})
-		}
+func (r *Reconciler) withProvider(a *v1beta3.Alert, v verdict) (_ verdict, complete bool) {
+	if !v.ready {
 		return v, true
 	}
+	name := a.Spec.ProviderRef.Name
+	named, ok := r.providers.objects.Get(kube.Key{Namespace: a.Namespace, Name: name})
+	if !ok || named.DeletionTimestamp != nil {
+		return refused(a, fault{reason: v1.ProviderNotFoundReason, retried: true, message: fmt.Sprintf(
+			"Provider %q does not exist: make it, or correct spec.providerRef; events are kept for it", name)}), true
+	}
+	p, ok := r.providers.verdicts.on(named)
+	switch {
+	case !ok:
+		return v, false
+	case p.reason == v1.UnsupportedTypeReason:
+		v = refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
+			"Provider %q is of a type that is not supported: see its status; events are not kept for it", name)})
+	case p.reason == v1.SuspendedReason:
+		v = served(a, v1.SuspendedReason, fmt.Sprintf(
+			"Provider %q is suspended: nothing is sent to it, and what happens meanwhile is not kept; unset its spec.suspend to go on", name))
+	case !p.ready:
+		v = refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
+			"Provider %q cannot be sent to (%s): see its status; events are kept for it", name, p.reason)})
+	}
+	return v, true
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync"
 
 	"golang.org/x/time/rate"
 
@@ -29,7 +30,7 @@ type providerController struct {
 	alert func(kube.Key) (*v1beta3.Alert, bool)
 	// compiling gives namespaces turns to compile expressions and long Secrets; programs has the compiled expressions.
 	compiling *limit.CompileShare
-	programs  *remembered[*statusProgram]
+	programs  sync.Map // kube.Key → *statusProgram
 	// identities is nil in an installation without workload identity.
 	identities *identity.Accounts
 	// limits apply to Providers that set none.
@@ -165,6 +166,6 @@ func (c *providerController) forget(k kube.Key) {
 	c.destinations.Delete(k.Namespace, k.Name)
 	closeSender(before)
 	c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})
-	c.programs.remove(k)
+	c.programs.Delete(k)
 	c.verdicts.remove(k)
 }

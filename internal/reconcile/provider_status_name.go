@@ -46,11 +46,12 @@ type statusProgram struct {
 func (c *providerController) statusProgram(ctx context.Context, p *v1beta3.Provider) (*statusProgram, error) {
 	k, source := kube.KeyOf(p), p.Spec.CommitStatusExpr
 	if source == "" {
-		c.programs.remove(k)
+		c.programs.Delete(k)
 		return nil, nil
 	}
-	if known, ok := c.programs.get(k); ok && known.source == source {
-		return known, nil
+	known, _ := c.programs.Load(k)
+	if before, ok := known.(*statusProgram); ok && before.source == source {
+		return before, nil
 	}
 	made := &statusProgram{source: source}
 	if err := compileInTurn(ctx, c.compiling, p.Namespace, len(source), func() {
@@ -62,7 +63,7 @@ func (c *providerController) statusProgram(ctx context.Context, p *v1beta3.Provi
 	}); err != nil {
 		return nil, err
 	}
-	c.programs.set(k, made)
+	c.programs.Store(k, made)
 	return made, nil
 }
 

@@ -54,7 +54,8 @@ func compileInTurn(ctx context.Context, share *limit.CompileShare, namespace str
 // plan returns the compiled spec of a Receiver, from the cache unless it changed. It returns an error if the spec cannot be compiled now.
 func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compiled, error) {
 	k := kube.KeyOf(r)
-	before, ok := c.compiled.get(k)
+	known, _ := c.compiled.Load(k)
+	before, ok := known.(*compiled)
 	readable := !kube.IsUndecodable(r) // an undecodable one may become readable in the same generation
 	account := accountOf(r, c.account) // of an annotation, whose change does not change the generation
 	if ok && readable && before.uid == r.UID && before.generation == r.Generation && before.plan.serviceAccount == account {
@@ -70,9 +71,9 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 		return nil, err
 	}
 	if readable {
-		c.compiled.set(k, made)
+		c.compiled.Store(k, made)
 	} else {
-		c.compiled.remove(k)
+		c.compiled.Delete(k)
 	}
 	return made, nil
 }

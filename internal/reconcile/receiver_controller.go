@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,8 +60,8 @@ type receiverController struct {
 	// account is the service account of a Receiver that names none.
 	account string
 	queue   *kube.Controller[kube.Key]
-	// compiled caches the compiled specs. Only reconcile uses it, one key at a time.
-	compiled *remembered[*compiled]
+	// compiled caches the compiled specs. Only reconcile uses them, one key at a time.
+	compiled sync.Map // kube.Key → *compiled
 	// ages reports which Receivers of a namespace are served, the oldest ones; nil serves all.
 	ages *ages
 }
@@ -93,7 +94,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	if c.ages.over(k, object.CreationTimestamp.Time) {
 		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 		c.live.remove(k)
-		c.compiled.remove(k)
+		c.compiled.Delete(k)
 		c.refuse(object, fault{reason: v1.LimitExceededReason, event: failedEvent, message: fmt.Sprintf(
 			"the namespace has more than %d Receivers, and only the oldest are served", c.ages.limit)})
 		return nil
@@ -315,7 +316,7 @@ func (c *receiverController) forget(k kube.Key) {
 	c.subscriptions.Delete(k.Namespace, k.Name)
 	c.live.remove(k)
 	c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
-	c.compiled.remove(k)
+	c.compiled.Delete(k)
 	c.verdicts.remove(k)
 }
 

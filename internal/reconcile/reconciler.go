@@ -81,9 +81,8 @@ func (r *Reconciler) wireReceivers() error {
 	r.receivers = kind
 	c := &receiverController{
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live,
-		verdicts: kind.verdicts, issuers: r.options.Issuers, account: r.options.DefaultServiceAccount,
-		compiled: newRemembered[*compiled](), ages: newAges(r.options.MaxReceiversPerNamespace),
-		objects: r.options.Objects, share: limit.NewShare(), compiling: r.compiling,
+		verdicts: kind.verdicts, issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, objects: r.options.Objects,
+		ages: newAges(r.options.MaxReceiversPerNamespace), share: limit.NewShare(), compiling: r.compiling,
 	}
 	r.deliveries = &deliveries{
 		log: r.log, alive: r.options.Alive, receivers: map[kube.Key]*arrivals{},
@@ -123,7 +122,7 @@ func (r *Reconciler) wireAlerts() error {
 		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, ages: newAges(r.options.MaxAlertsPerNamespace),
 	}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert]{
-		outcome: v1.ServingCondition, refine: withProvider(r.providers.objects, r.providers.verdicts),
+		outcome: v1.ServingCondition, refine: r.withProvider,
 		show: func(o *v1beta3.Alert, _ verdict) {
 			standing := r.standing(v1beta3.AlertKind, o)
 			endExpensive(o.Conditions(), standing)
@@ -147,10 +146,8 @@ func (r *Reconciler) wireProviders() error {
 	kind.verdicts.changed = r.providerDecided
 	c := &providerController{
 		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
-		compiling: r.compiling, programs: newRemembered[*statusProgram](),
-		alert:  func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
-		limits: r.options.Limits, identities: r.options.Identities,
-		verdicts: kind.verdicts,
+		compiling: r.compiling, limits: r.options.Limits, identities: r.options.Identities, verdicts: kind.verdicts,
+		alert: func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
 	}
 	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
