@@ -40,26 +40,30 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 		return alerts.Inert(spec), undecodable()
 	}
 	compiled, err := alerts.Compile(spec)
-	if err == nil {
-		return compiled, joined(deniedSources(compiled, spec), unservedSources(a), unmatchedSources(a), unservedPatterns(compiled))
+	var f *fault
+	if err != nil {
+		f = &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
+		if _, beyond := errors.AsType[filter.LimitError](err); beyond {
+			f.reason = v1.LimitExceededReason
+		}
+		faulty, only := patternErrors(err)
+		if !only {
+			return alerts.Inert(spec), f
+		}
+		spec.Inclusion = without(spec.Inclusion, "inclusionList", faulty)
+		spec.Exclusion = without(spec.Exclusion, "exclusionList", faulty)
+		if len(spec.Inclusion) == 0 && len(a.Spec.InclusionList) > 0 {
+			return alerts.Inert(spec), f
+		}
+		if compiled, err = alerts.Compile(spec); err != nil {
+			return alerts.Inert(spec), f
+		}
 	}
-	f := &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
-	if _, beyond := errors.AsType[filter.LimitError](err); beyond {
-		f.reason = v1.LimitExceededReason
+	f = joined(f, deniedSources(compiled, spec), unservedSources(a), unmatchedSources(a))
+	if compiled.Unserved != "" { // patterns
+		f = joined(f, &fault{reason: v1.LimitExceededReason, message: compiled.Unserved})
 	}
-	faulty, only := patternErrors(err)
-	if !only {
-		return alerts.Inert(spec), f
-	}
-	spec.Inclusion = without(spec.Inclusion, "inclusionList", faulty)
-	spec.Exclusion = without(spec.Exclusion, "exclusionList", faulty)
-	if len(spec.Inclusion) == 0 && len(a.Spec.InclusionList) > 0 {
-		return alerts.Inert(spec), f
-	}
-	if compiled, err = alerts.Compile(spec); err != nil {
-		return alerts.Inert(spec), f
-	}
-	return compiled, joined(f, deniedSources(compiled, spec), unservedSources(a), unmatchedSources(a), unservedPatterns(compiled))
+	return compiled, f
 }
 
 // joined merges faults into the first one, under its reason. It returns nil if there is none.
@@ -75,14 +79,6 @@ func joined(faults ...*fault) *fault {
 		}
 	}
 	return all
-}
-
-// unservedPatterns returns the fault of an Alert that has more patterns than are served, else nil.
-func unservedPatterns(a *alerts.Alert) *fault {
-	if a.Unserved == "" {
-		return nil
-	}
-	return &fault{reason: v1.LimitExceededReason, message: a.Unserved}
 }
 
 // deniedSources returns the fault of an Alert whose sources name other namespaces (invariant E1), else nil. Its other sources work.
@@ -109,9 +105,9 @@ func unservedSources(a *v1beta3.Alert) *fault {
 	if len(a.Spec.EventSources) <= alerts.MaxSources {
 		return nil
 	}
-	return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
+	return beyondLimit(
 		"spec.eventSources has too many entries, and only the first %d are served: use names with *, matchLabels, or another Alert",
-		alerts.MaxSources)}
+		alerts.MaxSources)
 }
 
 // unmatchedSources returns the fault of an Alert with a source whose labels no object has, else nil. Such labels also stand for those that
@@ -119,8 +115,8 @@ func unservedSources(a *v1beta3.Alert) *fault {
 func unmatchedSources(a *v1beta3.Alert) *fault {
 	for i, s := range a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)] {
 		if bounds.IsUnmatched(s.MatchLabels) {
-			return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-				"spec.eventSources[%d].matchLabels matches no object: it has an empty key, or the labels of all sources are too long", i)}
+			return beyondLimit(
+				"spec.eventSources[%d].matchLabels matches no object: it has an empty key, or the labels of all sources are too long", i)
 		}
 	}
 	return nil

@@ -75,7 +75,7 @@ func checkProvider(p *v1beta3.Provider) *fault {
 	}
 	for _, ref := range secretReferences(p) {
 		if len(validation.IsDNS1123Subdomain(ref.want.Name)) > 0 {
-			return &fault{reason: v1.ValidationFailedReason, message: "spec." + ref.field + ".name is not the name of a Secret"}
+			return invalidSpec("spec.%s.name is not the name of a Secret", ref.field)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func (c *providerController) statusName(p *v1beta3.Provider, program *cel.Progra
 ) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
 	if err != nil {
-		return nil, &fault{reason: v1.ValidationFailedReason, message: statusNameField + ": the Provider cannot be read by it"}
+		return nil, invalidSpec("%s: the Provider cannot be read by it", statusNameField)
 	}
 	delete(object, "status")
 	n := &statusNamer{program: program, provider: object, namespace: p.Namespace, alert: c.alert}

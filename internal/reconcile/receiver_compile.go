@@ -126,16 +126,16 @@ func checkType(r *v1.Receiver, _ *receiverPlan) *fault {
 func checkSecretRef(r *v1.Receiver, plan *receiverPlan) *fault {
 	if r.Spec.Type == v1.EventReceiver || !verify.NeedsSecret(r.Spec.Type) {
 		if r.Spec.SecretRef != nil {
-			return &fault{reason: v1.ValidationFailedReason, message: "a Receiver of type " + r.Spec.Type + " takes no spec.secretRef"}
+			return invalidSpec("a Receiver of type %s takes no spec.secretRef", r.Spec.Type)
 		}
 		return nil
 	}
 	if r.Spec.SecretRef == nil {
-		return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf("spec.secretRef is required for type %q", r.Spec.Type)}
+		return invalidSpec("spec.secretRef is required for type %q", r.Spec.Type)
 	}
 	plan.secretName = r.Spec.SecretRef.Name
 	if len(validation.IsDNS1123Subdomain(plan.secretName)) > 0 {
-		return &fault{reason: v1.ValidationFailedReason, message: "spec.secretRef.name is not the name of a Secret"}
+		return invalidSpec("spec.secretRef.name is not the name of a Secret")
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func checkServiceAccount(r *v1.Receiver, plan *receiverPlan) *fault {
 	if r.Spec.ServiceAccountName == "" {
 		where = "the annotation " + v1.ServiceAccountAnnotation
 	}
-	return &fault{reason: v1.ValidationFailedReason, message: where + " is not the name of a service account of this namespace"}
+	return invalidSpec("%s is not the name of a service account of this namespace", where)
 }
 
 func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
@@ -177,7 +177,7 @@ func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 			min(own, bounds.MaxResources)))
 	}
 	if len(r.Spec.Events) > bounds.MaxEvents {
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.events has more than %d entries", bounds.MaxEvents)}
+		return beyondLimit("spec.events has more than %d entries", bounds.MaxEvents)
 	}
 	labels := 0
 	for _, res := range servedResources(r) {
@@ -192,8 +192,8 @@ func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 		}
 	}
 	if labels > bounds.MaxLabelText {
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the matchLabels and matchExpressions of spec.resources have more than %d characters together", bounds.MaxLabelText)}
+		return beyondLimit(
+			"the matchLabels and matchExpressions of spec.resources have more than %d characters together", bounds.MaxLabelText)
 	}
 	return nil
 }
@@ -203,17 +203,6 @@ func filterText(r *v1.Receiver) int {
 	n := len(r.Spec.ResourceFilter)
 	for _, res := range servedResources(r) {
 		n += len(res.Filter)
-	}
-	return n
-}
-
-// filteredResources returns how many resources of a Receiver have a filter of their own.
-func filteredResources(r *v1.Receiver) int {
-	n := 0
-	for _, res := range servedResources(r) {
-		if res.Filter != "" {
-			n++
-		}
 	}
 	return n
 }
@@ -244,17 +233,21 @@ func checkTexts(r *v1.Receiver, _ *receiverPlan) *fault {
 			text += len(v.Message)
 		}
 	}
-	if filteredResources(r) > bounds.MaxFilters {
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"more than %d of spec.resources have a filter: use spec.resourceFilter, or another Receiver", bounds.MaxFilters)}
+	filters := 0
+	for _, res := range servedResources(r) {
+		if res.Filter != "" {
+			filters++
+		}
+	}
+	if filters > bounds.MaxFilters {
+		return beyondLimit("more than %d of spec.resources have a filter: use spec.resourceFilter, or another Receiver", bounds.MaxFilters)
 	}
 	if filterText(r)+claimText(r) > bounds.MaxCEL {
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the filters, and the expressions of spec.oidcProviders, have more than %d characters together", bounds.MaxCEL)}
+		return beyondLimit("the filters, and the expressions of spec.oidcProviders, have more than %d characters together", bounds.MaxCEL)
 	}
 	if text > bounds.MaxProviderText {
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the URLs, audiences, names and messages of spec.oidcProviders have more than %d characters together", bounds.MaxProviderText)}
+		return beyondLimit(
+			"the URLs, audiences, names and messages of spec.oidcProviders have more than %d characters together", bounds.MaxProviderText)
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"fmt"
-
 	v1 "notifier/api/v1"
 	"notifier/internal/receiver/verify"
 )
@@ -10,8 +8,7 @@ import (
 // checkProviders refuses spec.oidcProviders of other types, which only the verifier of generic-oidc reads.
 func checkProviders(r *v1.Receiver, _ *receiverPlan) *fault {
 	if len(r.Spec.OIDCProviders) > 0 && r.Spec.Type != v1.GenericOIDCReceiver {
-		return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf(
-			"spec.oidcProviders is for type generic-oidc, not %q", r.Spec.Type)}
+		return invalidSpec("spec.oidcProviders is for type generic-oidc, not %q", r.Spec.Type)
 	}
 	return nil
 }

@@ -24,19 +24,16 @@ type SubscriptionTable interface {
 
 // planSources checks the event sources of a Receiver of type event and adds them to the plan.
 func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
-	invalid := func(format string, args ...any) *fault {
-		return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf(format, args...)}
-	}
 	n := len(r.Spec.EventSources)
 	switch {
 	case r.Spec.Type != v1.EventReceiver && n > 0:
-		return invalid("spec.eventSources is for type event, not %q", r.Spec.Type)
+		return invalidSpec("spec.eventSources is for type event, not %q", r.Spec.Type)
 	case r.Spec.Type != v1.EventReceiver:
 		return nil
 	case n == 0:
-		return invalid("spec.eventSources is required for type event")
+		return invalidSpec("spec.eventSources is required for type event")
 	case n > bounds.MaxReceiverSources:
-		return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf("spec.eventSources has more than %d entries", bounds.MaxReceiverSources)}
+		return beyondLimit("spec.eventSources has more than %d entries", bounds.MaxReceiverSources)
 	}
 	if f := checkUnfiltered(r); f != nil {
 		return f
@@ -46,14 +43,13 @@ func planSources(r *v1.Receiver, plan *receiverPlan) *fault {
 			continue // checkNamespaces has noted it
 		}
 		if s.Kind == "" || s.Name == "" {
-			return invalid("spec.eventSources[%d]: kind or name is empty", i)
+			return invalidSpec("spec.eventSources[%d]: kind or name is empty", i)
 		}
 		if len(s.MatchLabels) > bounds.MaxLabels {
-			return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-				"spec.eventSources[%d].matchLabels has more than %d entries", i, bounds.MaxLabels)}
+			return beyondLimit("spec.eventSources[%d].matchLabels has more than %d entries", i, bounds.MaxLabels)
 		}
 		if errs := metav1validation.ValidateLabels(s.MatchLabels, field.NewPath("matchLabels")); len(errs) > 0 {
-			return invalid("spec.eventSources[%d]: %v", i, errs[0])
+			return invalidSpec("spec.eventSources[%d]: %v", i, errs[0])
 		}
 		plan.sources = append(plan.sources, subscribe.EventSource{Kind: s.Kind, Name: s.Name, MatchLabels: maps.Clone(s.MatchLabels)})
 	}

@@ -111,7 +111,7 @@ func (e *faultyEntries) note(plan *receiverPlan) *fault {
 	case e.count == 0:
 		return nil
 	case len(plan.targets) == 0:
-		return &fault{reason: v1.ValidationFailedReason, message: message + ", and no other entry is left to serve"}
+		return invalidSpec("%s, and no other entry is left to serve", message)
 	case e.count > 1:
 		message += fmt.Sprintf("; it and %d more that are faulty are not served, the others are", e.count-1)
 	default:

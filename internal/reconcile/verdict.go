@@ -27,6 +27,15 @@ type fault struct {
 	event string
 }
 
+// invalidSpec returns the fault of a spec that cannot be served, beyondLimit that of one with too much.
+func invalidSpec(format string, args ...any) *fault {
+	return &fault{reason: v1.ValidationFailedReason, message: fmt.Sprintf(format, args...)}
+}
+
+func beyondLimit(format string, args ...any) *fault {
+	return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(format, args...)}
+}
+
 // lack describes the parts of a spec that are not served while the rest is. reason is that of a condition, empty for none.
 type lack struct{ reason, message string }
 
@@ -96,8 +105,7 @@ func (v verdict) serving() bool { return v.ready && v.reason != v1.SuspendedReas
 
 // undecodable returns the fault of an object that its Go type cannot represent.
 func undecodable() *fault {
-	return &fault{reason: v1.ValidationFailedReason, message: "the object cannot be read: a value is outside what its field can hold, " +
-		"a duration that overflows for instance"}
+	return invalidSpec("the object cannot be read: a value is outside what its field can hold, a duration that overflows for instance")
 }
 
 // unreadable returns the fault of an object whose Secret the API server fails to return.
