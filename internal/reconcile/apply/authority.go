@@ -187,19 +187,15 @@ func (u *authority) explain(ctx context.Context, namespace, name string) (string
 	return oldServer, nil
 }
 
-// refusal returns the reason why no service account can be impersonated. It is empty if they can, or if that is not known.
-func (u *authority) refusal() string {
+// last returns the last finding.
+func (u *authority) last() authorityState {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.state.refused
+	return u.state
 }
 
 // mute reports whether the process may not even ask as service accounts; then nothing can be found out about them.
-func (u *authority) mute() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.state.lacking == noReview
-}
+func (s authorityState) mute() bool { return s.lacking == noReview }
 
 // mayPatch reports whether the process's own RBAC lets it patch an object while it acts as a service account.
 func (u *authority) mayPatch(ctx context.Context, resource schema.GroupResource, namespace, name string) (bool, error) {
@@ -235,10 +231,7 @@ func (a *Applier) Impersonation() error {
 	if a.opts.Access == nil {
 		return nil
 	}
-	a.authority.mu.Lock()
-	state := a.authority.state
-	a.authority.mu.Unlock()
-	switch {
+	switch state := a.authority.last(); {
 	case !state.known:
 		return errors.New("the API server has not said yet whether service accounts can be impersonated")
 	case state.words() != "":

@@ -67,13 +67,13 @@ func (v *reviewer) find(ctx context.Context, r Receiver, since time.Time) *findi
 		}
 		targets[g] = append(targets[g], t)
 	}
-	why, mute := v.a.authority.refusal(), v.a.authority.mute()
+	state := v.a.authority.last()
 	for _, g := range order {
 		switch {
-		case f.full() || mute || ctx.Err() != nil:
+		case f.full() || state.mute() || ctx.Err() != nil:
 			f.unknown[g.kind] = true
-		case why != "": // the same for all kinds, so no question is needed
-			f.denied = append(f.denied, r.review(g.kind, g.kind, "*", refusedTo(why)))
+		case state.refused != "": // the same for all kinds, so no question is needed
+			f.denied = append(f.denied, r.review(g.kind, g.kind, "*", refusedTo(state.refused)))
 		default:
 			v.findKind(ctx, targets[g], f)
 		}

@@ -87,10 +87,9 @@ type refusals struct {
 
 // refusedWrites is the entry of one Receiver. Earlier reports of other replicas do not overwrite an entry that this replica wrote.
 type refusedWrites struct {
+	// health is zero for a Receiver that no longer exists, so that its report is removed.
 	health Health
 	own    bool
-	// gone reports that the Receiver no longer exists, so that its report is removed.
-	gone bool
 }
 
 func newRefusals(log *slog.Logger) *refusals {
@@ -123,7 +122,7 @@ func (b *refusals) deny(r Receiver, d Denied) {
 		}
 		p.health.Denied[i] = d
 	}
-	p.own, p.gone = true, false
+	p.own = true
 	b.mark(r.Namespace, r.Name)
 }
 
@@ -191,7 +190,7 @@ func (b *refusals) reviewed(r Receiver, found []Denied, unknown map[string]bool)
 		return
 	}
 	p := b.entry(r.Namespace, r.Name)
-	p.health, p.own, p.gone = Health{UID: r.UID, Denied: now}, true, false
+	p.health, p.own = Health{UID: r.UID, Denied: now}, true
 	b.mark(r.Namespace, r.Name)
 }
 
@@ -230,7 +229,7 @@ func (b *refusals) gone(t event.Trigger) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p := b.entries[t.Namespace][t.Receiver]; p != nil && p.health.UID == t.ReceiverUID {
-		p.health.Denied, p.own, p.gone = nil, true, true
+		p.health, p.own = Health{}, true
 		b.mark(t.Namespace, t.Receiver)
 	}
 }
@@ -351,7 +350,7 @@ func (b *refusals) flush(ctx context.Context, reports Reports) bool {
 	values := map[kube.Key][]byte{}
 	for n := range b.changed {
 		p := b.entries[n.Namespace][n.Name]
-		if p == nil || p.gone {
+		if p == nil || p.health.UID == "" {
 			values[n] = nil
 			continue
 		}
