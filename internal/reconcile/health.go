@@ -199,27 +199,22 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key) {
 		return "", kube.Key{}
 	}
 	kind = feedKinds[reported]
-	if value == nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.reports, key)
-		return kind, k
+	r := report{suspect: true} // of an unknown kind: nothing replaces it
+	if kind != "" && value != nil {
+		var err error
+		if r, err = parseReport(reported, value); err != nil {
+			t.log.Warn("health report does not decode", "kind", reported, "namespace", k.Namespace, "name", k.Name)
+			return "", kube.Key{}
+		}
+		r.condition.Message = cut(r.condition.Message, recorder.MaxMessage)
 	}
-	if kind == "" {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.reports[key] = report{suspect: true} // nothing replaces it
-		return "", kube.Key{}
-	}
-	r, err := parseReport(reported, value)
-	if err != nil {
-		t.log.Warn("health report does not decode", "kind", reported, "namespace", k.Namespace, "name", k.Name)
-		return "", kube.Key{}
-	}
-	r.condition.Message = cut(r.condition.Message, recorder.MaxMessage)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.reports[key] = r
+	if value == nil {
+		delete(t.reports, key)
+	} else {
+		t.reports[key] = r
+	}
 	return kind, k
 }
 

@@ -43,24 +43,25 @@ var (
 // credentials has the Secrets of a Provider, each nil if the spec does not name it.
 type credentials struct{ main, proxy, cert *secrets.Secret }
 
-// secretReference is one reference of a spec, with the setter for its Secret.
+// secretReference is one reference of a spec, with the place for its Secret.
 type secretReference struct {
 	field string
 	want  secrets.Want
-	put   func(*credentials, *secrets.Secret)
+	to    **secrets.Secret
 }
 
-func secretReferences(p *v1beta3.Provider) []secretReference {
+// secretReferences returns the references of a spec, whose Secrets have their places in c.
+func secretReferences(p *v1beta3.Provider, c *credentials) []secretReference {
 	var refs []secretReference
-	add := func(field string, ref *v1.LocalObjectReference, put func(*credentials, *secrets.Secret), w secrets.Want) {
+	add := func(field string, ref *v1.LocalObjectReference, to **secrets.Secret, w secrets.Want) {
 		if ref != nil {
 			w.Name = ref.Name
-			refs = append(refs, secretReference{field: field, want: w, put: put})
+			refs = append(refs, secretReference{field, w, to})
 		}
 	}
-	add("secretRef", p.Spec.SecretRef, func(c *credentials, s *secrets.Secret) { c.main = s }, secrets.Want{Keys: slices.Concat(mainKeys, registry.Keys(p.Spec.Type))})
-	add("proxySecretRef", p.Spec.ProxySecretRef, func(c *credentials, s *secrets.Secret) { c.proxy = s }, secrets.Want{Keys: proxyKeys})
-	add("certSecretRef", p.Spec.CertSecretRef, func(c *credentials, s *secrets.Secret) { c.cert = s }, secrets.Want{Keys: certKeys, TLS: true})
+	add("secretRef", p.Spec.SecretRef, &c.main, secrets.Want{Keys: slices.Concat(mainKeys, registry.Keys(p.Spec.Type))})
+	add("proxySecretRef", p.Spec.ProxySecretRef, &c.proxy, secrets.Want{Keys: proxyKeys})
+	add("certSecretRef", p.Spec.CertSecretRef, &c.cert, secrets.Want{Keys: certKeys, TLS: true})
 	return refs
 }
 
@@ -73,7 +74,7 @@ func checkProvider(p *v1beta3.Provider) *fault {
 		err := &registry.UnsupportedTypeError{Type: p.Spec.Type, Supported: registry.Types()}
 		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error()}
 	}
-	for _, ref := range secretReferences(p) {
+	for _, ref := range secretReferences(p, &credentials{}) {
 		if len(validation.IsDNS1123Subdomain(ref.want.Name)) > 0 {
 			return invalidSpec("spec.%s.name is not the name of a Secret", ref.field)
 		}
@@ -81,22 +82,20 @@ func checkProvider(p *v1beta3.Provider) *fault {
 	return nil
 }
 
-// wantsOf returns the Secrets to read for the spec, and the reference of each.
-func wantsOf(p *v1beta3.Provider) ([]secrets.Want, []secretReference) {
-	refs := secretReferences(p)
+// wantsOf returns the wanted Secrets of references.
+func wantsOf(refs []secretReference) []secrets.Want {
 	wants := make([]secrets.Want, len(refs))
 	for i, ref := range refs {
 		wants[i] = ref.want
 	}
-	return wants, refs
+	return wants
 }
 
 // readCredentials reads the Secrets that the spec names. It returns a fault for a missing or unfit Secret, and an error for a failed
 // read.
-func readCredentials(ctx context.Context, s *secrets.Store, p *v1beta3.Provider) (credentials, *fault, error) {
-	var c credentials
-	wants, refs := wantsOf(p)
-	states, err := s.Hold(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)}, wants...)
+func readCredentials(ctx context.Context, s *secrets.Store, p *v1beta3.Provider) (c credentials, f *fault, err error) {
+	refs := secretReferences(p, &c)
+	states, err := s.Hold(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)}, wantsOf(refs)...)
 	if err != nil {
 		return c, nil, err
 	}
@@ -108,7 +107,7 @@ func readCredentials(ctx context.Context, s *secrets.Store, p *v1beta3.Provider)
 		if f := unfitSecret(states[i], ref.want.Name, ref.field); f != nil {
 			return c, f, nil
 		}
-		ref.put(&c, &states[i])
+		*ref.to = &states[i]
 	}
 	return c, nil, nil
 }

@@ -42,7 +42,7 @@ type providerController struct {
 // start knows all of them before it reads any.
 func (c *providerController) keys(p *v1beta3.Provider) []kube.Key {
 	if checkProvider(p) == nil {
-		wants, _ := wantsOf(p)
+		wants := wantsOf(secretReferences(p, &credentials{}))
 		c.secrets.Expect(secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)}, wants...)
 	}
 	return kube.Self(p)

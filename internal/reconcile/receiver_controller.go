@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,24 +249,20 @@ func compileHook(r *v1.Receiver, plan receiverPlan, creds verify.Credentials, ke
 	if err != nil {
 		return nil, err
 	}
-	hook := &receiver.Hook{
+	return &receiver.Hook{
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time,
 		Path:     receiver.Path(string(token), r.Name, r.Namespace),
 		Verifier: verifier, Events: plan.events, Targets: triggersOf(r, plan), Suspended: r.Spec.Suspend,
 		RateLimit: rateLimitOf(r.Spec.RateLimit),
-	}
-	return hook, nil
+	}, nil
 }
 
 // rateLimitOf returns the budget of a Receiver's rate limit, the zero Budget for none.
 func rateLimitOf(l *v1.ReceiverRateLimit) limit.Budget {
-	switch {
-	case l == nil:
+	if l == nil {
 		return limit.Budget{}
-	case l.Burst == 0:
-		return limit.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.PerMinute)}
 	}
-	return limit.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(l.Burst)}
+	return limit.Budget{Rate: float64(l.PerMinute) / 60, Burst: int(cmp.Or(l.Burst, l.PerMinute))}
 }
 
 // triggersOf returns the triggers of a planned Receiver, complete except Accepted.
