@@ -89,13 +89,10 @@ func deniedSources(a *alerts.Alert, spec alerts.AlertSpec) *fault {
 	d := a.Denied[0]
 	message := fmt.Sprintf("the event source %s %q is in namespace %q: an Alert sees objects of its own namespace only",
 		d.Kind, d.Name, d.Namespace)
-	switch n := len(a.Denied) - 1; {
-	case len(a.Denied) == len(spec.Sources):
+	if len(a.Denied) == len(spec.Sources) {
 		message += ", and no other source is left to serve"
-	case n > 0:
-		message += fmt.Sprintf("; it and %d more like it are not served, the others are", n)
-	default:
-		message += "; it is not served, the others are"
+	} else {
+		message = leftOut(message, len(a.Denied), "like it")
 	}
 	return &fault{reason: v1.CrossNamespaceDeniedReason, message: message}
 }

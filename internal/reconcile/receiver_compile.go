@@ -106,10 +106,8 @@ func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
 			return &fault{reason: v1.CrossNamespaceDeniedReason, message: message + ", and no other entry is left to serve"}
 		case len(r.Spec.Resources) > len(listed): // the cache may have dropped some
 			message += "; it and others like it are not served"
-		case foreign > 1:
-			message += fmt.Sprintf("; it and %d more like it are not served, the others are", foreign-1)
 		default:
-			message += "; it is not served, the others are"
+			message = leftOut(message, foreign, "like it")
 		}
 		plan.lack.add(v1.CrossNamespaceDeniedReason, message)
 	}

@@ -65,13 +65,15 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 	common, invalid := compileFilter(r, "spec.resourceFilter", r.Spec.ResourceFilter)
 	filtered := len(common) > 0
 	rules := make([]plannedRule, 0, min(len(r.Spec.Resources), bounds.MaxResources))
-	var faulty faultyEntries
+	faulty, first := 0, ""
 	seen := map[string]bool{}
 	for i, res := range servedResources(r) {
 		name := fmt.Sprintf("spec.resources[%d]", i)
 		target, err := planTarget(res)
 		if err != nil {
-			faulty.add(name, err)
+			if faulty++; faulty == 1 {
+				first = cut(name+": "+err.Error(), recorder.MaxMessage/2) // the message goes on, and the error quotes the spec
+			}
 			continue
 		}
 		own, f := compileFilter(r, name+".filter", res.Filter)
@@ -89,36 +91,21 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 	if filtered {
 		plan.rules = rules
 	}
-	return faulty.note(plan)
-}
-
-// faultyEntries are the entries of spec.resources that cannot be served: their number, and the first with its fault.
-type faultyEntries struct {
-	count int
-	first string
-}
-
-func (e *faultyEntries) add(name string, err error) {
-	if e.count++; e.count == 1 {
-		e.first = cut(name+": "+err.Error(), recorder.MaxMessage/2) // the message goes on, and the error quotes the spec
-	}
-}
-
-// note adds the entries to the plan's lack. It returns a fault if the plan has no targets beside them.
-func (e *faultyEntries) note(plan *receiverPlan) *fault {
-	message := e.first
 	switch {
-	case e.count == 0:
-		return nil
-	case len(plan.targets) == 0:
-		return invalidSpec("%s, and no other entry is left to serve", message)
-	case e.count > 1:
-		message += fmt.Sprintf("; it and %d more that are faulty are not served, the others are", e.count-1)
-	default:
-		message += "; it is not served, the others are"
+	case faulty > 0 && len(plan.targets) == 0:
+		return invalidSpec("%s, and no other entry is left to serve", first)
+	case faulty > 0:
+		plan.lack.add(v1.ValidationFailedReason, leftOut(first, faulty, "that are faulty"))
 	}
-	plan.lack.add(v1.ValidationFailedReason, message)
 	return nil
+}
+
+// leftOut completes a message about the first of some entries that are not served. like describes the others of them.
+func leftOut(message string, entries int, like string) string {
+	if entries == 1 {
+		return message + "; it is not served, the others are"
+	}
+	return fmt.Sprintf("%s; it and %d more %s are not served, the others are", message, entries-1, like)
 }
 
 // compileFilter compiles the filter of a field. It returns nil for an empty one.
