@@ -24,7 +24,7 @@ import (
 // reads, watches and writes fail or come late and terms of the worker end. In the end all is as if the process had just started, and nothing is
 // written any more. Fails when a Provider's verdict does not enqueue the statuses of its Alerts.
 func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
-	for _, seed := range []uint64{5, 6, 11, 12} {
+	for _, seed := range []uint64{5, 11, 42, 59} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
@@ -137,6 +137,9 @@ func anyObject(rng *rand.Rand, kind, name string) subject {
 				r.Spec.EventSources = []v1.CrossNamespaceObjectReference{{Kind: "Kustomization", Name: "*"}}
 			case 1:
 				r.Spec.Resources[0].Namespace = "elsewhere"
+			case 2:
+				r.Spec.Type, r.Spec.SecretRef, r.Spec.OIDCProviders = v1.GenericOIDCReceiver, nil, oidcReceiver().Spec.OIDCProviders
+				r.Spec.OIDCProviders[0].Validations[0].Expression = anyExpression(rng)
 			}
 		})
 	case v1beta3.ProviderKind:
@@ -148,6 +151,9 @@ func anyObject(rng *rand.Rand, kind, name string) subject {
 			if rng.IntN(6) == 0 {
 				p.Spec.Type = "unheard-of"
 			}
+			if rng.IntN(3) == 0 {
+				p.Spec.CommitStatusExpr = anyExpression(rng)
+			}
 		})
 	}
 	return newAlert(name, func(a *v1beta3.Alert) {
@@ -158,6 +164,8 @@ func anyObject(rng *rand.Rand, kind, name string) subject {
 		}
 	})
 }
+
+func anyExpression(rng *rand.Rand) string { return []string{"(", "'a' + 'b'", "true"}[rng.IntN(3)] }
 
 // served describes what is compiled and what the statuses say, and returns the objects.
 func (m *moody) served() (lines []string, objects []runtime.Object) {

@@ -25,6 +25,7 @@ import (
 // moody is an API server that is slow, fails, and sees conflicts, until it is cured.
 type moody struct {
 	w     *world
+	most  int // Receivers, and Alerts, of a namespace that are served; zero for all
 	mu    sync.Mutex
 	rng   *rand.Rand
 	cured bool
@@ -40,6 +41,7 @@ type moody struct {
 func newMoody(seed uint64) *moody {
 	return &moody{
 		rng:     rand.New(rand.NewPCG(seed, 2)),
+		most:    int(seed % 2),
 		secrets: map[kube.Key]*corev1.Secret{},
 	}
 }
@@ -272,7 +274,7 @@ func (c writing[T]) store(o T) (T, error) {
 // settings returns a world over the API server.
 func (m *moody) settings() settings {
 	return settings{follower: true, change: func(o *Options) {
-		o.Clients.Secrets = m
+		o.Clients.Secrets, o.MaxReceiversPerNamespace, o.MaxAlertsPerNamespace = m, m.most, m.most
 		through(m, v1.ReceiverKind, &o.Clients.Receivers)
 		through(m, v1beta3.AlertKind, &o.Clients.Alerts)
 		through(m, v1beta3.ProviderKind, &o.Clients.Providers)
