@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -201,7 +199,14 @@ func inSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate
 // sweep too is returned: a replica may have lost its connection for a moment, and this one may see a report before its Receiver.
 func (d *deliveries) stale(ctx context.Context) []string {
 	alive := map[string]bool{}
-	for _, replica := range d.replicas() {
+	d.mu.Lock()
+	for _, of := range d.receivers {
+		for replica := range of.reports {
+			alive[replica] = true
+		}
+	}
+	d.mu.Unlock()
+	for replica := range alive {
 		alive[replica] = d.alive(ctx, replica)
 	}
 	d.mu.Lock()
@@ -219,17 +224,4 @@ func (d *deliveries) stale(ctx context.Context) []string {
 		}
 	}
 	return keys
-}
-
-// replicas returns the replicas that have a report.
-func (d *deliveries) replicas() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	seen := map[string]bool{}
-	for _, of := range d.receivers {
-		for replica := range of.reports {
-			seen[replica] = true
-		}
-	}
-	return slices.Collect(maps.Keys(seen))
 }

@@ -43,6 +43,11 @@ var (
 // credentials has the Secrets of a Provider, each nil if the spec does not name it.
 type credentials struct{ main, proxy, cert *secrets.Secret }
 
+// all returns the Secrets that are named.
+func (c credentials) all() []*secrets.Secret {
+	return slices.DeleteFunc([]*secrets.Secret{c.main, c.proxy, c.cert}, func(s *secrets.Secret) bool { return s == nil })
+}
+
 // secretReference is one reference of a spec, with the place for its Secret.
 type secretReference struct {
 	field string
@@ -119,11 +124,9 @@ const slowText = 1 << 10
 // text returns the number of bytes of the Secrets, 0 for less than slowText.
 func (c credentials) text() int {
 	n := 0
-	for _, s := range []*secrets.Secret{c.main, c.proxy, c.cert} {
-		if s != nil {
-			for _, value := range s.Data {
-				n += len(value.Value)
-			}
+	for _, s := range c.all() {
+		for _, value := range s.Data {
+			n += len(value.Value)
 		}
 	}
 	if n < slowText {
@@ -135,10 +138,8 @@ func (c credentials) text() int {
 // version returns a string that changes with the spec and with each Secret. It reveals nothing of the Secrets' values.
 func (c credentials) version(p *v1beta3.Provider) string {
 	parts := []string{string(p.UID), strconv.FormatInt(p.Generation, 10)}
-	for _, s := range []*secrets.Secret{c.main, c.proxy, c.cert} {
-		if s != nil {
-			parts = append(parts, s.Version)
-		}
+	for _, s := range c.all() {
+		parts = append(parts, s.Version)
 	}
 	return strings.Join(parts, "/")
 }
