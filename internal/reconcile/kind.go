@@ -40,7 +40,7 @@ type anyKind interface {
 	health(namespace string) []view.Health
 }
 
-// newKind makes the cache and adds the kind to r. The caller then calls wire and watch. A changed verdict enqueues the status.
+// newKind makes the cache and adds the kind to r. The caller then calls wire. A changed verdict enqueues the status.
 func newKind[T subject](
 	r *Reconciler, name string, resource kube.Resource[T], ix kube.Indexers[T],
 ) (*kindOf[T], error) {
@@ -54,8 +54,10 @@ func newKind[T subject](
 	return k, nil
 }
 
-// wire makes the queues.
-func (k *kindOf[T]) wire(r *Reconciler, reconcile func(context.Context, kube.Key) error, status statusOptions[T]) {
+// wire makes the queues and feeds them. A change of status alone, such as our own write, is enqueued for status only and compiles nothing.
+func (k *kindOf[T]) wire(
+	r *Reconciler, keys func(T) []kube.Key, reconcile func(context.Context, kube.Key) error, status statusOptions[T],
+) (err error) {
 	queue := func(stage string, workers int) kube.ControllerOptions[kube.Key] {
 		return kube.ControllerOptions[kube.Key]{
 			Name: k.name, Workers: workers, Parts: kube.Key.Parts,
@@ -68,11 +70,6 @@ func (k *kindOf[T]) wire(r *Reconciler, reconcile func(context.Context, kube.Key
 	k.status = newStatusController(r, k, status, queue(stageStatus, r.options.StatusWorkers))
 	r.metrics.depth(k.name, stageCompile, k.compile.Len)
 	r.metrics.depth(k.name, stageStatus, k.status.queue.Len)
-}
-
-// watch feeds the queues. A change of status alone, such as our own write, is enqueued for status only and compiles nothing.
-func (k *kindOf[T]) watch(keys func(T) []kube.Key) error {
-	var err error
 	if k.named, err = kube.Watch(k.compile, k.objects, keys, specChanged[T]); err != nil {
 		return err
 	}

@@ -60,7 +60,8 @@ type receiverController struct {
 	issuers *oidc.Issuers
 	// account is the service account of a Receiver that names none.
 	account string
-	queue   *kube.Controller[kube.Key]
+	// later enqueues a Receiver for compiling after a pause.
+	later func(kube.Key, time.Duration)
 	// compiled caches the compiled specs. Only reconcile uses them, one key at a time.
 	compiled sync.Map // kube.Key → *compiled
 	// ages reports which Receivers of a namespace are served, the oldest ones; nil serves all.
@@ -181,7 +182,7 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, made *c
 		made.read = time.Now()
 	}
 	// The jitter keeps Receivers that were made together from being read together for ever.
-	c.queue.EnqueueAfter(k, interval+rand.N(interval/10))
+	c.later(k, interval+rand.N(interval/10))
 	return states[0], nil
 }
 

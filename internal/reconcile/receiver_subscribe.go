@@ -82,7 +82,7 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	err := c.subscriptions.Put(s)
 	if errors.Is(err, subscribe.ErrNamespaceFull) {
 		c.refuse(r, fault{reason: v1.LimitExceededReason, message: err.Error(), retried: true, event: failedEvent})
-		c.queue.EnqueueAfter(k, minInterval+rand.N(minInterval/10)) // another one may have made room
+		c.later(k, minInterval+rand.N(minInterval/10)) // another one may have made room
 		return
 	}
 	if err != nil {

@@ -83,13 +83,14 @@ func (r *Reconciler) wireReceivers() error {
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live,
 		verdicts: kind.verdicts, issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, objects: r.options.Objects,
 		ages: newAges(r.options.MaxReceiversPerNamespace), share: limit.NewShare(), compiling: r.compiling,
+		later: func(k kube.Key, after time.Duration) { kind.compile.EnqueueAfter(k, after) },
 	}
 	r.deliveries = &deliveries{
 		log: r.log, alive: r.options.Alive, receivers: map[kube.Key]*arrivals{},
 		exists: func(k kube.Key) bool { return r.exists(v1.ReceiverKind, k) },
 		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
 	}
-	kind.wire(r, c.reconcile, statusOptions[*v1.Receiver]{
+	return kind.wire(r, c.keys, c.reconcile, statusOptions[*v1.Receiver]{
 		outcome: v1.ReadyCondition, wrote: r.deliveries.wrote,
 		show: func(o *v1.Receiver, v verdict) {
 			showReceiver(o, v)
@@ -107,8 +108,6 @@ func (r *Reconciler) wireReceivers() error {
 			shown: func(o *v1.Receiver) bool { return o.Status.Deliveries != nil || o.Status.Problem != "" },
 		}},
 	})
-	c.queue = kind.compile
-	return kind.watch(c.keys)
 }
 
 func (r *Reconciler) wireAlerts() error {
@@ -121,7 +120,10 @@ func (r *Reconciler) wireAlerts() error {
 	c := &alertController{
 		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, ages: newAges(r.options.MaxAlertsPerNamespace),
 	}
-	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Alert]{
+	if err := watchAsks(r.asks, kind); err != nil {
+		return err
+	}
+	return kind.wire(r, c.keys, c.reconcile, statusOptions[*v1beta3.Alert]{
 		outcome: v1.ServingCondition, refine: r.withProvider,
 		show: func(o *v1beta3.Alert, _ verdict) {
 			standing := r.standing(v1beta3.AlertKind, o)
@@ -131,10 +133,6 @@ func (r *Reconciler) wireAlerts() error {
 		},
 		details: ledgerDetails(r, v1beta3.AlertKind, detailAlert, alertDetailed),
 	})
-	if err := watchAsks(r.asks, kind); err != nil {
-		return err
-	}
-	return kind.watch(c.keys)
 }
 
 func (r *Reconciler) wireProviders() error {
@@ -149,15 +147,14 @@ func (r *Reconciler) wireProviders() error {
 		compiling: r.compiling, limits: r.options.Limits, identities: r.options.Identities, verdicts: kind.verdicts,
 		alert: func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
 	}
-	kind.wire(r, c.reconcile, statusOptions[*v1beta3.Provider]{
+	if err := watchAsks(r.asks, kind); err != nil {
+		return err
+	}
+	return kind.wire(r, c.keys, c.reconcile, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
 		show:    func(o *v1beta3.Provider, _ verdict) { endLosses(o, r.standing(v1beta3.ProviderKind, o)) },
 		details: ledgerDetails(r, v1beta3.ProviderKind, detailProvider, providerDetailed),
 	})
-	if err := watchAsks(r.asks, kind); err != nil {
-		return err
-	}
-	return kind.watch(c.keys)
 }
 
 // providerDecided enqueues the status of a Provider and of the Alerts that name it.
