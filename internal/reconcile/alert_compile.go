@@ -11,6 +11,7 @@ import (
 	"notifier/internal/alerts/filter"
 	"notifier/internal/reconcile/bounds"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/recorder"
 )
 
 func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
@@ -75,7 +76,7 @@ func joined(faults ...*fault) *fault {
 		case all == nil:
 			all = f
 		default:
-			all.message += "; " + f.message
+			all.message = cut(all.message+"; "+f.message, recorder.MaxMessage)
 		}
 	}
 	return all

@@ -115,7 +115,7 @@ func TestACutReceiverIsServedAsTheWhole(t *testing.T) {
 		a, f := planReceiver(whole, accountOf(whole, "default"))
 		b, g := planReceiver(cut, accountOf(cut, "default"))
 		same := (f == nil) == (g == nil) && (f == nil || *f == *g)
-		if !same || len(a.targets) != len(b.targets) || a.lack != b.lack || f == nil && a.lack == (lack{}) {
+		if !same || len(a.targets) != len(b.targets) || a.lack != b.lack || f == nil && a.lack == (fault{}) {
 			t.Errorf("%s: the whole is told as %.300v, %.300v, the part as %.300v, %.300v", name, f, a.lack, g, b.lack)
 		}
 	}

@@ -28,8 +28,16 @@ type receiverPlan struct {
 	events receiver.EventSet
 	// sources are those of a Receiver of type event.
 	sources []subscribe.EventSource
-	// lack describes the parts of the spec that are not served.
-	lack lack
+	// lack is the fault of the parts of the spec that are not served, zero for none.
+	lack fault
+}
+
+// leave adds a fault whose part of the spec is not served.
+func (p *receiverPlan) leave(f *fault) {
+	if p.lack.reason != "" {
+		f = joined(&p.lack, f)
+	}
+	p.lack = *f
 }
 
 // planReceiver checks a Receiver's spec, for the account that writes. It is the second barrier of invariant T1: entries in another
@@ -109,7 +117,7 @@ func checkNamespaces(r *v1.Receiver, plan *receiverPlan) *fault {
 		default:
 			message = leftOut(message, foreign, "like it")
 		}
-		plan.lack.add(v1.CrossNamespaceDeniedReason, message)
+		plan.leave(&fault{reason: v1.CrossNamespaceDeniedReason, message: message})
 	}
 	return nil
 }
@@ -170,7 +178,7 @@ func checkLimits(r *v1.Receiver, plan *receiverPlan) *fault {
 		}
 	}
 	if own > bounds.MaxResources || len(r.Spec.Resources) > bounds.MaxListedResources {
-		plan.lack.add(v1.LimitExceededReason, fmt.Sprintf(
+		plan.leave(beyondLimit(
 			`spec.resources has too many entries, and only the first %d are served: use the name "*" with matchLabels, or another Receiver`,
 			min(own, bounds.MaxResources)))
 	}

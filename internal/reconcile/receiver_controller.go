@@ -282,8 +282,8 @@ func triggerOf(r *v1.Receiver, plan receiverPlan, t event.Target) event.Trigger 
 	}
 }
 
-// serve replaces the Receiver's hooks, including the path of an earlier token. lack describes the parts of the spec that are not served.
-func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack lack) {
+// serve replaces the Receiver's hooks, including the path of an earlier token. lack is the plan's.
+func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack fault) {
 	err := c.hooks.Put(kube.KeyOf(r).String(), hooks...)
 	switch {
 	case errors.Is(err, receiver.ErrPathFull):

@@ -95,7 +95,7 @@ func planTargets(r *v1.Receiver, plan *receiverPlan) *fault {
 	case faulty > 0 && len(plan.targets) == 0:
 		return invalidSpec("%s, and no other entry is left to serve", first)
 	case faulty > 0:
-		plan.lack.add(v1.ValidationFailedReason, leftOut(first, faulty, "that are faulty"))
+		plan.leave(invalidSpec("%s", leftOut(first, faulty, "that are faulty")))
 	}
 	return nil
 }

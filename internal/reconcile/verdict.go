@@ -36,18 +36,6 @@ func beyondLimit(format string, args ...any) *fault {
 	return &fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(format, args...)}
 }
 
-// lack describes the parts of a spec that are not served while the rest is. reason is that of a condition, empty for none.
-type lack struct{ reason, message string }
-
-// add adds a part that is not served. The first reason stays.
-func (l *lack) add(reason, message string) {
-	if l.reason == "" {
-		l.reason, l.message = reason, message
-		return
-	}
-	l.message = cut(l.message+"; "+message, recorder.MaxMessage)
-}
-
 // verdict is the result of compiling an object. It is kept until the object is deleted, for writing the status.
 type verdict struct {
 	uid        types.UID
@@ -68,8 +56,8 @@ type ruling struct {
 	requestedAt string
 	// path is a Receiver's webhook path.
 	path string
-	// lack describes the parts of a served Receiver's spec that are not served.
-	lack lack
+	// lack is the fault of the parts of a served Receiver's spec that are not served, zero for none.
+	lack fault
 }
 
 // served returns the verdict on an object that is in use.
