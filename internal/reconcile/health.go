@@ -167,15 +167,9 @@ func tooExpensive(conditions []metav1.Condition) bool {
 
 // healthTable has the feed's latest reports. It is bounded by the feed: the bus keeps one value for each object.
 type healthTable struct {
-	log *slog.Logger
-	// standing returns the health of an Alert or a Provider, which is not in the feed.
-	standing func(kind string, o metav1.Object) alerts.Standing
-	mu       sync.RWMutex
-	reports  map[string]report
-}
-
-func newHealthTable(log *slog.Logger) *healthTable {
-	return &healthTable{log: log, reports: map[string]report{}}
+	log     *slog.Logger
+	mu      sync.RWMutex
+	reports map[string]report
 }
 
 // begin forgets all reports. It is called before the feed is followed from its beginning.
@@ -229,11 +223,8 @@ func (t *healthTable) asked(kind string, o metav1.Object) (asked, bool) {
 	return *r.asked, true
 }
 
-// about returns the reports on an object.
-func (t *healthTable) about(kind string, o metav1.Object) (reports []report) {
-	if kind != v1.ReceiverKind {
-		return standingReports(kind, t.standing(kind, o))
-	}
+// about returns the reports on a Receiver.
+func (t *healthTable) about(o metav1.Object) (reports []report) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, kind := range [2]string{v1.ReceiverKind, loopKind} {
@@ -244,10 +235,11 @@ func (t *healthTable) about(kind string, o metav1.Object) (reports []report) {
 	return reports
 }
 
-// show merges an object's health into its conditions. A report about an earlier object of the same name does not count. A missing report
-// changes nothing: a new leader without data must not remove a condition.
-func (t *healthTable) show(kind string, o metav1.Object, generation int64, conditions *[]metav1.Condition) {
-	for _, r := range t.about(kind, o) {
+// showHealth merges the reports on an object into its conditions. A report about an earlier object of the same name does not count. A
+// missing report changes nothing: a new leader without data must not remove a condition.
+func showHealth(o subject, generation int64, reports []report) {
+	conditions := o.Conditions()
+	for _, r := range reports {
 		switch {
 		case r.closing && meta.FindStatusCondition(*conditions, r.condition.Type) == nil:
 			continue

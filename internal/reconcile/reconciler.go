@@ -56,14 +56,14 @@ func New(o Options) (*Reconciler, error) {
 	}
 	r := &Reconciler{
 		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(), compiling: limit.NewCompileShare(),
-		health: newHealthTable(o.Log), complete: make(chan struct{}), kinds: map[string]anyKind{},
+		health: &healthTable{log: o.Log, reports: map[string]report{}}, matches: newMatcher(o.Objects, o.Kinds),
+		complete: make(chan struct{}), kinds: map[string]anyKind{},
 	}
 	r.secrets = secrets.New(secrets.Options{
 		Source: o.Clients.Secrets, QPS: o.SecretQPS, Labelled: o.RequireSecretLabel,
 		Changed: func(u secrets.User) { r.kinds[u.Kind].recompile(u.Key) },
 		Started: r.complete, Quiet: o.Quiet, Log: o.Log, Registerer: o.Registerer,
 	})
-	r.health.standing, r.matches = r.standing, newMatcher(o.Objects, o.Kinds)
 	r.recounts, r.asks = r.newRecounts(), newAsks(r)
 	for _, wire := range []func() error{r.wireProviders, r.wireAlerts, r.wireReceivers} {
 		if err := wire(); err != nil {

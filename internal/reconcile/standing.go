@@ -43,8 +43,12 @@ func (r *Reconciler) standing(kind string, o metav1.Object) alerts.Standing {
 	return s
 }
 
-// standingReports returns the conditions of an object's standing.
-func standingReports(kind string, s alerts.Standing) (reports []report) {
+// reports returns the reports on the health of an object: from the feed for a Receiver, else from its standing.
+func (r *Reconciler) reports(kind string, o metav1.Object) (reports []report) {
+	if kind == v1.ReceiverKind {
+		return r.health.about(o)
+	}
+	s := r.standing(kind, o)
 	if s.Health.State != "" {
 		reports = append(reports, alertReport(kind, s.UID, s.Health))
 	}

@@ -164,7 +164,7 @@ func (s *statusController[T]) apply(o T, v verdict) {
 	} else {
 		applyAccepted(conditions, v)
 	}
-	s.health.show(s.kind.name, o, v.generation, conditions)
+	showHealth(o, v.generation, s.reports(s.kind.name, o))
 	if s.show != nil {
 		s.show(o, v)
 	}
