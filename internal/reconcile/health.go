@@ -120,7 +120,7 @@ func denialLine(d apply.Denied) string {
 	case v1.KindNotFoundReason:
 		return fmt.Sprintf("%s %q cannot be written: %s", d.Kind, d.Object, d.Message)
 	}
-	return fmt.Sprintf("service account %q may not %s %s %q: %s", d.ServiceAccount, d.Verb, d.Resource, d.Object, d.Message)
+	return fmt.Sprintf("service account %q may not patch %s %q: %s", d.ServiceAccount, d.Resource, d.Object, d.Message)
 }
 
 // loopReport returns a Receiver's report on whether its triggers return to it as events.

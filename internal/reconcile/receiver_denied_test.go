@@ -14,7 +14,7 @@ func TestADenialIsReportedByAnEventOnceForEachChange(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		w.events.take()
 		denied := func(reason, kind, message string) string {
-			return fmt.Sprintf(`{"serviceAccount":"weak","verb":"patch","resource":"%ss","kind":%q,"object":"app","reason":%q,"message":%q}`,
+			return fmt.Sprintf(`{"serviceAccount":"weak","resource":"%ss","kind":%q,"object":"app","reason":%q,"message":%q}`,
 				kind, kind, reason, message)
 		}
 		for _, step := range []struct {

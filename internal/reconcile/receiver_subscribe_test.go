@@ -180,7 +180,7 @@ func TestALoopIsShownBesideARefusedWrite(t *testing.T) {
 				}
 			}
 		}
-		w.feed.put("Receiver/team-a/app", `{"uid":"uid-app","denied":[{"verb":"patch","resource":"gitrepositories","object":"app"}]}`)
+		w.feed.put("Receiver/team-a/app", `{"uid":"uid-app","denied":[{"resource":"gitrepositories","object":"app"}]}`)
 		want("", "True Forbidden")
 		w.feed.put("Loop/team-a/app", `{"uid":"uid-app","looping":true,"kind":"ImagePolicy","object":"app","pause":60000000000}`)
 		want("True EventLoop", "True Forbidden")

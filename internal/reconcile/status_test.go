@@ -211,7 +211,7 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 		},
 		"a Receiver whose writes are refused": {
 			key: "Receiver/team-a/app", kind: "Receiver", object: "app", condition: v1.WriteDeniedCondition, want: "True Forbidden",
-			value: `{"uid":"uid-app","denied":[{"serviceAccount":"weak","verb":"patch","resource":"gitrepositories.source.toolkit.fluxcd.io",` +
+			value: `{"uid":"uid-app","denied":[{"serviceAccount":"weak","resource":"gitrepositories.source.toolkit.fluxcd.io",` +
 				`"object":"app","message":"no"}]}`,
 			says: `service account "weak" may not patch gitrepositories.source.toolkit.fluxcd.io "app": no`, warns: "Forbidden",
 		},
@@ -260,7 +260,7 @@ func TestHealthBecomesAConditionBesideReady(t *testing.T) {
 }
 
 // weakDenied is a report about the Receiver "app".
-const weakDenied = `{"uid":"uid-app","denied":[{"serviceAccount":"weak","verb":"patch","resource":"x","object":"app"}]}`
+const weakDenied = `{"uid":"uid-app","denied":[{"serviceAccount":"weak","resource":"x","object":"app"}]}`
 
 // T2: fails when the condition stays after the write was allowed.
 func TestWriteDeniedIsTakenBack(t *testing.T) {

@@ -206,7 +206,7 @@ func (a *Applier) conclude(k slotKey, at *attempt, o outcome) (settle settle, me
 // refusedAgain shows a refusal on the Receiver, and reports whether it was the last.
 func (a *Applier) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 	d := Denied{
-		ServiceAccount: o.receiver.ServiceAccount, Verb: "patch", Resource: o.resource, Kind: k.object.kind, Object: k.object.name,
+		ServiceAccount: o.receiver.ServiceAccount, Resource: o.resource, Kind: k.object.kind, Object: k.object.name,
 		Message: o.err.Error(), // the API server's words about the tenant's own object
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -44,7 +45,7 @@ type authority struct {
 	mu    sync.Mutex
 	state authorityState
 	// may has the resources that the process may patch in every namespace as a service account, each with the time of the question.
-	may map[schema.GroupResource]time.Time
+	may *simplelru.LRU[schema.GroupResource, time.Time]
 }
 
 // authorityState is the last finding. Its zero value means that there is none yet.
@@ -62,7 +63,7 @@ const maxMay = 256
 func newAuthority(o *Options, faulty prometheus.Gauge, account func() (string, string)) *authority {
 	return &authority{
 		access: o.Access, account: account, kinds: o.Kinds, every: o.ReviewInterval, log: o.Log, faulty: faulty,
-		turned: func() {}, doubt: make(chan struct{}, 1), may: map[schema.GroupResource]time.Time{},
+		turned: func() {}, doubt: make(chan struct{}, 1), may: fair.NewLRU[schema.GroupResource, time.Time](maxMay),
 	}
 }
 
@@ -105,7 +106,7 @@ func (u *authority) check(ctx context.Context) bool {
 	u.mu.Lock()
 	before := u.state
 	u.state = state
-	clear(u.may)
+	u.may.Purge()
 	u.mu.Unlock()
 	faulty := 0.0
 	if state.words() != "" {
@@ -200,7 +201,7 @@ func (s authorityState) mute() bool { return s.lacking == noReview }
 // mayPatch reports whether the process's own RBAC lets it patch an object while it acts as a service account.
 func (u *authority) mayPatch(ctx context.Context, resource schema.GroupResource, namespace, name string) (bool, error) {
 	u.mu.Lock()
-	at, known := u.may[resource]
+	at, known := u.may.Get(resource)
 	plain := u.state.plain
 	u.mu.Unlock()
 	if plain || known && time.Since(at) < u.every {
@@ -215,13 +216,7 @@ func (u *authority) mayPatch(ctx context.Context, resource schema.GroupResource,
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for other := range u.may {
-		if len(u.may) < maxMay {
-			break
-		}
-		delete(u.may, other)
-	}
-	u.may[resource] = time.Now()
+	u.may.Add(resource, time.Now())
 	return true, nil
 }
 

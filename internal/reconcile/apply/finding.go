@@ -84,7 +84,7 @@ func (v *reviewer) find(ctx context.Context, r Receiver, since time.Time) *findi
 // review returns a denial that a review found for an object.
 func (r Receiver) review(kind, resource, object string, why *refusal) Denied {
 	return Denied{
-		ServiceAccount: r.ServiceAccount, Verb: "patch", Resource: resource, Kind: kind, Object: object,
+		ServiceAccount: r.ServiceAccount, Resource: resource, Kind: kind, Object: object,
 		Reason: why.reason, Reviewed: true, Message: why.message,
 	}
 }

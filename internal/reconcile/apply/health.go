@@ -26,11 +26,10 @@ type Health struct {
 	Denied []Denied `json:"denied,omitempty"`
 }
 
-// Denied is one write that was refused when it was last tried.
+// Denied is one write, of the verb patch, that was refused when it was last tried.
 type Denied struct {
 	// ServiceAccount is the name of the refused account.
 	ServiceAccount string `json:"serviceAccount"`
-	Verb           string `json:"verb"`
 	// Resource is "<plural>.<group>", or the kind where the cluster does not serve it.
 	Resource string `json:"resource"`
 	Kind     string `json:"kind"`

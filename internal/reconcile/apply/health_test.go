@@ -15,10 +15,10 @@ func TestT6AReportOfRefusalsIsSmall(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	for i := range maxDenied {
 		b.deny(Receiver{Namespace: "team", Name: "long", UID: "u"}, Denied{
-			ServiceAccount: long(253), Verb: "patch", Resource: long(200), Kind: "GitRepository", Object: long(240) + fmt.Sprint(i), Message: long(maxReason),
+			ServiceAccount: long(253), Resource: long(200), Kind: "GitRepository", Object: long(240) + fmt.Sprint(i), Message: long(maxReason),
 		})
 		b.deny(Receiver{Namespace: "team", Name: "short", UID: "u"}, Denied{
-			ServiceAccount: "sa", Verb: "patch", Resource: "gitrepositories", Kind: "GitRepository", Object: fmt.Sprint("app-", i), Message: "no",
+			ServiceAccount: "sa", Resource: "gitrepositories", Kind: "GitRepository", Object: fmt.Sprint("app-", i), Message: "no",
 		})
 	}
 	if !b.flush(t.Context(), reports) {

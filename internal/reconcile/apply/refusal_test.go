@@ -40,7 +40,7 @@ func TestT4ARefusalIsTriedForTenMinutesAndShown(t *testing.T) {
 					got.Denied[0].Since = time.Time{}
 				}
 				want := Health{UID: r.UID, Denied: []Denied{{
-					ServiceAccount: "weak", Verb: "patch", Resource: "gitrepositories.source.toolkit.fluxcd.io", Kind: "GitRepository",
+					ServiceAccount: "weak", Resource: "gitrepositories.source.toolkit.fluxcd.io", Kind: "GitRepository",
 					Object: "app", Reason: reason, Message: "system:serviceaccount:team-a:weak: cannot patch app",
 				}}}
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -319,7 +319,7 @@ func TestAWriteProvesNothingAboutAnotherReceiversVersion(t *testing.T) {
 	b := newRefusals(slog.New(slog.DiscardHandler))
 	for _, name := range []string{"right", "wrong"} {
 		b.deny(Receiver{Namespace: "team-a", Name: name, UID: "u"}, Denied{
-			ServiceAccount: "deployer", Verb: "patch", Resource: "GitRepository", Kind: "GitRepository", Object: "app",
+			ServiceAccount: "deployer", Resource: "GitRepository", Kind: "GitRepository", Object: "app",
 			Reason: v1.KindNotFoundReason, Reviewed: true,
 		})
 	}

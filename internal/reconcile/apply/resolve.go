@@ -172,7 +172,7 @@ func (a *Applier) objects(ctx context.Context, r Receiver, target event.Target) 
 // denial returns the denial of a target that was refused before any request.
 func denial(r Receiver, target event.Target, err error) Denied {
 	d := Denied{
-		ServiceAccount: r.ServiceAccount, Verb: "patch", Resource: target.Kind, Kind: target.Kind, Object: target.Name,
+		ServiceAccount: r.ServiceAccount, Resource: target.Kind, Kind: target.Kind, Object: target.Name,
 		Message: err.Error(),
 	}
 	if kube.IsUnresolvable(err) {
