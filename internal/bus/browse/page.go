@@ -50,7 +50,13 @@ type reading[T any] struct {
 }
 
 // Page returns the page of a query.
-func (l *List[T]) Page(ctx context.Context, q view.Query) (page view.Page[T], err error) {
+func (l *List[T]) Page(ctx context.Context, q view.Query) (view.Page[T], error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*pageTime)
+	defer cancel()
+	return l.page(ctx, q, &Budget{Messages: pageMessages, Bytes: pageBytes, Requests: pageRequests, Until: time.Now().Add(pageTime)})
+}
+
+func (l *List[T]) page(ctx context.Context, q view.Query, budget *Budget) (page view.Page[T], err error) {
 	places, err := decodeCursor(l.Name, q.Cursor, len(l.Sources))
 	if err != nil {
 		return page, err
@@ -60,9 +66,6 @@ func (l *List[T]) Page(ctx context.Context, q view.Query) (page view.Page[T], er
 		limit = view.DefaultLimit
 	}
 	limit = min(limit, view.MaxLimit)
-	ctx, cancel := context.WithTimeout(ctx, 2*pageTime)
-	defer cancel()
-	budget := &Budget{Messages: pageMessages, Bytes: pageBytes, Requests: pageRequests, Until: time.Now().Add(pageTime)}
 	readings := make([]*reading[T], len(l.Sources))
 	for i, s := range l.Sources {
 		readings[i] = s.open(places[i], budget, q)
@@ -153,8 +156,9 @@ func (r *reading[T]) fill(ctx context.Context) error {
 			r.ended, r.place = true, Place{Below: 1}
 			return nil
 		case err != nil:
-			if errors.Is(err, ErrSpent) && r.place.Rest == 0 {
-				r.place.Below = r.source.Below
+			// Unless it was removed, a message of which some items are left was found.
+			if errors.Is(err, ErrSpent) {
+				r.place = Place{Below: r.source.Below}
 			}
 			return err
 		}

@@ -71,6 +71,8 @@ type Walker struct {
 	// found are consecutive messages of the filter, oldest first, that were not returned yet. next is where the window before them ends.
 	found []*jetstream.RawStreamMsg
 	next  uint64
+	// moved says that a window was read. Every walk reads one, whatever its Budget: of large messages that takes several smaller ones.
+	moved bool
 }
 
 // Prev returns the message before the one returned last, or jetstream.ErrMsgNotFound when there is none. After ErrSpent another walk can continue at Below.
@@ -85,7 +87,7 @@ func (w *Walker) Prev(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 			w.Below = 1
 			return nil, jetstream.ErrMsgNotFound
 		}
-		if !w.Budget.left() {
+		if w.moved && !w.Budget.left() { // else another walk would end at the same place
 			w.Below = w.next
 			return nil, ErrSpent
 		}
@@ -170,6 +172,7 @@ func (w *Walker) look(ctx context.Context) error {
 		w.found = nil
 		return err
 	}
+	w.moved = true
 	if w.next = from; count > len(w.found) {
 		w.next = w.found[0].Sequence
 	}

@@ -12,39 +12,44 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// newStream returns a stream of a real server, with messages of the given lengths on a subject each.
-func newStream(t *testing.T, direct bool, subjects []string, lengths []int) Stream {
+// newServer returns a connection to a real server.
+func newServer(t testing.TB) *nats.Conn {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
 	nc, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(nc.Close)
+	return nc
+}
+
+// newStream returns a stream of a real server, with messages of the given lengths on a subject each.
+func newStream(t *testing.T, direct bool, subjects []string, lengths []int) Stream {
+	t.Helper()
+	nc := newServer(t)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: "S", Subjects: []string{"s.>"}, Storage: jetstream.MemoryStorage, AllowDirect: direct,
 	})
+	must(t, err)
+	for i, n := range lengths {
+		_, err := js.Publish(t.Context(), subjects[i%len(subjects)], []byte(strings.Repeat("x", n)))
+		must(t, err)
+	}
+	return Stream{stream, nc}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, n := range lengths {
-		if _, err := js.Publish(t.Context(), subjects[i%len(subjects)], []byte(strings.Repeat("x", n))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return Stream{stream, nc}
 }
 
 // T6: fails when a walk over large messages keeps as many of them in memory as of small ones, or passes some over.
