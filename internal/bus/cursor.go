@@ -73,8 +73,8 @@ func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 		return nil, fmt.Errorf("read cursor: %w", err)
 	default:
 		c.revision = e.Revision()
-		if err := json.Unmarshal(e.Value(), &c.loaded); err != nil {
-			return nil, fmt.Errorf("read cursor: %w", err)
+		if json.Unmarshal(e.Value(), &c.loaded) != nil {
+			c.loaded = cursorRecord{} // a record that cannot be read is of no stream: no event counts as done
 		}
 	}
 	c.floor = c.loaded.Floor
@@ -83,8 +83,8 @@ func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 }
 
 // rewindCursor moves a cursor back to the end of its stream if it is beyond it: the stream was made anew, or lost its end in a loss of
-// power. The next events would otherwise count as done, and so would those that are recorded beyond its floor. It is called before this
-// process accepts events.
+// power. The next events would otherwise count as done, and so would those that are recorded beyond its floor. Of a cursor that cannot be
+// read it makes one at the beginning. It is called before this process accepts events.
 func (b *Bus) rewindCursor(ctx context.Context) error {
 	c, err := b.loadCursor(ctx)
 	if err != nil {
@@ -95,14 +95,11 @@ func (b *Bus) rewindCursor(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
 	}
-	trusted := c.adopt(info)
-	if c.floor > info.State.LastSeq {
-		b.log.Warn("the place of the reader is beyond the end of the events and is moved back", "place", c.floor, "end", info.State.LastSeq)
-		c.floor, trusted = info.State.LastSeq, false
-	}
-	if trusted {
+	if c.adopt(info) && c.floor <= info.State.LastSeq {
 		return nil
 	}
+	c.floor = min(c.floor, info.State.LastSeq)
+	b.log.Warn("the place of the reader is not one of the events and is moved back", "recorded", c.loaded.Floor, "now", c.floor)
 	return c.write(ctx, cursorRecord{Created: info.Created, Floor: c.floor})
 }
 
