@@ -128,33 +128,30 @@ type backloggedMessage struct {
 	Namespaces []string `json:"namespaces"`
 }
 
-// publishBacklogged publishes the backlogged namespaces to the other replicas until ctx ends: at each change, and every backloggedInterval
-// while there are any. The next message makes up for a lost one.
-func (b *Bus) publishBacklogged(ctx context.Context) error {
+// publishBacklogged publishes the backlogged namespaces to the other replicas until ctx ends, and then that there are none: at each change, and
+// every backloggedInterval while there are any. The next message makes up for a lost one.
+func (b *Bus) publishBacklogged(ctx context.Context) {
 	if b.embedded != nil {
-		return nil // there are no others
+		return // there are no others
 	}
 	tick := time.NewTicker(backloggedInterval)
 	defer tick.Stop()
-	for empty := true; fair.Sleep(ctx, backloggedPause) == nil; {
+	for told := 0; ctx.Err() == nil || told > 0; _ = fair.Sleep(ctx, backloggedPause) {
+		var names []string
 		select {
 		case <-b.backlogged.changed:
+			names = b.backlogged.names()
 		case <-tick.C:
+			names = b.backlogged.names()
 		case <-ctx.Done():
-			return nil
 		}
-		m := backloggedMessage{From: b.opts.ReplicaID, Namespaces: b.backlogged.names()}
-		if empty && len(m.Namespaces) == 0 {
+		if told+len(names) == 0 {
 			continue
 		}
-		empty = len(m.Namespaces) == 0
-		body, err := json.Marshal(m)
-		if err != nil {
-			return fmt.Errorf("encode backlogged namespaces: %w", err)
-		}
+		told = len(names)
+		body, _ := json.Marshal(backloggedMessage{From: b.opts.ReplicaID, Namespaces: names}) // it always has a form in JSON
 		_ = b.nc.Publish(subjectBacklogged, body)
 	}
-	return nil
 }
 
 // followBacklogged keeps the namespaces that another replica, the worker, publishes, until the connection is closed.

@@ -195,3 +195,28 @@ func TestT6EventsWaitWhileTheHandlerIsFullOfTheirNamespace(t *testing.T) {
 		}
 	}
 }
+
+// Fails when the other replicas refuse events of the namespaces that a worker told them of until backloggedLife after its term.
+func TestTheEndOfATermEndsWhatItsWorkerRefused(t *testing.T) {
+	t.Parallel()
+	url := remote(t)
+	worker := open(t, "", func(o *Options) { o.URL, o.ReplicaID = url, "worker" })
+	other := open(t, "", func(o *Options) { o.URL, o.ReplicaID = url, "other" })
+	ctx := testContext(t)
+	worker.backlogged.set("many", true)
+	stop := start(t, func(ctx context.Context) error {
+		worker.publishBacklogged(ctx)
+		return nil
+	})
+	for other.backlogged.await(ctx, "many") == nil {
+		must(t, ctx.Err())
+	}
+	stop()
+	ended := time.Now()
+	for other.backlogged.await(ctx, "many") != nil {
+		must(t, ctx.Err())
+	}
+	if took := time.Since(ended); took > backloggedInterval {
+		t.Errorf("refused for %s after the term", took)
+	}
+}

@@ -204,12 +204,12 @@ func (c *cursor) write(ctx context.Context, r cursorRecord) error {
 	return nil
 }
 
-// keep saves the cursor until ctx ends, then once more when the events in hand are done or closeTimeout is over. It returns an error when
-// another replica has moved the cursor, or when an event was returned: the reader then begins anew at the floor.
+// keep saves the cursor until ctx ends, then once more, at the end of the term when the events in hand are done or closeTimeout is over. It
+// returns an error when another replica has moved the cursor, or when an event was returned: the reader then begins anew at the floor.
 //
 // It sets the gauge to the number of open events. No event stays open for long, so a floor that does not move means that no event is
 // handled.
-func (c *cursor) keep(ctx context.Context, g *gauge) error {
+func (c *cursor) keep(ctx, term context.Context, g *gauge) error {
 	last := uint64(0)
 	for fair.Sleep(ctx, cursorInterval) == nil {
 		floor, _, open := c.counts()
@@ -225,16 +225,12 @@ func (c *cursor) keep(ctx context.Context, g *gauge) error {
 			return errInterrupted
 		}
 	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	for {
-		if _, _, open := c.counts(); open == 0 {
-			break
-		}
+	closing := time.After(closeTimeout)
+	for _, _, open := c.counts(); open > 0 && term.Err() != nil; _, _, open = c.counts() {
 		select {
 		case <-c.changed:
 			continue
-		case <-closing.Done():
+		case <-closing:
 		}
 		break
 	}

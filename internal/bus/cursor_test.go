@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -393,4 +394,25 @@ func TestE2ACursorThatCannotBeReadCountsAsNone(t *testing.T) {
 		closeBus(t, b)
 		b = open(t, dir, nil)
 	}
+}
+
+// Fails when a reader that failed within a term waits for the open events before it begins anew: they are handed out again anyway.
+func TestAReaderThatFailedBeginsAnewAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, fail := context.WithCancel(t.Context())
+		fail()
+		began := time.Now()
+		c := &cursor{next: 1, done: map[uint64]struct{}{}, changed: make(chan struct{}, 1)}
+		c.hand(1)
+		must(t, c.keep(ctx, t.Context(), newProgress().start(routeRole())))
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it waits for %s", took)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		must(t, c.keep(ctx, ended, newProgress().start(routeRole())))
+		if took := time.Since(began); took != closeTimeout {
+			t.Errorf("at the end of the term it waits for %s", took)
+		}
+	})
 }

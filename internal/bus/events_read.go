@@ -30,6 +30,7 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 	defer gauge.stop()
 	r := &eventReader{consumer: c, handler: h, out: in, behind: behind{last: c.last, unhandled: map[string]int{}}}
 	h.Begin(r.behind.of)
+	term := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(in)
@@ -47,8 +48,11 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 		}
 		return err
 	})
-	g.Go(func() error { return c.cursor.keep(ctx, gauge) })
-	g.Go(func() error { return c.bus.publishBacklogged(ctx) })
+	g.Go(func() error { return c.cursor.keep(ctx, term, gauge) })
+	g.Go(func() error {
+		c.bus.publishBacklogged(ctx)
+		return nil
+	})
 	return g.Wait()
 }
 
