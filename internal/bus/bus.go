@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"notifier/internal/bus/embedded"
 	"notifier/internal/bus/lease"
@@ -62,12 +63,26 @@ type Bus struct {
 	progress         *progress
 	poisoning        poisoning
 	takeOvers        *fair.Capacity
-	crashes          *crashes // of this replica's term as the worker; a term begins after every call of the one before has returned
+	notTaken         rate.Sometimes // warnings that a consumer cannot be taken over: all of them, while the server is away
+	crashes          *crashes       // of this replica's term as the worker; a term begins after every call of the one before has returned
 
 	work   sync.WaitGroup // rounds of the committers
 	closed atomic.Bool
 	ending chan struct{} // closed when answers are no longer awaited
 	end    func()        // closes ending
+}
+
+func newBus(o Options) *Bus {
+	b := &Bus{
+		opts: o, log: o.Log,
+		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{}, created: map[string]time.Time{},
+		quotas: map[string]*quotas{}, progress: newProgress(), poisoning: defaultPoisoning, takeOvers: fair.NewCapacity(takeOvers),
+		notTaken: rate.Sometimes{Interval: warnEvery}, crashes: &crashes{}, recent: newRecent(), backlogged: newBacklogged(),
+		ending: make(chan struct{}),
+	}
+	b.end = sync.OnceFunc(func() { close(b.ending) })
+	b.reads = newReads(b)
+	return b
 }
 
 // Open starts the embedded server or connects to the remote one, and makes or updates the streams and buckets.
@@ -76,15 +91,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("bus options: %w", err)
 	}
-	b := &Bus{
-		opts: o, log: o.Log,
-		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{}, created: map[string]time.Time{},
-		quotas: map[string]*quotas{}, progress: newProgress(), poisoning: defaultPoisoning, takeOvers: fair.NewCapacity(takeOvers), crashes: &crashes{},
-		ending: make(chan struct{}),
-	}
-	b.end = sync.OnceFunc(func() { close(b.ending) })
-	b.reads = newReads(b)
-	b.recent, b.backlogged = newRecent(), newBacklogged()
+	b := newBus(o)
 	defer func() {
 		if err != nil {
 			b.abandon()
@@ -184,6 +191,7 @@ func (b *Bus) connect(context.Context) (err error) {
 
 // dial opens a connection to the server. Its use is in its name, for operators.
 func (b *Bus) dial(use string) (*nats.Conn, error) {
+	warnings := rate.Sometimes{Interval: warnEvery} // refused credentials are tried again all the time
 	options := []nats.Option{
 		nats.Name(strings.TrimSpace("notifier " + b.opts.ReplicaID + " " + use)), nats.Timeout(connectTimeout), nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
@@ -192,7 +200,9 @@ func (b *Bus) dial(use string) (*nats.Conn, error) {
 		nats.ReconnectBufSize(-1),
 		// A server may refuse credentials for a while, as when they were rotated there first. The file is read again for each try.
 		nats.IgnoreAuthErrorAbort(),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { b.log.Warn("NATS connection", "error", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			warnings.Do(func() { b.log.Warn("NATS connection", "error", err) })
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if !b.closed.Load() {
 				b.log.Warn("NATS connection is away", "error", err)

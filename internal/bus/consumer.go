@@ -115,7 +115,7 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 		c, err := b.takeOver(ctx, r)
 		if err != nil {
 			if ctx.Err() == nil {
-				log.Warn("cannot take a consumer over", "error", err)
+				b.notTaken.Do(func() { log.Warn("cannot take a consumer over, trying again", "error", err) })
 			}
 			_ = fair.Sleep(ctx, takeOverRetry)
 			continue

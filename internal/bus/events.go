@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 
 	"notifier/internal/event"
 	"notifier/internal/fair"
@@ -152,6 +153,7 @@ func (b *Bus) durableEvents(ctx context.Context, seq uint64) error {
 // should be copied, or all of the event stays in memory. After the loss of the connection following resumes at its place.
 func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
 	f := feed{bus: b, from: from, headers: true}
+	warnings := rate.Sometimes{Interval: warnEvery}
 	for ctx.Err() == nil {
 		err := f.run(ctx, func(l logEntry) error {
 			if r := l.brief(); r != nil {
@@ -160,7 +162,7 @@ func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Re
 			return nil
 		})
 		if err != nil && ctx.Err() == nil {
-			b.log.Warn("following the events was interrupted", "error", err)
+			warnings.Do(func() { b.log.Warn("following the events was interrupted", "error", err) })
 		}
 		_ = fair.Sleep(ctx, followRetry)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 
 	"notifier/internal/event/view"
 	"notifier/internal/fair"
@@ -171,13 +172,14 @@ func (f *followed) run(ctx context.Context, begun, stopped chan<- struct{}) {
 	if f.polled {
 		read = f.poll
 	}
+	warnings := rate.Sometimes{Interval: warnEvery}
 	for ctx.Err() == nil {
 		err := f.begin(ctx, &next, begun)
 		if err == nil {
 			err = read(ctx, &next)
 		}
 		if err != nil && ctx.Err() == nil {
-			f.reads.bus.log.Warn("following a stream was interrupted", "stream", f.stream, "error", err)
+			warnings.Do(func() { f.reads.bus.log.Warn("following a stream was interrupted", "stream", f.stream, "error", err) })
 		}
 		_ = fair.Sleep(ctx, followRetry)
 	}

@@ -310,6 +310,32 @@ func TestAServerThatIsAwayIsSeldomLogged(t *testing.T) {
 	})
 }
 
+// awayBucket is a bucket of a server that is away.
+type awayBucket struct{ jetstream.KeyValue }
+
+func (awayBucket) Get(context.Context, string) (jetstream.KeyValueEntry, error) {
+	return nil, nats.ErrNoResponders
+}
+
+// Fails when the log grows by a line for each try of each consumer while the server is away: a hundred and thirty a second.
+func TestConsumersOfAServerThatIsAwayAreSeldomLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := make(logged, 1000)
+		b := newBus(Options{Log: slog.New(slog.NewTextHandler(lines, nil))})
+		b.buckets[bucketWorker] = awayBucket{}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var terms sync.WaitGroup
+		for range 32 {
+			terms.Go(func() { b.serveTerm(ctx, routeRole(), nil) })
+		}
+		terms.Wait()
+		if n := len(lines); n < 2 || n > 7 {
+			t.Errorf("%d lines in a minute", n)
+		}
+	})
+}
+
 // logged receives the lines of a log, as many as its capacity.
 type logged chan string
 

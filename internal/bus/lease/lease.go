@@ -33,7 +33,7 @@ const (
 	readEvery   = 250 * time.Millisecond
 	answerTime  = hold / 2 // bounds one request
 	releaseTime = time.Second
-	// warnEvery is the least time between two warnings that a lease cannot be had. It is tried at each readEvery.
+	// warnEvery is the least time between two warnings that a lease cannot be had or renewed. It is tried at each readEvery.
 	warnEvery = 10 * time.Second
 	// staleAfter is how long the bucket may not answer, or refuse to store.
 	staleAfter = 10 * time.Second
@@ -245,6 +245,7 @@ func (l *Lease) renew(ctx context.Context, t *term) {
 		<-ctx.Done()
 		return
 	}
+	warnings := rate.Sometimes{Interval: warnEvery}
 	for pause := max(0, time.Until(t.until.Load().Add(renewEvery-hold))); t.lasts(); {
 		until := *t.until.Load()
 		if fair.Sleep(ctx, min(pause, time.Until(until))) != nil {
@@ -261,7 +262,7 @@ func (l *Lease) renew(ctx context.Context, t *term) {
 		}
 		pause = max(0, renewEvery-time.Since(sent)) // a slow server is asked again at once
 		if err != nil && ctx.Err() == nil {
-			l.opts.Log.Warn("cannot renew the worker's lease", "error", err)
+			warnings.Do(func() { l.opts.Log.Warn("cannot renew the worker's lease, trying again", "error", err) })
 			pause = readEvery
 		}
 	}
