@@ -2,7 +2,7 @@ package bus
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,43 +21,20 @@ func (b *Bus) ListWebhooks(ctx context.Context, namespace string, q view.Query) 
 		if q.Receiver != "" {
 			receiver = token(q.Receiver)
 		}
-		source := &browse.Source[webhookItem]{Decode: webhookItems, Late: resultsLate}
+		source := &browse.Source[view.Webhook]{Decode: webhookViews, Late: resultsLate}
 		if source.Walker, err = b.reads.walker(ctx, streamWebhooks, namespace, prefixWebhook+token(namespace)+"."+receiver); err != nil {
 			return page, err
 		}
-		list := browse.List[webhookItem]{
-			Name: "webhooks " + namespace, Sources: []*browse.Source[webhookItem]{source},
-			Time: func(w webhookItem) time.Time { return w.Time }, ID: func(w webhookItem) string { return w.place },
-			Take: func(w webhookItem) bool { return w.Namespace == namespace && q.SelectsWebhook(&w.Webhook) },
+		list := browse.List[view.Webhook]{
+			Name: "webhooks " + namespace, Sources: []*browse.Source[view.Webhook]{source},
+			Time: func(w view.Webhook) time.Time { return w.Time }, Take: func(w view.Webhook) bool { return q.SelectsWebhook(&w) },
 		}
-		items, err := list.Page(ctx, q)
-		page = view.Page[view.Webhook]{Items: make([]view.Webhook, len(items.Items)), Next: items.Next}
-		for i, w := range items.Items {
-			page.Items[i] = w.Webhook
-		}
-		return page, err
+		return list.Page(ctx, q)
 	})
 }
 
-// webhookItem is a result with its place: results have no identity of their own, and two of them may be equal.
-type webhookItem struct {
-	view.Webhook
-	place string
-}
-
-func webhookItems(m *jetstream.RawStreamMsg) (items []webhookItem) {
-	for i, w := range decodeLines[view.Webhook](m.Data) {
-		items = append(items, webhookItem{Webhook: w, place: fmt.Sprintf("%d.%d", m.Sequence, i)})
-	}
-	return items
-}
-
 // webhookViews returns the results of a message that are of the namespace of its subject.
-func webhookViews(m *jetstream.RawStreamMsg) (webhooks []view.Webhook) {
-	for _, w := range webhookItems(m) {
-		if w.Namespace == namespaceOf(m.Subject) {
-			webhooks = append(webhooks, w.Webhook)
-		}
-	}
-	return webhooks
+func webhookViews(m *jetstream.RawStreamMsg) []view.Webhook {
+	namespace := namespaceOf(m.Subject)
+	return slices.DeleteFunc(decodeLines[view.Webhook](m.Data), func(w view.Webhook) bool { return w.Namespace != namespace })
 }

@@ -25,28 +25,24 @@ type Source[T any] struct {
 	Decode func(*jetstream.RawStreamMsg) []T
 	// Late is the longest time from an item's time until its message is stored.
 	Late time.Duration
+
+	// items are the items of the message read last that were not listed, oldest first, and place is their place.
+	items []T
+	place Place
+	ended bool
 }
 
-// List is made of the messages of several streams, each in the order of its items' times.
+// List is made of the messages of several streams, each in the order of its items' times. It is used for one page.
 type List[T any] struct {
 	// Name distinguishes the list from others, its namespace included: a cursor is good for one list.
 	Name string
-	// Time and ID return the time and the identity of an item. Of several items of one ID in one page, the newest is listed.
+	// Time returns the time of an item, ID its identity, nil if items have none. Of several items of one ID in one page, the newest is listed.
 	Time func(T) time.Time
 	ID   func(T) string
 	// Take reports whether a query selects an item, by all its fields except its time.
 	Take func(T) bool
 	// Sources are always the same ones in the same order. A source with an empty Filter is left out of a page.
 	Sources []*Source[T]
-}
-
-// reading is the state of a source while a page is made.
-type reading[T any] struct {
-	source *Source[T]
-	// items are the items of the message read last that were not listed, oldest first, and place is their place.
-	items []T
-	place Place
-	ended bool
 }
 
 // Page returns the page of a query.
@@ -66,41 +62,45 @@ func (l *List[T]) page(ctx context.Context, q view.Query, budget *Budget) (page 
 		limit = view.DefaultLimit
 	}
 	limit = min(limit, view.MaxLimit)
-	readings := make([]*reading[T], len(l.Sources))
 	for i, s := range l.Sources {
-		readings[i] = s.open(places[i], budget, q)
+		s.open(places[i], budget, q)
 	}
 	page.Items = []T{}
 	seen := map[string]bool{}
 	for len(page.Items) < limit {
-		r, err := l.newest(ctx, readings)
+		s, err := l.newest(ctx)
 		if errors.Is(err, ErrSpent) {
 			break
 		}
 		if err != nil {
 			return view.Page[T]{}, err
 		}
-		if r == nil {
+		if s == nil {
 			return page, nil
 		}
-		item := r.pop()
+		item := s.pop()
 		at := l.Time(item)
-		if !q.Since.IsZero() && at.Before(q.Since) || !q.Until.IsZero() && !at.Before(q.Until) || !l.Take(item) || seen[l.ID(item)] {
+		if !q.Since.IsZero() && at.Before(q.Since) || !q.Until.IsZero() && !at.Before(q.Until) || !l.Take(item) {
 			continue
 		}
-		seen[l.ID(item)] = true
+		if l.ID != nil {
+			if seen[l.ID(item)] {
+				continue
+			}
+			seen[l.ID(item)] = true
+		}
 		page.Items = append(page.Items, item)
 	}
-	page.Next = l.next(readings)
+	page.Next = l.next()
 	return page, nil
 }
 
 // next returns the cursor behind the listed items, empty when the list has ended.
-func (l *List[T]) next(readings []*reading[T]) string {
-	places, more := make([]Place, len(readings)), false
-	for i, r := range readings {
-		places[i] = r.here()
-		more = more || !r.ended
+func (l *List[T]) next() string {
+	places, more := make([]Place, len(l.Sources)), false
+	for i, s := range l.Sources {
+		places[i] = s.here()
+		more = more || !s.ended
 	}
 	if !more {
 		return ""
@@ -112,28 +112,24 @@ func (l *List[T]) next(readings []*reading[T]) string {
 func (l *List[T]) Cursor(places ...Place) string { return encodeCursor(l.Name, places) }
 
 // newest returns the source whose next item is the newest, nil when no source has another item.
-func (l *List[T]) newest(ctx context.Context, readings []*reading[T]) (newest *reading[T], err error) {
-	for _, r := range readings {
-		if err := r.fill(ctx); err != nil {
+func (l *List[T]) newest(ctx context.Context) (newest *Source[T], err error) {
+	for _, s := range l.Sources {
+		if err := s.fill(ctx); err != nil {
 			return nil, err
 		}
-		if r.ended {
+		if s.ended {
 			continue
 		}
-		if newest == nil || l.Time(r.last()).After(l.Time(newest.last())) {
-			newest = r
+		if newest == nil || l.Time(s.last()).After(l.Time(newest.last())) {
+			newest = s
 		}
 	}
 	return newest, nil
 }
 
 // open begins to read a source at a place.
-func (s *Source[T]) open(p Place, budget *Budget, q view.Query) *reading[T] {
-	r := &reading[T]{source: s, place: p}
-	if s.Filter == "" {
-		r.ended = true
-		return r
-	}
+func (s *Source[T]) open(p Place, budget *Budget, q view.Query) {
+	s.place, s.ended = p, s.Filter == ""
 	s.Budget, s.Below, s.Since = budget, p.Below, q.Since
 	if !q.Until.IsZero() {
 		s.Until = q.Until.Add(s.Late)
@@ -141,47 +137,46 @@ func (s *Source[T]) open(p Place, budget *Budget, q view.Query) *reading[T] {
 	if p.Rest > 0 && p.Below < noSequence {
 		s.Below = p.Below + 1 // some of that message's items are not yet listed
 	}
-	return r
 }
 
 // noSequence is beyond every sequence of a stream.
 const noSequence = 1 << 63
 
 // fill reads the next message that has items, unless items are left.
-func (r *reading[T]) fill(ctx context.Context) error {
-	for len(r.items) == 0 && !r.ended {
-		m, err := r.source.Prev(ctx)
+func (s *Source[T]) fill(ctx context.Context) error {
+	for len(s.items) == 0 && !s.ended {
+		m, err := s.Prev(ctx)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			r.ended, r.place = true, Place{Below: 1}
+			s.ended, s.place = true, Place{Below: 1}
 			return nil
 		case err != nil:
 			// Unless it was removed, a message of which some items are left was found.
 			if errors.Is(err, ErrSpent) {
-				r.place = Place{Below: r.source.Below}
+				s.place = Place{Below: s.Below}
 			}
 			return err
 		}
-		r.items = r.source.Decode(m)
-		if rest := r.place.Rest; rest > 0 && m.Sequence == r.place.Below {
-			r.items = r.items[:min(uint64(len(r.items)), rest)]
+		s.items = s.Decode(m)
+		if rest := s.place.Rest; rest > 0 && m.Sequence == s.place.Below {
+			s.items = s.items[:min(uint64(len(s.items)), rest)]
 		}
-		r.place = Place{Below: m.Sequence}
+		s.place = Place{Below: m.Sequence}
 	}
 	return nil
 }
 
-func (r *reading[T]) last() T { return r.items[len(r.items)-1] }
+func (s *Source[T]) last() T { return s.items[len(s.items)-1] }
 
-func (r *reading[T]) pop() T {
-	item := r.last()
-	r.items = r.items[:len(r.items)-1]
+func (s *Source[T]) pop() T {
+	item := s.last()
+	s.items = s.items[:len(s.items)-1]
 	return item
 }
 
 // here returns the place where the list resumes.
-func (r *reading[T]) here() Place {
-	p := r.place
-	p.Rest = max(p.Rest, uint64(len(r.items)))
+func (s *Source[T]) here() Place {
+	p := s.place
+	p.Rest = max(p.Rest, uint64(len(s.items)))
 	return p
 }
