@@ -31,7 +31,7 @@ type quotas struct {
 	budget int64
 
 	mu sync.Mutex
-	// written by namespace, as the first tokens of its subjects.
+	// written by namespace, as its subjects without their last token.
 	written *simplelru.LRU[string, *written]
 }
 
@@ -63,7 +63,7 @@ func (q *quotas) count(msgs []*nats.Msg, out []outcome) {
 	defer q.mu.Unlock()
 	for i, m := range msgs {
 		if out[i].err == nil && !out[i].ack.Duplicate {
-			q.add(namespacePrefix(m.Subject), int64(m.Size()+storedOverhead), out[i].ack.Seq)
+			q.add(m.Subject[:strings.LastIndexByte(m.Subject, '.')], int64(m.Size()+storedOverhead), out[i].ack.Seq)
 		}
 	}
 }
@@ -145,17 +145,4 @@ func (b *Bus) purge(ctx context.Context, q *quotas, namespace string, over exces
 	}
 	b.log.Debug("a namespace's oldest messages were purged, it has more than its quota", "stream", q.stream, "namespace", namespaceOf(namespace))
 	return nil
-}
-
-// namespacePrefix returns the part of a subject up to its namespace, which is its third token in the streams that have quotas.
-func namespacePrefix(subject string) string {
-	end := 0
-	for range 3 {
-		next := strings.IndexByte(subject[end:], '.')
-		if next < 0 {
-			return subject
-		}
-		end += next + 1
-	}
-	return subject[:end-1]
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,16 +23,10 @@ func (b *Bus) DeadProviders(ctx context.Context, shard int) (map[event.ProviderK
 	}
 	found := map[event.ProviderKey]int{}
 	for subject, n := range info.State.Subjects {
-		namespace, provider, ok := strings.Cut(strings.TrimPrefix(subject, prefixDead), ".")
-		f := event.ProviderKey{}
-		if f.Namespace, err = untoken(namespace); err != nil || !ok {
-			continue
-		}
-		if f.Provider, err = untoken(provider); err != nil || f.Provider == "" {
-			continue // of a message that could not be read
-		}
-		if shardOf(b.opts.Shards, f.Namespace, f.Provider) == shard {
-			found[f] = int(min(n, math.MaxInt32))
+		of := event.ProviderKey{Namespace: namespaceOf(subject), Provider: providerOf(subject)}
+		// A letter without a Provider is of a message that could not be read.
+		if of.Namespace != "" && of.Provider != "" && b.DeliveryShard(of.Namespace, of.Provider) == shard {
+			found[of] = int(min(n, math.MaxInt32))
 		}
 	}
 	return found, nil

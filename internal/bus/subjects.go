@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -70,26 +71,11 @@ func untoken(t string) (string, error) {
 	if t == unknownToken {
 		return "", nil
 	}
-	if !strings.ContainsRune(t, escape) {
-		return t, nil
+	s, err := url.PathUnescape(strings.ReplaceAll(t, "=", "%"))
+	if err != nil {
+		return "", errors.New("token has a bad escape")
 	}
-	out := make([]byte, 0, len(t))
-	for i := 0; i < len(t); i++ {
-		if t[i] != escape {
-			out = append(out, t[i])
-			continue
-		}
-		if i+2 >= len(t) {
-			return "", errors.New("token ends within an escape")
-		}
-		c, err := strconv.ParseUint(t[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", errors.New("token has a bad escape")
-		}
-		out = append(out, byte(c))
-		i += 2
-	}
-	return string(out), nil
+	return s, nil
 }
 
 // keyToken is like token, for the keys of a bucket, where '/' is an ordinary character.
