@@ -42,7 +42,6 @@ type Bus struct {
 	embedded *embedded.Server // nil with a remote server
 	nc       *nats.Conn
 	js       jetstream.JetStream
-	eventsJS jetstream.JetStream // for publishes to EVENTS, whose late answers matter
 	streams  map[string]jetstream.Stream
 	buckets  map[string]jetstream.KeyValue
 	created  map[string]time.Time // by stream, those of the buckets included
@@ -171,22 +170,16 @@ func (b *Bus) connect(context.Context) (err error) {
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < minMajor || major == minMajor && minor < minMinor {
 		return fmt.Errorf("NATS server has version %q, at least %d.%d is needed", version, minMajor, minMinor)
 	}
-	newJS := func(answer time.Duration) (jetstream.JetStream, error) {
-		js, err := jetstream.New(b.nc, jetstream.WithDefaultTimeout(apiTimeout),
-			jetstream.WithPublishAsyncTimeout(answer), jetstream.WithPublishAsyncMaxPending(maxPublishing))
-		if err != nil {
-			return nil, fmt.Errorf("open JetStream: %w", err)
-		}
-		return js, nil
-	}
-	if b.js, err = newJS(publishTimeout); err != nil {
-		return err
-	}
-	b.eventsJS = b.js
+	answer := publishTimeout
 	if b.embedded != nil {
-		b.eventsJS, err = newJS(lateAnswer)
+		answer = lateAnswer
 	}
-	return err
+	b.js, err = jetstream.New(b.nc, jetstream.WithDefaultTimeout(apiTimeout),
+		jetstream.WithPublishAsyncTimeout(answer), jetstream.WithPublishAsyncMaxPending(maxPublishing))
+	if err != nil {
+		return fmt.Errorf("open JetStream: %w", err)
+	}
+	return nil
 }
 
 // dial opens a connection to the server. Its use is in its name, for operators.

@@ -150,7 +150,7 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 		sent := make([]sending, 0, min(len(subjects), maxBatch))
 		for size := 0; len(sent) < min(len(subjects), maxBatch) && size < maxBatchBytes; {
 			m := msgs[subjects[len(sent)][0]]
-			sent, size = append(sent, b.begin(stream, m)), size+m.Size()
+			sent, size = append(sent, b.begin(m)), size+m.Size()
 		}
 		for k, s := range sent {
 			first, rest := subjects[k][0], subjects[k][1:]
@@ -170,14 +170,6 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 	return left
 }
 
-// publisher returns the JetStream context of a stream's publishes.
-func (b *Bus) publisher(stream string) jetstream.JetStream {
-	if stream == streamEvents {
-		return b.eventsJS
-	}
-	return b.js
-}
-
 // sending is a message on its way to the server, or the reason why it could not be sent.
 type sending struct {
 	answer jetstream.PubAckFuture
@@ -185,11 +177,11 @@ type sending struct {
 }
 
 // begin sends a message to the server.
-func (b *Bus) begin(stream string, m *nats.Msg) (s sending) {
+func (b *Bus) begin(m *nats.Msg) (s sending) {
 	if len(m.Subject) > maxSubject {
 		return sending{err: ErrTooLarge}
 	}
-	s.answer, s.err = b.publisher(stream).PublishMsgAsync(m)
+	s.answer, s.err = b.js.PublishMsgAsync(m)
 	return s
 }
 

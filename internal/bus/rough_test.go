@@ -98,7 +98,7 @@ func newRough(t testing.TB, seed uint64) *rough {
 func (s *rough) bus() *Bus {
 	b := &Bus{
 		log: slog.New(slog.DiscardHandler), opts: Options{DuplicateWindow: time.Hour, Budgets: defaultBudgets()},
-		embedded: &embedded.Server{}, nc: &nats.Conn{}, eventsJS: roughJS{s: s},
+		embedded: &embedded.Server{}, nc: &nats.Conn{}, js: roughJS{s: s},
 		streams: map[string]jetstream.Stream{streamEvents: roughEvents{s: s}},
 		buckets: map[string]jetstream.KeyValue{bucketWorker: roughBucket{s: s}},
 		recent:  newRecent(), backlogged: newBacklogged(), duplicates: newDuplicates(time.Hour), progress: newProgress(),
