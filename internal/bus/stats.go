@@ -89,7 +89,7 @@ func (s *stats) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unread, err := s.bus.unhandled(ctx, subscribeRole(), states)
+	unread, err := s.bus.unread(ctx, states[streamEvents])
 	if err != nil {
 		return err
 	}
@@ -175,14 +175,14 @@ func (b *Bus) unrouted(ctx context.Context, state jetstream.StreamState) (uint64
 	return state.LastSeq - min(max(c.floor, state.FirstSeq-1), state.LastSeq), nil
 }
 
-// unhandled returns how many messages of its stream a role has not acknowledged.
-func (b *Bus) unhandled(ctx context.Context, r role, states map[string]jetstream.StreamState) (uint64, error) {
-	c, err := b.streams[r.stream].Consumer(ctx, r.name)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made by the first worker; before that nothing was handled
-		return states[r.stream].Msgs, nil
+// unread returns how many events were not read for Receivers of type event.
+func (b *Bus) unread(ctx context.Context, state jetstream.StreamState) (uint64, error) {
+	c, err := b.streams[streamEvents].Consumer(ctx, roleSubscribe)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made at the end of a first start; before that nothing was read
+		return state.Msgs, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read consumer %s: %w", r.name, err)
+		return 0, fmt.Errorf("read consumer %s: %w", roleSubscribe, err)
 	}
 	info := c.CachedInfo()
 	return info.NumPending + uint64(info.NumAckPending), nil

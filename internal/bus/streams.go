@@ -195,7 +195,7 @@ func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
 		if err != nil {
 			return err
 		}
-		unread, err := b.unhandled(ctx, subscribeRole(), map[string]jetstream.StreamState{name: state})
+		unread, err := b.unread(ctx, state)
 		if err != nil {
 			return err
 		}
