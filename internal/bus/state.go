@@ -8,9 +8,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrConflict is returned when a key has another revision than the given one.
-var ErrConflict = errors.New("key was changed meanwhile")
-
 // State has the last published state of each object, shared by all replicas. Keys are any strings, values are the caller's.
 type State struct {
 	kv  jetstream.KeyValue
@@ -49,7 +46,7 @@ func (s *State) Get(ctx context.Context, key string) (value []byte, revision uin
 }
 
 // Put writes a key's value if its revision is still the given one, zero meaning that the key does not exist, and returns when that is on
-// disk. Otherwise it returns ErrConflict.
+// disk. Otherwise it returns jetstream.ErrKeyRevisionMismatch.
 func (s *State) Put(ctx context.Context, key string, value []byte, revision uint64) error {
 	_, err := s.kv.Update(ctx, keyToken(key), value, revision)
 	if err == nil {
@@ -143,12 +140,8 @@ func watchKeys(ctx context.Context, kv jetstream.KeyValue, once bool, each func(
 }
 
 func kvError(operation string, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
-		return fmt.Errorf("%s: %w", operation, ErrConflict)
-	default:
-		return fmt.Errorf("%s: %w", operation, err)
 	}
+	return fmt.Errorf("%s: %w", operation, err)
 }

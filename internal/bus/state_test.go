@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestStateIsReplacedOnlyAtTheRevisionThatWasRead(t *testing.T) {
@@ -17,7 +18,7 @@ func TestStateIsReplacedOnlyAtTheRevisionThatWasRead(t *testing.T) {
 		t.Fatalf("before: %v, %v", found, err)
 	}
 	must(t, s.Put(ctx, key, []byte("1"), 0))
-	if err := s.Put(ctx, key, []byte("x"), 0); !errors.Is(err, ErrConflict) {
+	if err := s.Put(ctx, key, []byte("x"), 0); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		t.Errorf("second create: %v", err)
 	}
 	value, revision, found, err := s.Get(ctx, key)
@@ -25,7 +26,7 @@ func TestStateIsReplacedOnlyAtTheRevisionThatWasRead(t *testing.T) {
 		t.Fatalf("after: %q, %v, %v", value, found, err)
 	}
 	must(t, s.Put(ctx, key, []byte("2"), revision))
-	if err := s.Put(ctx, key, []byte("x"), revision); !errors.Is(err, ErrConflict) {
+	if err := s.Put(ctx, key, []byte("x"), revision); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		t.Errorf("put at an old revision: %v", err)
 	}
 	must(t, s.Put(ctx, "other", []byte("3"), 0))
