@@ -200,7 +200,10 @@ func serve[Q, A any](ctx context.Context, a *answerer, m *nats.Msg, do func(cont
 func one[Q, A any](ctx context.Context, a *answerer, q question[Q], do func(context.Context, string, Q) (A, error)) (result A, err error) {
 	place, free := a.places.TryAcquire(q.Namespace, 1)
 	if !free {
-		return result, tooMany()
+		return result, &event.Error{
+			Class: event.Retry, Label: "busy", Reason: "too many replays and tests of this namespace are under way: ask again in some seconds",
+			RetryAfter: askAgain,
+		}
 	}
 	defer place.Release()
 	defer func() {
@@ -209,11 +212,4 @@ func one[Q, A any](ctx context.Context, a *answerer, q question[Q], do func(cont
 		}
 	}()
 	return do(ctx, q.Namespace, q.Request)
-}
-
-// tooMany returns the error of a request whose namespace has as many requests under way as it may.
-func tooMany() *event.Error {
-	e := event.NewError(event.Retry, "busy", "too many replays and tests of this namespace are under way: ask again in some seconds", nil)
-	e.RetryAfter = askAgain
-	return e
 }

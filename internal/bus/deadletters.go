@@ -49,8 +49,10 @@ func (b *Bus) deadLetter(ctx context.Context, d *event.Delivery, label, reason s
 	return b.publish(ctx, streamDeadLetters, deadHeaders(m, label, reason))
 }
 
-// deadLetterRaw writes the beginning of a message that cannot be handled to DEADLETTERS.
-func (b *Bus) deadLetterRaw(ctx context.Context, m *nats.Msg, label, reason string) error {
+// deadLetterRaw writes the beginning of a message of a stream that cannot be handled to DEADLETTERS, so that it blocks no other.
+func (b *Bus) deadLetterRaw(ctx context.Context, stream string, m *nats.Msg, label, reason string) error {
+	b.log.Error("message cannot be handled and becomes a dead letter", "stream", stream, "namespace", namespaceOf(m.Subject),
+		"label", label, "reason", reason)
 	raw := newMsg(deadSubject(namespaceOf(m.Subject), ""), m.Data[:min(len(m.Data), maxRawDead)])
 	setHeader(raw.Header, headerSubject, m.Subject)
 	if id := m.Header.Get(headerID); id != "" {

@@ -161,13 +161,9 @@ func (r *eventReader) alone(ctx context.Context, seq uint64) (poison bool, err e
 	}
 }
 
-// giveUp makes a dead letter of a message that cannot be handled, so that it blocks no other. While that is not stored the term begins
-// anew.
+// giveUp makes a dead letter of a message that cannot be handled. While that is not stored the term begins anew.
 func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason string) error {
-	b := r.consumer.bus
-	b.log.Error("message cannot be handled and becomes a dead letter", "stream", streamEvents, "namespace", namespaceOf(l.msg.Subject),
-		"label", label, "reason", reason)
-	if err := b.deadLetterRaw(ctx, l.msg, label, reason); err != nil {
+	if err := r.consumer.bus.deadLetterRaw(ctx, streamEvents, l.msg, label, reason); err != nil {
 		return err
 	}
 	return r.consumer.cursor.hand(l.seq).Ack(ctx)

@@ -258,18 +258,13 @@ func (p *puller[T]) keep() error {
 	return nil
 }
 
-// deadLetter writes a message that cannot be handled to DEADLETTERS, so that it blocks no other, and acknowledges it. When the write fails,
-// the message is returned to the server.
+// deadLetter writes a message that cannot be handled to DEADLETTERS and acknowledges it. When the write fails, the message is returned to the
+// server.
 func (p *puller[T]) deadLetter(ctx context.Context, h *acker, m *nats.Msg, label, reason string) error {
 	b := p.c.bus
-	log := b.log.With("namespace", namespaceOf(m.Subject))
-	log.Error("message cannot be handled and becomes a dead letter", "stream", p.c.role.stream, "label", label, "reason", reason)
-	if err := b.deadLetterRaw(ctx, m, label, reason); err != nil {
-		log.Error("dead letter not written, the message will be tried again", "error", err)
-		if err := h.Nak(); err != nil {
-			return err
-		}
-		return nil
+	if err := b.deadLetterRaw(ctx, p.c.role.stream, m, label, reason); err != nil {
+		b.log.Error("dead letter not written, the message will be tried again", "namespace", namespaceOf(m.Subject), "error", err)
+		return h.Nak()
 	}
 	return h.ackSoon()
 }
