@@ -284,7 +284,11 @@ func (l *Lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return err
 	}
-	// Another took it, or the answer to an earlier renewal was lost.
+	return l.readAgain(ctx, t) // another took it, or the answer to an earlier renewal was lost
+}
+
+// readAgain reads the revision of the lease, or returns errTermLost if the lease is no longer of the term.
+func (l *Lease) readAgain(ctx context.Context, t *term) error {
 	r, err := l.read(ctx)
 	if err != nil {
 		return err
@@ -302,15 +306,8 @@ func (l *Lease) release(ctx context.Context, t *term) {
 	defer cancel()
 	for ctx.Err() == nil {
 		_, err := l.write(ctx, record{Term: t.number, revision: t.revision})
-		if err == nil {
+		if err == nil || errors.Is(l.readAgain(ctx, t), errTermLost) {
 			return
-		}
-		r, readErr := l.read(ctx)
-		if readErr == nil && (r.Holder != l.opts.Self || r.Term != t.number) {
-			return
-		}
-		if readErr == nil {
-			t.revision = r.revision
 		}
 		l.opts.Log.Warn("cannot release the worker's lease, others wait until it lapses", "error", err)
 		_ = fair.Sleep(ctx, readEvery)
