@@ -1,9 +1,11 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -83,33 +85,19 @@ func (b *Bus) writeAll(ctx context.Context, stream string, msgs []*nats.Msg) []o
 	return out
 }
 
-// confirm is the second half of publishAll.
+// confirm is the second half of publishAll. It syncs the stream if a message was stored or was a duplicate: the first message of the same ID
+// may not yet be on disk.
 func (b *Bus) confirm(ctx context.Context, stream string, out []outcome) {
-	b.syncStored(ctx, stream, out)
+	var failed error
+	if slices.ContainsFunc(out, func(o outcome) bool { return o.err == nil }) {
+		ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+		failed = b.durable(ctx, stream)
+		cancel()
+	}
 	for i := range out {
-		if err := out[i].err; err != nil {
+		if err := cmp.Or(out[i].err, failed); err != nil {
 			b.metrics.publishErrors.WithLabelValues(stream).Inc()
 			out[i] = outcome{err: fmt.Errorf("publish to %s: %w", stream, err), unanswered: out[i].unanswered}
-		}
-	}
-}
-
-// syncStored syncs the stream if a message was stored or was a duplicate: the first message of the same ID may not yet be on disk.
-func (b *Bus) syncStored(ctx context.Context, stream string, out []outcome) {
-	stored := false
-	for i := range out {
-		stored = stored || out[i].err == nil
-	}
-	if !stored {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	if err := b.durable(ctx, stream); err != nil {
-		for i := range out {
-			if out[i].err == nil {
-				out[i].err = err
-			}
 		}
 	}
 }

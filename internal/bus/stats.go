@@ -98,9 +98,7 @@ func (s *stats) refresh(ctx context.Context) error {
 	s.mu.Unlock()
 	s.unrouted.Add(-published)
 	s.queued.Add(-queued)
-	if s.bus.metrics != nil {
-		s.bus.metrics.observe(states, unrouted, unread)
-	}
+	s.bus.metrics.observe(states, unrouted, unread)
 	last := states[streamEvents].LastSeq
 	if err := s.bus.durableEvents(ctx, last); err != nil {
 		return err
