@@ -109,7 +109,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	if err := b.setUp(opening); err != nil {
 		return nil, err
 	}
-	b.pendingTriggers = newPendingTriggers(b.TriggerShard)
+	b.pendingTriggers = newPendingTriggers()
 	b.lease = lease.New(lease.Options{
 		Bucket: b.buckets[bucketWorker], Self: b.opts.ReplicaID, Alone: b.embedded != nil, Log: b.log, Begin: b.countCrashes,
 	})

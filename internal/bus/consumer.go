@@ -188,7 +188,7 @@ type stage[T any] struct {
 	serve  func(ctx context.Context, shard int, in <-chan event.Message[T]) error
 	// offer, if any, is called with each message before it is offered to serve, and may replace its Acker. end, if any, is called when serve
 	// has returned and no further message is offered to it.
-	offer func(m *event.Message[T])
+	offer func(subject string, m *event.Message[T])
 	end   func(shard int)
 }
 

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"maps"
+	"strings"
 	"sync"
 
 	"notifier/internal/event"
@@ -15,8 +16,6 @@ import (
 // It works only for the embedded server, whose one client this process is. With several replicas another one might be the worker by now,
 // and have made the request already. It has one entry for each trigger that the stage has in hand.
 type pendingTriggers struct {
-	shardOf func(namespace string) int
-
 	mu      sync.Mutex
 	waiting map[string]*pendingTrigger // by subject
 	// synced is the sequence up to which TRIGGERS is known to be on disk. The server hands a trigger out as soon as it is stored, which is
@@ -24,8 +23,8 @@ type pendingTriggers struct {
 	synced uint64
 }
 
-func newPendingTriggers(shardOf func(namespace string) int) *pendingTriggers {
-	return &pendingTriggers{shardOf: shardOf, waiting: map[string]*pendingTrigger{}}
+func newPendingTriggers() *pendingTriggers {
+	return &pendingTriggers{waiting: map[string]*pendingTrigger{}}
 }
 
 // covers reports whether a trigger of the subject, of the same Receiver, is on disk and not yet begun. Another Receiver's does not count:
@@ -45,12 +44,8 @@ func (s *pendingTriggers) stored(seq uint64) {
 }
 
 // add records a trigger that is offered to the stage as waiting, until the stage takes, acknowledges or returns it.
-func (s *pendingTriggers) add(m *event.Message[event.Trigger]) {
-	shard := s.shardOf(m.Value.Namespace)
-	in := &pendingTrigger{
-		Acker: m.Acker, table: s, shard: shard, seq: m.Seq,
-		subject: triggerSubject(shard, &m.Value), receiverUID: m.Value.ReceiverUID,
-	}
+func (s *pendingTriggers) add(subject string, m *event.Message[event.Trigger]) {
+	in := &pendingTrigger{Acker: m.Acker, table: s, seq: m.Seq, subject: subject, receiverUID: m.Value.ReceiverUID}
 	m.Acker = in
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,14 +56,14 @@ func (s *pendingTriggers) add(m *event.Message[event.Trigger]) {
 func (s *pendingTriggers) drop(shard int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.waiting, func(_ string, in *pendingTrigger) bool { return in.shard == shard })
+	prefix := strings.TrimSuffix(triggerRole(shard).filter, everythingElse)
+	maps.DeleteFunc(s.waiting, func(subject string, _ *pendingTrigger) bool { return strings.HasPrefix(subject, prefix) })
 }
 
 // pendingTrigger is a trigger in hand that covers later ones until it is taken or acknowledged.
 type pendingTrigger struct {
 	event.Acker
 	table                *pendingTriggers
-	shard                int
 	seq                  uint64 // in TRIGGERS
 	subject, receiverUID string
 }
