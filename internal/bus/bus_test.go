@@ -265,7 +265,7 @@ func publishRecords(t testing.TB, b *Bus, records ...*event.Record) {
 	}
 	for _, o := range out {
 		must(t, o.err)
-		b.recent.note(o.ack.Seq)
+		b.recent.note(o.ack.Sequence)
 	}
 }
 

@@ -61,7 +61,7 @@ type entry struct {
 	coalesce func(waiting *entry) bool
 	at       time.Time // when a trigger was accepted
 	// stored, if any, is called with the server's answer once write has returned, unless the message failed. It must not block.
-	stored func(a ack)
+	stored func(a jetstream.PubAck)
 	// ended, if any, is called once, after stored: when the outcome is known, or is no longer awaited. If the server does not answer in time,
 	// both are called after the callers were answered. It must not block. It is not for entries that coalesce.
 	ended func()
@@ -94,7 +94,7 @@ func newCommitter(b *Bus, write func(ctx context.Context, msgs []*nats.Msg) []ou
 
 // commit returns when e, or an entry that e was coalesced with, is written. It returns an error within publishTimeout, also when two
 // consecutive writes take longer than that.
-func (c *committer) commit(ctx context.Context, e entry) (ack, error) {
+func (c *committer) commit(ctx context.Context, e entry) (jetstream.PubAck, error) {
 	c.mu.Lock()
 	p := c.enqueue(ctx, e)
 	c.mu.Unlock()
@@ -126,7 +126,7 @@ func (c *committer) commitEach(ctx context.Context, entries []entry) error {
 }
 
 // await returns the outcome of an entry, or gives it up when ctx ends or late fires.
-func (c *committer) await(ctx context.Context, late <-chan time.Time, p *pending) (ack, error) {
+func (c *committer) await(ctx context.Context, late <-chan time.Time, p *pending) (jetstream.PubAck, error) {
 	var err error
 	select {
 	case <-p.done:
@@ -139,7 +139,7 @@ func (c *committer) await(ctx context.Context, late <-chan time.Time, p *pending
 	c.mu.Lock()
 	p.callers--
 	c.mu.Unlock()
-	return ack{}, err
+	return jetstream.PubAck{}, err
 }
 
 // enqueue adds e to the waiting entries and starts commitAll unless it runs. A round belongs to all its callers, so none of their contexts
@@ -259,15 +259,14 @@ func (c *committer) awaitLate(ctx context.Context, e *entry, answer jetstream.Pu
 	defer e.end()
 	select {
 	case a := <-answer.Ok():
-		late := ack{Seq: a.Sequence, Duplicate: a.Duplicate}
 		if e.stored != nil {
-			e.stored(late)
+			e.stored(*a)
 		}
 		if c.written != nil {
 			c.written()
 		}
 		if c.confirm != nil {
-			c.confirm(ctx, []outcome{{ack: late}})
+			c.confirm(ctx, []outcome{{ack: *a}})
 		}
 	case <-answer.Err(): //nolint:errcheck // the callers have an error already
 	case <-c.ending:

@@ -261,11 +261,11 @@ func TestAMessageEndsWithTheServersAnswer(t *testing.T) {
 					if c.unanswered {
 						return []outcome{{err: context.DeadlineExceeded, unanswered: late}}
 					}
-					return []outcome{{ack: ack{Seq: 3}}}
+					return []outcome{{ack: jetstream.PubAck{Sequence: 3}}}
 				}
 				var got []string
 				_, err := f.commit(t.Context(), entry{
-					msg: newMsg("a", nil), stored: func(a ack) { got = append(got, fmt.Sprintf("stored %d %v", a.Seq, a.Duplicate)) },
+					msg: newMsg("a", nil), stored: func(a jetstream.PubAck) { got = append(got, fmt.Sprintf("stored %d %v", a.Sequence, a.Duplicate)) },
 					ended: func() { got = append(got, "ended") },
 				})
 				synctest.Wait()

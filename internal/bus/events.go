@@ -32,7 +32,7 @@ func newEventCommitter(b *Bus) *committer {
 		newest := uint64(0)
 		for _, o := range out {
 			if o.err == nil {
-				newest = max(newest, o.ack.Seq)
+				newest = max(newest, o.ack.Sequence)
 			}
 		}
 		b.recent.note(newest)
@@ -48,13 +48,13 @@ func newEventCommitter(b *Bus) *committer {
 // them; and when too many of the namespace's wait to be routed. While this process routes and is far behind, it waits, behindWait at most.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
 	b.recent.await(ctx)
-	return b.publishRecord(ctx, r, func(e entry) (ack, error) { return b.events.commit(ctx, e) })
+	return b.publishRecord(ctx, r, func(e entry) (jetstream.PubAck, error) { return b.events.commit(ctx, e) })
 }
 
 // PublishEventAfter is like PublishEvent, but refuses with event.ErrOvertaken if EVENTS has an event of the object after the one at seq,
 // zero for none at all. With a remote server it also refuses if that event is r itself, of an attempt whose answer was lost.
 func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error) {
-	return b.publishRecord(ctx, r, func(e entry) (ack, error) {
+	return b.publishRecord(ctx, r, func(e entry) (jetstream.PubAck, error) {
 		e.msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(seq, 10))
 		within, cancel := context.WithTimeout(ctx, publishTimeout)
 		defer cancel()
@@ -68,7 +68,7 @@ func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64
 
 // publishRecord publishes r by commit, unless it is a duplicate. While an earlier publish of r has no outcome, it waits, publishTimeout at
 // most.
-func (b *Bus) publishRecord(ctx context.Context, r *event.Record, commit func(entry) (ack, error)) (duplicate bool, err error) {
+func (b *Bus) publishRecord(ctx context.Context, r *event.Record, commit func(entry) (jetstream.PubAck, error)) (duplicate bool, err error) {
 	var ended func() // a remote server alone knows the IDs, and answers the publish accordingly
 	if b.duplicates != nil {
 		id := r.ID
@@ -112,24 +112,24 @@ func (b *Bus) publishRecord(ctx context.Context, r *event.Record, commit func(en
 		return false, fmt.Errorf("publish event: %w", err) // the message stays in use: the client may still be sending it
 	}
 	defer h.release()
-	b.recent.note(a.Seq) // of a duplicate, the answer to the first publish may have been lost
+	b.recent.note(a.Sequence) // of a duplicate, the answer to the first publish may have been lost
 	b.stats.unrouted.Add(int64(m.Size()))
-	r.Seq = a.Seq
+	r.Seq = a.Sequence
 	return a.Duplicate, nil
 }
 
 // remember returns a function that puts r's ID and a copy of r, with its place in the stream, in memory: the ID for the duplicate window,
 // before r is on disk, since a failed sync does not take r from the stream; and the copy for the readers of EVENTS. They read it when they
 // are woken. It returns nil with a remote server: then they read the stream alone.
-func (b *Bus) remember(r *event.Record) func(ack) {
+func (b *Bus) remember(r *event.Record) func(jetstream.PubAck) {
 	if b.embedded == nil {
 		return nil
 	}
 	stored := *r
-	return func(a ack) {
-		b.duplicates.add(stored.ID, a.Seq, time.Now())
+	return func(a jetstream.PubAck) {
+		b.duplicates.add(stored.ID, a.Sequence, time.Now())
 		if !a.Duplicate {
-			stored.Seq = a.Seq
+			stored.Seq = a.Sequence
 			b.recent.put(&stored)
 		}
 	}

@@ -43,15 +43,9 @@ const (
 	codeStoreFailed           = 10077
 )
 
-// ack is the stream's answer to a publish.
-type ack struct {
-	Seq       uint64
-	Duplicate bool
-}
-
 // outcome is the result of publishing one message of several.
 type outcome struct {
-	ack ack
+	ack jetstream.PubAck
 	err error
 	// unanswered is the future of a message that the server did not answer in time, and that may be in the stream.
 	unanswered jetstream.PubAckFuture
@@ -183,7 +177,7 @@ func await(ctx context.Context, stream string, s sending) outcome {
 		if a.Stream != stream || a.Sequence == 0 {
 			return outcome{err: fmt.Errorf("acknowledged by stream %q", a.Stream)}
 		}
-		return outcome{ack: ack{Seq: a.Sequence, Duplicate: a.Duplicate}}
+		return outcome{ack: *a}
 	case err := <-s.answer.Err():
 		return outcome{err: publishError(err)}
 	case <-ctx.Done():

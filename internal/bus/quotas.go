@@ -63,7 +63,7 @@ func (q *quotas) count(msgs []*nats.Msg, out []outcome) {
 	defer q.mu.Unlock()
 	for i, m := range msgs {
 		if out[i].err == nil && !out[i].ack.Duplicate {
-			q.add(m.Subject[:strings.LastIndexByte(m.Subject, '.')], int64(m.Size()+storedOverhead), out[i].ack.Seq)
+			q.add(m.Subject[:strings.LastIndexByte(m.Subject, '.')], int64(m.Size()+storedOverhead), out[i].ack.Sequence)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
 )
@@ -29,7 +30,7 @@ func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) er
 		}
 		e := entry{
 			msg: newMsg(subject, nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, at: t.Accepted,
-			stored: func(a ack) { b.pendingTriggers.stored(a.Seq) }, // triggers have no IDs, so there are no duplicates
+			stored: func(a jetstream.PubAck) { b.pendingTriggers.stored(a.Sequence) }, // triggers have no IDs, so there are no duplicates
 		}
 		e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
 		entries = append(entries, e)
