@@ -23,6 +23,8 @@ const (
 	maxID = 256
 	// soon is the time after an event was accepted within which most of its sent deliveries are sent.
 	soon = 10 * time.Minute
+	// maxAhead is how far the clock of a replica, by which an event was accepted, may be ahead of the server's, by which a message was stored.
+	maxAhead = time.Minute
 )
 
 // searchBudget returns the budget of the search for one ID.
@@ -73,14 +75,13 @@ type finder struct {
 	budget    *browse.Budget
 }
 
-// find looks for the wanted deliveries in each stream. No delivery is older than since, unless that is zero.
+// find looks for the wanted deliveries in each stream. None is older than since by the clock of a replica, unless that is zero.
 func (f *finder) find(ctx context.Context, since time.Time) error {
 	f.found = map[string]view.DeliveryDetail{}
 	maps.DeleteFunc(f.wanted, func(id string, _ bool) bool { return id == "" || len(id) > maxID })
-	steps := []func(context.Context) error{f.pending, func(ctx context.Context) error { return f.dead(ctx, since) }}
-	later := since
+	steps, later := []func(context.Context) error{f.pending, func(ctx context.Context) error { return f.dead(ctx, since) }}, since
 	if !since.IsZero() {
-		later = since.Add(soon)
+		later, since = since.Add(soon), since.Add(-maxAhead)
 		steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, later) })
 	}
 	steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, later, time.Time{}) })

@@ -23,6 +23,37 @@ func published(t testing.TB, b *Bus, id, namespace, name string) *event.Record {
 	return r
 }
 
+// Fails when the deliveries of an event are not listed, or not found, that were stored earlier by the clock of the server than the event was
+// accepted by the clock of a replica.
+func TestDeliveriesAreFoundThoughAReplicasClockIsAhead(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	r := testRecord("event", "team", "app")
+	r.Accepted = time.Now().Add(30 * time.Second)
+	_, err := b.PublishEvent(ctx, r)
+	must(t, err)
+	for _, id := range []string{"sent", "dead"} {
+		d := testDelivery(id, "team", "slack")
+		d.Order = r.Seq
+		if id == "sent" {
+			must(t, b.Sent(ctx, &d))
+		} else {
+			must(t, b.DeadLetter(ctx, &d, "refused", "the destination refused it"))
+		}
+	}
+	page, err := b.ListDeliveries(ctx, "team", view.Query{Event: "event"})
+	must(t, err)
+	if len(page.Items) != 2 {
+		t.Errorf("listed %v", listed(page))
+	}
+	found, err := b.FindDeliveries(ctx, "team", r.Accepted, []string{"sent", "dead"})
+	must(t, err)
+	if len(found) != 2 {
+		t.Errorf("found %v", found)
+	}
+}
+
 // Fails when a delivery is not found in one of its states, when its message is not that of its event with the metadata of the Alert's
 // author, or when another namespace finds it.
 func TestADeliveryIsFoundInEachStateWithItsMessage(t *testing.T) {

@@ -28,8 +28,9 @@ func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query
 			if err != nil {
 				return page, err
 			}
-			if order = r.Seq; q.Since.Before(r.Accepted) { // nothing was sent before
-				q.Since = r.Accepted
+			order = r.Seq
+			if accepted := r.Accepted.Add(-maxAhead); q.Since.Before(accepted) { // nothing was sent before
+				q.Since = accepted
 			}
 		}
 		list, err := b.deliveries(ctx, namespace, q, order)
