@@ -138,7 +138,7 @@ func (f *finder) pending(ctx context.Context) error {
 
 // dead looks among the dead letters.
 func (f *finder) dead(ctx context.Context, since time.Time) error {
-	return f.search(ctx, streamDeadLetters, deadFilter(f.namespace, anyToken), since, time.Time{}, func(m *jetstream.RawStreamMsg) {
+	return f.search(ctx, streamDeadLetters, deadFilter(f.namespace, anyToken), period{since: since}, func(m *jetstream.RawStreamMsg) {
 		if !f.wanted[header(m.Header, headerID)] {
 			return
 		}
@@ -160,7 +160,7 @@ func (f *finder) sent(ctx context.Context, since, until time.Time) error {
 	for id := range f.wanted {
 		marks[id], _ = json.Marshal(id) // a string always has a form in JSON
 	}
-	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), since, until, func(m *jetstream.RawStreamMsg) {
+	return f.search(ctx, streamHistory, historyFilter(f.namespace, anyToken), period{since, until}, func(m *jetstream.RawStreamMsg) {
 		if len(f.wanted) <= fewWanted && !f.mentioned(m.Data, marks) {
 			return
 		}
@@ -184,16 +184,16 @@ func (f *finder) mentioned(data []byte, marks map[string][]byte) bool {
 	return false
 }
 
-// search calls look with each message of a filter that was stored within a time, newest first, until all wanted deliveries are found. A
-// bound that is zero is none.
-func (f *finder) search(
-	ctx context.Context, stream, filter string, since, until time.Time, look func(*jetstream.RawStreamMsg),
-) error {
+// period is the time within which messages were stored, without a bound where one is zero.
+type period struct{ since, until time.Time }
+
+// search calls look with each message of a filter, newest first, until all wanted deliveries are found.
+func (f *finder) search(ctx context.Context, stream, filter string, p period, look func(*jetstream.RawStreamMsg)) error {
 	w, err := f.reads.walker(ctx, stream, f.namespace, filter)
 	if err != nil {
 		return err
 	}
-	w.Since, w.Until = since, until
+	w.Since, w.Until = p.since, p.until
 	return search(ctx, &w, f.budget, func(m *jetstream.RawStreamMsg) bool {
 		look(m)
 		return len(f.wanted) == 0

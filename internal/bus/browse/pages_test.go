@@ -137,7 +137,7 @@ func (p *paged) list(nc *nats.Conn, q view.Query) *List[*pagedItem] {
 		list.Sources = append(list.Sources, &Source[*pagedItem]{
 			Walker: Walker{Stream: Stream{s, nc}, Filter: filter, Match: func(subject string) bool { return strings.HasPrefix(subject, name+".own.") }},
 			Decode: func(m *jetstream.RawStreamMsg) (items []*pagedItem) {
-				for _, id := range strings.Fields(strings.TrimLeft(string(m.Data), "x")) {
+				for id := range strings.FieldsSeq(strings.TrimLeft(string(m.Data), "x")) {
 					item := p.own[id]
 					if item == nil || item.seq != m.Sequence || item.stream != i {
 						p.t.Fatalf("item %s of %s is read", id, m.Subject)
