@@ -42,7 +42,7 @@ const (
 	key = "lease"
 )
 
-// errTermLost says that another replica has taken the lease.
+// errTermLost says that another replica has taken the lease, or may have.
 var errTermLost = errors.New("another replica is the worker")
 
 // ErrStopped is returned by Work when a call returned without an error although its term lasts.
@@ -218,8 +218,6 @@ func (l *Lease) acquire(ctx context.Context) *term {
 
 // take begins a term, if the lease is still as it was read.
 func (l *Lease) take(ctx context.Context, r record) (*term, error) {
-	ctx, cancel := context.WithTimeout(ctx, hold)
-	defer cancel()
 	sent := time.Now()
 	if r.Holder != l.opts.Self { // else an earlier attempt has set it
 		l.died = r.Holder != ""
@@ -228,15 +226,34 @@ func (l *Lease) take(ctx context.Context, r record) (*term, error) {
 	if !l.opts.Alone {
 		t.begin(sent)
 	}
+	writing, cancel := context.WithTimeout(ctx, hold)
+	defer cancel()
 	var err error
-	if t.revision, err = l.write(ctx, record{Holder: l.opts.Self, Term: t.number, revision: r.revision}); err != nil {
+	if t.revision, err = l.write(writing, record{Holder: l.opts.Self, Term: t.number, revision: r.revision}); err != nil {
 		return nil, err
 	}
-	if err := l.opts.Begin(ctx, l.died); err != nil {
+	if err := l.prepare(ctx, t); err != nil {
 		return nil, err
 	}
 	l.died = false
 	return t, nil
+}
+
+// prepare calls Begin, and renews the lease meanwhile: after a crash Begin makes many requests, and the server may be slow.
+func (l *Lease) prepare(ctx context.Context, t *term) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		defer cancel() // the term is over
+		l.renew(ctx, t)
+	})
+	err := l.opts.Begin(ctx, l.died)
+	cancel()
+	renewing.Wait()
+	if err == nil && !t.lasts() {
+		err = errTermLost
+	}
+	return err
 }
 
 // renew renews the lease until ctx ends or the term is over.

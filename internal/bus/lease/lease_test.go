@@ -152,6 +152,30 @@ func TestATermOutlivesASlowServer(t *testing.T) {
 	})
 }
 
+// After a crash Begin makes many requests, which a slow server answers in more time than a renewal lasts. Fails when the lease is not renewed
+// meanwhile: no replica ever becomes the worker.
+func TestATermIsRenewedWhileItBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := &bucket{slow: 200 * time.Millisecond}
+		o := testOptions(kv, "one")
+		o.Begin = func(ctx context.Context, _ bool) error { return fair.Sleep(ctx, 4*wait) }
+		l, other := New(o), testLease(kv, "two")
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*4*wait)
+		defer cancel()
+		l.join(ctx)
+		defer l.leave()
+		_ = fair.Sleep(t.Context(), time.Second)
+		other.join(ctx)
+		defer other.leave()
+		held := l.await(ctx)
+		if took := time.Since(began); held == nil || held.number != 1 || took > 5*wait || other.Held() {
+			t.Fatalf("term %+v begins after %s", held, took)
+		}
+		held.working.Done()
+	})
+}
+
 // A term that has lapsed does not continue, although a later renewal would succeed, and the next one of the same replica is another. Fails
 // when renew continues after the term is over.
 func TestATermThatHasLapsedDoesNotGoOn(t *testing.T) {
