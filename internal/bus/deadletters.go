@@ -62,6 +62,7 @@ func (b *Bus) deadLetterRaw(ctx context.Context, stream string, m *nats.Msg, lab
 		return fmt.Errorf("write dead letter: %w", err)
 	}
 	b.metrics.deadLetters.Inc()
+	b.metrics.putAside.WithLabelValues(stream).Inc()
 	return nil
 }
 

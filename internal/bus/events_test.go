@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"notifier/internal/event"
 )
@@ -191,6 +192,9 @@ func TestAnUndecodableMessageBecomesADeadLetterAndBlocksNobody(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Error(diff)
+	}
+	if n := testutil.ToFloat64(b.metrics.putAside.WithLabelValues(streamEvents)); n != 2 {
+		t.Errorf("%v messages are counted, want 2", n)
 	}
 }
 

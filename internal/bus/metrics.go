@@ -19,6 +19,7 @@ type metrics struct {
 	syncs           *prometheus.CounterVec
 	syncSeconds     *prometheus.HistogramVec
 	deadLetters     prometheus.Counter
+	putAside        *prometheus.CounterVec
 	folded          prometheus.Counter
 }
 
@@ -54,6 +55,10 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 		deadLetters: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_dead_letters_total", Help: "Messages that ended among the dead letters.",
 		}),
+		putAside: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "notifier_messages_put_aside_total",
+			Help: "Messages of a stream that could not be handled and became dead letters: not in the form of the stream, or the end of the process each time.",
+		}, stream),
 		folded: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "notifier_triggers_folded_total",
 			Help: "Triggers that were confirmed without a write of their own: one like them waits on disk for its turn, or goes there for both.",
@@ -65,13 +70,17 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 		m.oldest.WithLabelValues(name)
 		m.publishErrors.WithLabelValues(name)
 	}
+	for _, name := range []string{streamEvents, streamDeliveries, streamTriggers} {
+		m.putAside.WithLabelValues(name)
+	}
 	for _, name := range syncedStreams() {
 		m.syncs.WithLabelValues(name)
 		m.syncSeconds.WithLabelValues(name)
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.syncSeconds, m.deadLetters, m.folded, workerGauge(isWorker),
+		m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.syncSeconds, m.deadLetters, m.putAside, m.folded,
+		workerGauge(isWorker),
 	} {
 		errs = append(errs, r.Register(c))
 	}

@@ -145,6 +145,13 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 			"that was two hours ago": {`notifier_deliveries_total{type="slack",outcome="dead",reason="http_4xx"} 0+0x60 1+0x180`},
 		},
 	},
+	"NotifierPutsMessagesAside": {
+		fires: map[string][]string{"an event is none": {`notifier_messages_put_aside_total{stream="EVENTS"} 0+0x200 1+0x40`, `notifier_messages_put_aside_total{stream="TRIGGERS"} 0+0x241`}},
+		quiet: map[string][]string{
+			"none is":                {`notifier_messages_put_aside_total{stream="EVENTS"} 0+0x241`},
+			"that was two hours ago": {`notifier_messages_put_aside_total{stream="EVENTS"} 0+0x60 1+0x180`},
+		},
+	},
 	"NotifierDestinationDown": {
 		fires: map[string][]string{"for two hours": {`notifier_oldest_undelivered_seconds{waits_for="destination"} 0+30x240`}},
 		quiet: map[string][]string{
