@@ -64,6 +64,22 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 			Help: "Triggers that were confirmed without a write of their own: one like them waits on disk for its turn, or goes there for both.",
 		}),
 	}
+	m.showAll()
+	var errs []error
+	for _, c := range []prometheus.Collector{
+		m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.syncSeconds, m.deadLetters, m.putAside, m.folded,
+		workerGauge(isWorker),
+	} {
+		errs = append(errs, r.Register(c))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("register metrics of the bus: %w", err)
+	}
+	return m, nil
+}
+
+// showAll has each stream in the metrics before anything is counted for it.
+func (m *metrics) showAll() {
 	for _, name := range allStreams {
 		m.bytes.WithLabelValues(name)
 		m.messages.WithLabelValues(name)
@@ -77,17 +93,6 @@ func newMetrics(r prometheus.Registerer, isWorker func() bool) (*metrics, error)
 		m.syncs.WithLabelValues(name)
 		m.syncSeconds.WithLabelValues(name)
 	}
-	var errs []error
-	for _, c := range []prometheus.Collector{
-		m.bytes, m.messages, m.oldest, m.unrouted, m.unread, m.publishErrors, m.syncs, m.syncSeconds, m.deadLetters, m.putAside, m.folded,
-		workerGauge(isWorker),
-	} {
-		errs = append(errs, r.Register(c))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("register metrics of the bus: %w", err)
-	}
-	return m, nil
 }
 
 // workerGauge returns the gauge that says which replica is the worker.
