@@ -37,3 +37,31 @@ func TestTheClockOfAPlayStopsForASlowRestart(t *testing.T) {
 		}
 	})
 }
+
+// Fails when the time of a play stops between the two requests of one status: the state between them then lasts as long as a restart.
+func TestTheClockOfAPlayDividesNoTwoRequestsOfOneStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock()
+		c.start()
+		began := time.Now()
+		go func() {
+			if err := pause(t.Context(), 1003*time.Millisecond); err != nil {
+				t.Error(err)
+			}
+			if err := c.atMost(0, func() error { return pause(t.Context(), 20*time.Second) }); err != nil {
+				t.Error(err)
+			}
+		}()
+		status := &player{recording: &recording{steps: []step{{T: 1000}, {T: 1006}}}, clock: c}
+		if err := status.play(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 1100*time.Millisecond {
+			t.Errorf("the status was written %s after the start of the play", took)
+		}
+		synctest.Wait()
+		if err := c.wait(t.Context(), 1100*time.Millisecond); err != nil { // until the clock goes on
+			t.Error(err)
+		}
+	})
+}

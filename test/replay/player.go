@@ -23,6 +23,10 @@ var resources = map[string]string{
 	"ImageRepository": "imagerepositories", "ImagePolicy": "imagepolicies", "ImageUpdateAutomation": "imageupdateautomations",
 }
 
+// together is the time between two steps within which they are one action of their controller, such as a status that is written in two
+// requests. A stop of the clock does not divide them: the state between the two would last as long as a restart.
+const together = 100 * time.Millisecond
+
 // tries are the times after the first attempt at which a controller POSTs a refused event again.
 var tries = []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second}
 
@@ -66,15 +70,21 @@ func (p *player) found(ctx context.Context) error {
 // request meanwhile. All steps after a late one are as late, so a state lasts at least as long as it did.
 func (p *player) play(ctx context.Context) error {
 	p.begun = time.Now()
-	late := time.Duration(0)
+	late, before := time.Duration(0), time.Duration(0)
 	for _, s := range p.steps {
 		if s.Watch != nil && s.T == 0 {
 			continue
 		}
-		if err := p.clock.wait(ctx, late+s.at()); err != nil {
+		var err error
+		if gap := s.at() - before; gap < together {
+			err = pause(ctx, gap)
+		} else {
+			err = p.clock.wait(ctx, late+s.at())
+		}
+		if err != nil {
 			return err
 		}
-		var err error
+		before = s.at()
 		switch {
 		case s.Watch != nil:
 			err = p.write(ctx, s)
