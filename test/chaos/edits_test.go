@@ -29,7 +29,9 @@ const (
 	// arriveTime bounds the wait for what is expected. A destination that was down is tried again within 30 s.
 	arriveTime = 90 * time.Second
 	// recorded is after how long an event that was sent is not routed again after a kill.
-	recorded = 300 * time.Millisecond
+	recorded = time.Second
+	// spread is after how long each replica serves what a status says that the worker does.
+	spread = 2 * time.Second
 )
 
 // notice identifies what one Alert makes of one event.
@@ -206,6 +208,9 @@ func (e *edits) edit(ctx context.Context) {
 	defer cancel()
 	for _, tenant := range e.tenants {
 		must(e.t, tenant.settled(ctx))
+	}
+	if len(e.fleet) > 1 {
+		must(e.t, pause(ctx, spread))
 	}
 }
 
