@@ -269,3 +269,30 @@ func TestARecordOfWhatIsDoneIsSmall(t *testing.T) {
 		t.Errorf("%d bytes, newest %d", len(r.Done), newest-floor)
 	}
 }
+
+// E2: fails when a record of the cursor that cannot be read keeps the process from its start, or its reader from the events.
+func TestE2ACursorThatCannotBeReadCountsAsNone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := open(t, dir, nil)
+	publishEvents(t, b, ids(2)...)
+	ctx := testContext(t)
+	events := newHeldEvents()
+	for range 2 {
+		_, err := b.buckets[bucketWorker].Put(ctx, cursorKey, []byte("{"))
+		must(t, err)
+		stop := start(t, events.read(b))
+		for i := range 2 {
+			h := receive(t, events.handed)
+			if h.Seq != uint64(i+1) {
+				t.Errorf("got %s", describe(h))
+			}
+			must(t, h.Ack(ctx))
+		}
+		stop()
+		_, err = b.buckets[bucketWorker].Put(ctx, cursorKey, []byte("{"))
+		must(t, err)
+		closeBus(t, b)
+		b = open(t, dir, nil)
+	}
+}

@@ -12,9 +12,9 @@ import (
 	"notifier/test/env"
 )
 
-// arrival is a notice at the sink.
+// arrival is a delivery at the sink.
 type arrival struct {
-	notice
+	delivery
 	id      string
 	object  string
 	number  int
@@ -22,8 +22,8 @@ type arrival struct {
 	at      time.Time
 }
 
-// noticesOf returns what the sink took.
-func noticesOf(t *testing.T, sink *env.Sink) []arrival {
+// deliveriesOf returns what the sink took.
+func deliveriesOf(t *testing.T, sink *env.Sink) []arrival {
 	t.Helper()
 	var all []arrival
 	for _, r := range sink.Received() {
@@ -39,7 +39,7 @@ func noticesOf(t *testing.T, sink *env.Sink) []arrival {
 			continue
 		}
 		parts := strings.Split(r.Path, "/") // "", namespace, provider, address
-		a := arrival{notice: notice{parts[1], parts[2], event.Metadata["alert"], event.Message}, id: r.Header.Get(deliveryIDHeader), at: r.Time}
+		a := arrival{delivery: delivery{parts[1], parts[2], event.Metadata["alert"], event.Message}, id: r.Header.Get(deliveryIDHeader), at: r.Time}
 		if _, err := fmt.Sscan(parts[3], &a.address); err != nil {
 			t.Error(err)
 		}
@@ -57,26 +57,26 @@ func noticesOf(t *testing.T, sink *env.Sink) []arrival {
 // balance compares all arrivals: none that no Alert makes, none out of order, none twice but around a crash.
 func (e *edits) balance() {
 	type line struct{ namespace, provider, object string }
-	first, last := map[notice]arrival{}, map[line]arrival{}
+	first, last := map[delivery]arrival{}, map[line]arrival{}
 	twice := 0
-	arrivals := noticesOf(e.t, e.sink)
+	arrivals := deliveriesOf(e.t, e.sink)
 	for _, a := range arrivals {
-		if e.never[a.notice] {
+		if e.never[a.delivery] {
 			e.t.Errorf("E1: arrived, which no Alert sends: %+v", a)
 		}
-		if a.address < e.least[a.notice] {
+		if a.address < e.least[a.delivery] {
 			e.t.Errorf("sent to the address of a Secret before the last: %+v", a)
 		}
-		earlier, again := first[a.notice]
+		earlier, again := first[a.delivery]
 		if again {
 			twice++
 			e.explained(earlier, a)
 			continue
 		}
-		first[a.notice] = a
+		first[a.delivery] = a
 		of := line{a.namespace, a.provider, a.object}
 		if before := last[of]; before.number > a.number && !e.routedAnew(a) {
-			e.t.Errorf("E4: %v %s after %v", a.notice, a.at.Format("05.000"), before.notice)
+			e.t.Errorf("E4: %v %s after %v", a.delivery, a.at.Format("05.000"), before.delivery)
 		}
 		last[of] = a
 	}

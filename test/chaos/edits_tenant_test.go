@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -172,14 +171,14 @@ func (r editedReceiver) secret() string { return fmt.Sprintf("token-%d", r.token
 func (e *editedTenant) settled(ctx context.Context) error {
 	for i, a := range e.alerts {
 		if a.exists {
-			if err := e.observed(ctx, "Alert", alertName(i), "Serving"); err != nil {
+			if _, err := e.WaitCondition(ctx, "Alert", alertName(i), "Serving", "", ""); err != nil {
 				return err
 			}
 		}
 	}
 	for i, p := range e.providers {
 		if p.exists {
-			if err := e.observed(ctx, "Provider", providerName(i), "Serving"); err != nil {
+			if _, err := e.WaitCondition(ctx, "Provider", providerName(i), "Serving", "", ""); err != nil {
 				return err
 			}
 		}
@@ -190,7 +189,7 @@ func (e *editedTenant) settled(ctx context.Context) error {
 			r.path = ""
 			continue
 		}
-		if err := e.observed(ctx, "Receiver", receiverName(i), "Ready"); err != nil {
+		if _, err := e.WaitCondition(ctx, "Receiver", receiverName(i), "Ready", "", ""); err != nil {
 			return err
 		}
 		want := env.HookPath(r.secret(), receiverName(i), e.Namespace)
@@ -211,27 +210,6 @@ func (e *editedTenant) settled(ctx context.Context) error {
 		r.path = want
 	}
 	return nil
-}
-
-// observed waits until a condition is that of the object's generation.
-func (e *editedTenant) observed(ctx context.Context, kind, name, condition string) error {
-	return env.Eventually(ctx, func(ctx context.Context) error {
-		obj, err := e.Get(ctx, kind, name)
-		if err != nil {
-			return err
-		}
-		conditions, err := env.Conditions(obj)
-		if err != nil {
-			return err
-		}
-		for _, c := range conditions {
-			if c.Type == condition && c.ObservedGeneration >= obj.GetGeneration() {
-				return nil
-			}
-		}
-		text, _ := json.Marshal(conditions)
-		return fmt.Errorf("%s %s/%s of generation %d has conditions %s", kind, e.Namespace, name, obj.GetGeneration(), text)
-	})
 }
 
 // editsOf changes the specs of a tenant, and returns the writes.

@@ -34,12 +34,12 @@ const (
 	spread = 2 * time.Second
 )
 
-// notice identifies what one Alert makes of one event.
-type notice struct{ namespace, provider, alert, message string }
+// delivery identifies what one Alert makes of one event.
+type delivery struct{ namespace, provider, alert, message string }
 
-// expected is a notice that must arrive, unless its Alert or Provider is edited before.
+// expected is a delivery that must arrive, unless its Alert or Provider is edited before.
 type expected struct {
-	notice
+	delivery
 	tenant          *editedTenant
 	alert, provider int // -1 for always
 	edits           [2]int
@@ -56,10 +56,10 @@ type edits struct {
 
 	mu      sync.Mutex
 	pending []expected
-	// never are the notices that no Alert makes, of events that were handled while nothing was edited.
-	never map[notice]bool
-	// least is the oldest address that a notice may be sent to.
-	least    map[notice]int
+	// never are the deliveries that no Alert makes, of events that were handled while nothing was edited.
+	never map[delivery]bool
+	// least is the oldest address that a delivery may be sent to.
+	least    map[delivery]int
 	down     map[string]bool        // "/namespace/provider/"
 	accepted map[string]time.Time   // by message
 	edited   map[string][]time.Time // by namespace and Alert
@@ -93,7 +93,7 @@ func editOverKills(ctx context.Context, t *testing.T, w *env.System, replicas in
 	t.Logf("seed %d", seed)
 	e := &edits{
 		t: t, sink: sink, rand: rand.New(rand.NewPCG(seed, 0)), down: map[string]bool{},
-		never: map[notice]bool{}, least: map[notice]int{}, accepted: map[string]time.Time{}, edited: map[string][]time.Time{},
+		never: map[delivery]bool{}, least: map[delivery]int{}, accepted: map[string]time.Time{}, edited: map[string][]time.Time{},
 	}
 	sink.AnswerWith(e.answer)
 	var o env.NotifierOptions
@@ -245,7 +245,7 @@ func (e *edits) post(ctx context.Context, tenant *editedTenant, handled func(ten
 				if err := e.postOne(ctx, template); err != nil {
 					return err
 				}
-				expect := expected{notice: notice{tenant.Namespace, always, always, message}, tenant: tenant, alert: -1, provider: -1}
+				expect := expected{delivery: delivery{tenant.Namespace, always, always, message}, tenant: tenant, alert: -1, provider: -1}
 				e.mu.Lock()
 				e.pending = append(e.pending, expect)
 				e.accepted[message] = time.Now()
@@ -284,7 +284,7 @@ func (e *edits) expect(tenant *editedTenant, object int, severity, message strin
 	}
 	for i, a := range tenant.alerts {
 		for k, p := range tenant.providers {
-			n := notice{tenant.Namespace, providerName(k), alertName(i), message}
+			n := delivery{tenant.Namespace, providerName(k), alertName(i), message}
 			switch {
 			case k != a.provider || !a.matches(object, severity) || p.exists && p.suspended:
 				e.never[n] = !open
@@ -331,21 +331,21 @@ func (e *edits) push(ctx context.Context, tenant *editedTenant, i int) {
 	}
 }
 
-// arrived waits until all expected notices that are chosen have arrived, and forgets them and those whose Alert or Provider was edited.
+// arrived waits until all expected deliveries that are chosen have arrived, and forgets them and those whose Alert or Provider was edited.
 func (e *edits) arrived(ctx context.Context, chosen func(expected) bool) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, arriveTime)
 	defer cancel()
 	left := e.pending
 	_, err := e.sink.Wait(ctx, func([]env.Received) bool {
-		seen := map[notice]bool{}
-		for _, r := range noticesOf(e.t, e.sink) {
-			seen[r.notice] = true
+		seen := map[delivery]bool{}
+		for _, r := range deliveriesOf(e.t, e.sink) {
+			seen[r.delivery] = true
 		}
 		var missing []expected
 		waiting := false
 		for _, x := range left {
-			if seen[x.notice] || x.edited() {
+			if seen[x.delivery] || x.edited() {
 				continue
 			}
 			missing = append(missing, x)
@@ -360,7 +360,7 @@ func (e *edits) arrived(ctx context.Context, chosen func(expected) bool) {
 	}
 	for _, x := range left {
 		if chosen(x) {
-			e.t.Errorf("E2: lost: %+v; alert %+v, provider %+v", x.notice, x.alertSpec(), x.providerSpec())
+			e.t.Errorf("E2: lost: %+v; alert %+v, provider %+v", x.delivery, x.alertSpec(), x.providerSpec())
 		}
 	}
 }

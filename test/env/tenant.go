@@ -271,8 +271,8 @@ func (t *Tenant) WaitRequested(ctx context.Context, kind, name string, since tim
 	return at, err
 }
 
-// WaitCondition waits until a condition of the object's current generation has the status and, unless it is empty, the
-// reason.
+// WaitCondition waits until a condition of the object's current generation has the status and the reason, unless these are
+// empty.
 func (t *Tenant) WaitCondition(ctx context.Context, kind, name, condition string, status metav1.ConditionStatus, reason string) (*unstructured.Unstructured, error) {
 	var obj *unstructured.Unstructured
 	err := t.eventually(ctx, func(ctx context.Context) (err error) {
@@ -287,7 +287,7 @@ func (t *Tenant) WaitCondition(ctx context.Context, kind, name, condition string
 		switch {
 		case c == nil:
 			return fmt.Errorf("%s %s/%s has no condition %s: %v", kind, t.Namespace, name, condition, conditions)
-		case c.Status != status, reason != "" && c.Reason != reason:
+		case status != "" && c.Status != status, reason != "" && c.Reason != reason:
 			return fmt.Errorf("%s %s/%s: %s is %s, reason %s: %s", kind, t.Namespace, name, condition, c.Status, c.Reason, c.Message)
 		case c.ObservedGeneration != 0 && c.ObservedGeneration < obj.GetGeneration():
 			return fmt.Errorf("%s %s/%s: %s was observed at an older generation", kind, t.Namespace, name, condition)
