@@ -156,7 +156,7 @@ func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
 		s.done(work, it.acker)
 		s.post(func() {
 			it.entry.rescheduled, it.direct = true, false
-			s.ackTwins(work, it, verdict{})
+			it.twins = s.ackTwins(work, it, verdict{})
 		})
 	})
 }

@@ -41,7 +41,7 @@ type fakeBus struct {
 	dead          []deadLetter
 	deadCounted   deadCount
 	large         largeLetters
-	reschedules   map[string]int // by ID#Reschedules
+	published     map[string]time.Time // when messages were published, by their IDs
 	rescheduleLog []parkedAt
 	faults        func(op string) error
 	// pause is how long the bus takes from one message to the next.
@@ -93,7 +93,7 @@ var errCut = errors.New("connection cut")
 
 func newFakeBus() *fakeBus {
 	return &fakeBus{
-		changed: make(chan struct{}), history: map[string]int{}, records: map[uint64]*event.Record{}, reschedules: map[string]int{}, scheduled: map[string]*fakeMessage{},
+		changed: make(chan struct{}), history: map[string]int{}, records: map[uint64]*event.Record{}, published: map[string]time.Time{}, scheduled: map[string]*fakeMessage{},
 		faults: func(string) error { return nil },
 	}
 }

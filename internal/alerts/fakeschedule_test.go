@@ -101,10 +101,31 @@ func (s *fakeSession) op(name string, write func()) error {
 	return nil
 }
 
+// duplicateWindow is how long the bus drops a message with the ID of an earlier one.
+const duplicateWindow = 2 * time.Minute
+
+// repeated reports whether a message is dropped, since one with its ID was published within duplicateWindow and is still there.
+func (b *fakeBus) repeated(id string, there func() bool) bool {
+	if at, known := b.published[id]; known && time.Since(at) < duplicateWindow && there() {
+		return true
+	}
+	b.published[id] = time.Now()
+	return false
+}
+
+// streams reports whether the stream has a message of a delivery as it is.
+func (b *fakeBus) streams(d *event.Delivery) bool {
+	return slices.ContainsFunc(b.stream, func(m *fakeMessage) bool {
+		return m.rescheduled && m.d.Run() == d.Run() && m.d.Reschedules == d.Reschedules
+	})
+}
+
 func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.Time) error {
 	return s.op("reschedule", func() {
-		key := fmt.Sprintf("%s#%d", d.Run(), d.Reschedules)
-		if s.reschedules[key]++; s.reschedules[key] == 1 {
+		if time.Until(at) >= duplicateWindow || !s.repeated(fmt.Sprintf("%s#%d", d.Run(), d.Reschedules), func() bool {
+			m := s.scheduled[d.ID]
+			return s.streams(d) || m != nil && m.d.Run() == d.Run() && m.d.Reschedules == d.Reschedules
+		}) {
 			s.rescheduleLog = append(s.rescheduleLog, parkedAt{*d, at})
 			s.add(*d, at)
 		}
@@ -113,6 +134,11 @@ func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.T
 
 func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, reason string) error {
 	err := s.op("deadletter", func() {
+		if s.repeated(d.Run()+"#dead", func() bool {
+			return slices.ContainsFunc(s.dead, func(l deadLetter) bool { return l.d.Run() == d.Run() })
+		}) {
+			return
+		}
 		s.nextSeq++
 		s.dead = append(s.dead, deadLetter{s.large.small(*d), label, reason, time.Now(), s.nextSeq})
 	})
@@ -170,8 +196,8 @@ func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
 	s.large.measure()
 	letter.Delivery = s.large.stored(letter.Delivery, letter.Seq == 0)
 	err := s.op("replay", func() {
-		key := fmt.Sprintf("%s#due%d", letter.Delivery.Run(), letter.Delivery.Reschedules)
-		if s.reschedules[key]++; s.reschedules[key] == 1 {
+		id := fmt.Sprintf("%s#due%d", letter.Delivery.Run(), letter.Delivery.Reschedules)
+		if !s.repeated(id, func() bool { return s.streams(&letter.Delivery) }) {
 			s.add(letter.Delivery, time.Time{})
 		}
 		if s.faults("letter") != nil {

@@ -71,15 +71,16 @@ func endedOf(d *event.Delivery, seq uint64) ended {
 	return ended{object: event.ObjectKey(d.Object()), order: d.Order, id: d.ID, alert: d.Alert, seq: seq}
 }
 
-// publish publishes an ended delivery of a Provider. One that is gone was published by an earlier try or another replay, or the bus has
-// dropped it, or its event.
-func (w *wholeLetters) publish(ctx context.Context, key destinationKey, e *ended) error {
+// publish publishes an ended delivery of a Provider. It reports doubtful if the delivery may not be on the bus: it is gone, since an earlier
+// try or another replay has published it, or the bus has dropped it, or its event.
+func (w *wholeLetters) publish(ctx context.Context, key destinationKey, e *ended) (doubtful bool, err error) {
 	if e.sent != nil && e.sent.Test {
-		return w.Replay(ctx, event.Dead{Delivery: *e.sent})
+		return false, w.Replay(ctx, event.Dead{Delivery: *e.sent})
 	}
-	return w.turn(ctx, key.namespace, func() error {
+	err = w.turn(ctx, key.namespace, func() error {
 		letter, err := w.read(ctx, key, e)
 		if errors.Is(err, view.ErrNotFound) {
+			doubtful = true
 			return nil
 		}
 		if err != nil {
@@ -88,6 +89,7 @@ func (w *wholeLetters) publish(ctx context.Context, key destinationKey, e *ended
 		renew(&letter.Delivery, time.Now())
 		return w.Replay(ctx, *letter)
 	})
+	return doubtful, err
 }
 
 // read returns an ended delivery whole, or view.ErrNotFound if it is gone.

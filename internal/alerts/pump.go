@@ -241,7 +241,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		s.drop(it)
 		rescheduled := it.entry.rescheduled
 		q.release(it, v.at, v.onSchedule)
-		newer := s.ackTwins(work, it, v)
+		others := s.ackTwins(work, it, v)
 		if v.action == toDeadLetters {
 			s.dead.add(q.key, it.d.Alert, 1)
 			s.dead.get(q.key).revivable = now.Add(s.ReplayWindow)
@@ -252,7 +252,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 			}
 			q.forget(it.line, it.entry, now)
 		}
-		for _, h := range newer {
+		for _, h := range others {
 			if s.draining {
 				s.nak(h.Acker)
 				continue
@@ -263,16 +263,17 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 	s.pump(work, q)
 }
 
-// ackTwins acknowledges the duplicate messages of a delivery whose outcome is on the bus. After a reschedule it instead returns those
-// that were rescheduled at least as often. They are the remaining copies of the delivery, since the bus keeps each Reschedule once.
-func (s *shard) ackTwins(work context.Context, it *item, v verdict) (newer []event.Message[event.Delivery]) {
+// ackTwins acknowledges the duplicate messages of a delivery whose outcome is on the bus, and returns the others. After a reschedule these are
+// those that were rescheduled at least as often: they are the remaining copies of the delivery, since the bus keeps each Reschedule once.
+// After any outcome they are those of a later replay: a dead letter may be replayed as soon as it is written, before this is known here.
+func (s *shard) ackTwins(work context.Context, it *item, v verdict) (others []event.Message[event.Delivery]) {
 	for _, t := range it.twins {
-		if v.action == reschedule && t.Value.Reschedules >= it.d.Reschedules {
-			newer = append(newer, t)
+		if t.Value.Replays > it.d.Replays || v.action == reschedule && !newer(&it.d, &t.Value) {
+			others = append(others, t)
 			continue
 		}
 		s.spawn(func() { s.done(work, t.Acker) })
 	}
 	it.twins = nil
-	return newer
+	return others
 }

@@ -32,11 +32,19 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 	q.replaying, q.listing = true, true
 	s.spawn(func() {
 		var letters []ended // all of them get their places before any is sent
+		places := map[string]int{}
 		err := s.whole.each(work, q.key, now.Add(-s.ReplayWindow), func(l *event.Dead) {
 			changed := l.Delivery.Destination != dest.Version
-			if !slices.Contains(final, l.Label) && (mended && changed || recovered && l.Delivery.Replays == 0) {
-				letters = append(letters, endedOf(&l.Delivery, l.Seq))
+			if slices.Contains(final, l.Label) || !(mended && changed || recovered && l.Delivery.Replays == 0) {
+				return
 			}
+			e := endedOf(&l.Delivery, l.Seq)
+			if i, twice := places[e.id]; twice {
+				letters[i] = e // the replay of the last letter has the highest count: two at once would replace each other on the bus
+				return
+			}
+			places[e.id] = len(letters)
+			letters = append(letters, e)
 		})
 		s.post(func() {
 			q.listing = false
@@ -123,8 +131,11 @@ func (s *shard) publish(work context.Context, q *queue, letters []ended, publish
 	s.spawn(func() {
 		n := 0
 		for ; n < len(letters); n++ {
-			e := &letters[n]
-			if !s.persist(work, q.key.namespace, func(ctx context.Context) error { return s.whole.publish(ctx, q.key, e) }) {
+			e, doubtful := &letters[n], false
+			if !s.persist(work, q.key.namespace, func(ctx context.Context) (err error) {
+				doubtful, err = s.whole.publish(ctx, q.key, e)
+				return err
+			}) {
 				break
 			}
 			published.Add(1)
@@ -133,6 +144,9 @@ func (s *shard) publish(work context.Context, q *queue, letters []ended, publish
 				s.dead.changed(q.key)
 				if e.seq > 0 {
 					s.dead.add(q.key, e.alert, -1)
+				}
+				if doubtful {
+					s.doubt(work, q, e)
 				}
 			})
 		}
@@ -147,4 +161,19 @@ func (s *shard) publish(work context.Context, q *queue, letters []ended, publish
 			s.pump(work, q)
 		})
 	})
+}
+
+// doubt looks for a delivery that has a place and may not be on the bus. If it is not there, its place is given up at once: until then
+// nothing behind it is sent. A replayed delivery is not on the schedule, so one look is enough.
+func (s *shard) doubt(work context.Context, q *queue, e *ended) {
+	l := q.lines[e.object]
+	if l == nil {
+		return
+	}
+	if i, found := l.find(e.order, e.id); found {
+		if place := l.entries[i]; place.item == nil && !place.onSchedule && !place.recalling {
+			place.missing = misses - 1
+			s.recall(work, q, []lookup{q.mark(l, place, true)})
+		}
+	}
 }

@@ -39,9 +39,16 @@ func (w *world) routed(providerName, object string) event.Delivery {
 // start is run, and returns the Deliverer as well. It replays nothing by itself.
 func (w *world) start() (d *Deliverer, s *fakeSession, stop func()) {
 	w.t.Helper()
+	return w.startWith(func(*Deliverer, *fakeSession) {})
+}
+
+// startWith is start with a Deliverer that set has changed.
+func (w *world) startWith(set func(*Deliverer, *fakeSession)) (d *Deliverer, s *fakeSession, stop func()) {
+	w.t.Helper()
 	s = w.bus.session()
 	d = w.deliverer(s)
 	d.ReplayWindow = 0
+	set(d, s)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go w.notes.follow(ctx)

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -213,6 +214,11 @@ func (q *queue) backlogged(l *line, e *entry, r rank, now time.Time) bool {
 	return first != nil && r >= first.next.rank && len(q.waiting) >= q.depth(now)/2
 }
 
+// newer reports whether a copy of a delivery is of a later replay than another, or was rescheduled more often in the same one.
+func newer(d, other *event.Delivery) bool {
+	return cmp.Or(cmp.Compare(d.Replays, other.Replays), cmp.Compare(d.Reschedules, other.Reschedules)) > 0
+}
+
 // join adds a duplicate message to a delivery in memory.
 func (s *shard) join(it *item, h event.Message[event.Delivery]) {
 	if len(it.twins) >= maxTwins {
@@ -220,7 +226,7 @@ func (s *shard) join(it *item, h event.Message[event.Delivery]) {
 		s.nak(it.twins[0].Acker)
 		it.twins = slices.Delete(it.twins, 0, 1)
 	}
-	if !it.busy && h.Value.Reschedules > it.d.Reschedules {
+	if !it.busy && newer(&h.Value, &it.d) {
 		// The newer copy knows of more attempts.
 		it.d, h.Value = h.Value, it.d
 		it.acker, h.Acker = h.Acker, it.acker

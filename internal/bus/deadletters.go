@@ -46,7 +46,7 @@ func (b *Bus) deadLetter(ctx context.Context, d *event.Delivery, label, reason s
 	if err := b.durableEvents(ctx, d.Order); err != nil {
 		return err
 	}
-	return b.publish(ctx, streamDeadLetters, deadHeaders(m, label, reason))
+	return b.publishUnlessThere(ctx, streamDeadLetters, deadHeaders(m, label, reason))
 }
 
 // deadLetterRaw writes the beginning of a message of a stream that cannot be handled to DEADLETTERS, so that it blocks no other.

@@ -53,9 +53,30 @@ type outcome struct {
 
 // publish writes m to stream and returns when it is on disk (see durable), or with an error within publishTimeout.
 func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) error {
+	return b.publishOne(ctx, stream, m).err
+}
+
+// publishOne is publish with the whole outcome.
+func (b *Bus) publishOne(ctx context.Context, stream string, m *nats.Msg) outcome {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	return b.publishAll(ctx, stream, []*nats.Msg{m})[0].err
+	return b.publishAll(ctx, stream, []*nats.Msg{m})[0]
+}
+
+// publishUnlessThere is publish for a message that an earlier one with its ID makes needless only while that is in the stream. The stream
+// drops such a message also after the earlier one was handled and removed, by an outcome that was not meant for this one.
+func (b *Bus) publishUnlessThere(ctx context.Context, stream string, m *nats.Msg) error {
+	out := b.publishOne(ctx, stream, m)
+	if out.err != nil || !out.ack.Duplicate {
+		return out.err
+	}
+	there, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	if _, err := b.streams[stream].GetMsg(there, out.ack.Sequence); !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return err
+	}
+	m.Header.Del(nats.MsgIdHdr)
+	return b.publish(ctx, stream, m)
 }
 
 // publishAll writes the messages to stream and returns one outcome for each when all stored ones are on disk, by one sync of the stream's

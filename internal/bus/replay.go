@@ -67,7 +67,7 @@ func (b *Bus) Replay(ctx context.Context, letter event.Dead) error {
 	if err != nil {
 		return fmt.Errorf("replay delivery: %w", err)
 	}
-	if err := b.publish(ctx, streamDeliveries, m); err != nil {
+	if err := b.publishUnlessThere(ctx, streamDeliveries, m); err != nil {
 		return fmt.Errorf("replay delivery: %w", err)
 	}
 	if letter.Seq == 0 {
