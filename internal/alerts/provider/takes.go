@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"slices"
-
 	"notifier/internal/event"
 )
 
@@ -53,14 +51,8 @@ func TakesOutcomes(n Notification) bool { return Recovered(n) || Failed(n) && Ta
 // Failed reports whether the event is a failure, which opens an incident.
 func Failed(n Notification) bool { return n.Event.Severity == event.SeverityError }
 
-// unsettled are the reasons, beside those of work under way, of events that are no failures and after which the object may still fail. They
-// are a wait for something else, and the steps by which helm-controller repairs a failed release.
-var unsettled = []string{"SourceNotReady", "RollbackSucceeded", "UninstallSucceeded", "DriftDetected"}
-
 // Recovered reports whether the event says that its object is well, which closes the incident that a failure opened.
-func Recovered(n Notification) bool {
-	return !Failed(n) && !event.Unsettled(n.Event.Reason) && !slices.Contains(unsettled, n.Event.Reason)
-}
+func Recovered(n Notification) bool { return !Failed(n) && !event.LeavesOpen(n.Event.Reason) }
 
 // ClosesOnly reports whether the event is a recovery that only updates the status of a commit. It closes what a failure opened, and is
 // no message. The only success that ends a failure of a Kustomization is such an event, which comes at every interval.

@@ -257,3 +257,38 @@ func TestAPostKeepsNoMoreThanWhatItIsComparedBy(t *testing.T) {
 		t.Errorf("kept message %q and revision %q of a success", x.message, x.revision)
 	}
 }
+
+// helm-controller POSTs that it rolled back a failed upgrade, which stays a failure of the HelmRelease. Fails when that POST counts as a
+// recovery: the failure that another POST told would be told again.
+func TestARepairedFailureIsToldOnce(t *testing.T) {
+	led(t, func(t *testing.T, w *world) {
+		upgrade := postRecord(event.OutcomeFailed, "uid-1", "r2")
+		upgrade.Event.Message = "upgrade failed: x"
+		w.accept(upgrade)
+		w.put(kustomization{failed: true, reconciling: true, revision: "r2", reason: "UpgradeFailed", message: "upgrade failed: x"})
+		pass(2 * time.Second)
+		rollback := postRecord(event.OutcomeSucceeded, "uid-1", "r1")
+		rollback.Event.Reason = "RollbackSucceeded"
+		rollback.Outcome = event.OutcomeOf(rollback.Event)
+		w.accept(rollback)
+		w.put(kustomization{failed: true, revision: "r2", reason: "RollbackSucceeded", message: "rolled back", fault: "upgrade failed: x"})
+		pass(time.Minute)
+		w.wantTold()
+	})
+}
+
+// A HelmRelease that has drifted is Ready all the time. Fails when the POST about the drift counts as a failure: the next worker would
+// publish a recovery.
+func TestE6ADriftIsNoFailureOfItsObject(t *testing.T) {
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		drift := postRecord(event.OutcomeFailed, "uid-1", "r1")
+		drift.Event.Reason = "DriftDetected"
+		drift.Outcome = event.OutcomeOf(drift.Event)
+		w.accept(drift)
+		pass(time.Minute)
+		stop()
+		defer w.next()()
+		pass(time.Minute)
+		w.wantTold()
+	})
+}
