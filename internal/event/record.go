@@ -32,11 +32,12 @@ const (
 // unsettled has the reasons under which a controller reports that it is still at work, or that a release which stays Ready has drifted. A
 // condition or an event with such a reason does not say how the work ended.
 var unsettled = map[string]bool{
-	"DependencyNotReady":   true,
-	"Progressing":          true,
-	"ProgressingWithRetry": true,
-	"HealthCheckCanceled":  true,
-	"DriftDetected":        true,
+	"DependencyNotReady":    true,
+	"Progressing":           true,
+	"ProgressingWithRetry":  true,
+	"HealthCheckCanceled":   true,
+	"DriftDetected":         true,
+	"DriftCorrectionFailed": true,
 }
 
 // Unsettled reports whether reason says that a reconciliation is still under way.

@@ -280,15 +280,16 @@ func TestARepairedFailureIsToldOnce(t *testing.T) {
 // A HelmRelease that has drifted is Ready all the time. Fails when the POST about the drift counts as a failure: the next worker would
 // publish a recovery.
 func TestE6ADriftIsNoFailureOfItsObject(t *testing.T) {
-	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
-		drift := postRecord(event.OutcomeFailed, "uid-1", "r1")
-		drift.Event.Reason = "DriftDetected"
-		drift.Outcome = event.OutcomeOf(drift.Event)
-		w.accept(drift)
-		pass(time.Minute)
-		stop()
-		defer w.next()()
-		pass(time.Minute)
-		w.wantTold()
-	})
+	for _, reason := range []string{"DriftDetected", "DriftCorrectionFailed"} {
+		restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+			drift := postRecord(event.OutcomeFailed, "uid-1", "r1")
+			drift.Event.Reason = reason
+			drift.Outcome = event.OutcomeOf(drift.Event)
+			w.accept(drift)
+			pass(time.Minute)
+			stop()
+			defer w.next()()
+			w.wantTold()
+		})
+	}
 }
