@@ -237,3 +237,33 @@ func TestT6AnObjectWithVeryManyAnnotationsIsKeptSmall(t *testing.T) {
 		}
 	}
 }
+
+// What helm-controller POSTs of a release that it repaired is the failure. Fails when the event of a watcher says instead, as Ready does,
+// that the repair succeeded.
+func TestARepairedReleaseSaysWhyItFailed(t *testing.T) {
+	const failed = `{"type":"Released","status":"False","reason":"UpgradeFailed","message":"Helm upgrade failed: x"}`
+	o := fromJSON(t, "HelmRelease", `{"status":{"lastAttemptedRevision":"1.1.0","conditions":[
+		{"type":"Remediated","status":"True","reason":"RollbackSucceeded","message":"Helm rollback succeeded"},
+		{"type":"Ready","status":"False","reason":"RollbackSucceeded","message":"Helm rollback succeeded"},`+failed+`]}}`)
+	got := newRecord(&transition{state: state{Outcome: event.OutcomeFailed}, object: o}, lastPublished{}, lastPublished{}).Event
+	if got.Reason != "UpgradeFailed" || got.Message != "Helm upgrade failed: x" {
+		t.Errorf("says %s, %q", got.Reason, got.Message)
+	}
+	if !o.says("Helm upgrade failed: x\n\nLast Helm logs:\n") {
+		t.Error("the POST of the failure does not tell it")
+	}
+	for name, o := range map[string]*object{
+		"the repair failed": fromJSON(t, "HelmRelease", `{"status":{"conditions":[
+			{"type":"Remediated","status":"False","reason":"RollbackFailed","message":"Helm rollback failed"},
+			{"type":"Ready","status":"False","reason":"RollbackFailed","message":"Helm rollback failed"},`+failed+`]}}`),
+		"another failure came": fromJSON(t, "HelmRelease", `{"status":{"conditions":[
+			{"type":"Remediated","status":"True","reason":"RollbackSucceeded","message":"Helm rollback succeeded"},
+			{"type":"Ready","status":"False","reason":"RollbackFailed","message":"Helm rollback failed"},`+failed+`]}}`),
+		"no other condition": fromJSON(t, "HelmRelease", `{"status":{"conditions":[
+			{"type":"Remediated","status":"True"},{"type":"Ready","status":"False","reason":"RollbackFailed","message":"Helm rollback failed"}]}}`),
+	} {
+		if o.ready.message != "Helm rollback failed" || o.ready.reason != "RollbackFailed" {
+			t.Errorf("%s: says %s, %q", name, o.ready.reason, o.ready.message)
+		}
+	}
+}

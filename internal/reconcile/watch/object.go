@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -32,8 +33,8 @@ type object struct {
 	// observed is status.observedGeneration, zero when there is none.
 	observed int64
 	revision string
-	// faults are the beginnings of the messages of the other conditions that are False. After a rollback a HelmRelease's Ready names the
-	// rollback, and another condition its reason.
+	// faults are the beginnings of the messages of the other conditions that are False. When a rollback of a HelmRelease has failed, its
+	// Ready names the rollback, and another condition the failure before it.
 	faults []string
 }
 
@@ -62,17 +63,25 @@ func newObject(kind *Kind, d *document) *object {
 		objectMeta: newObjectMeta(&d.Metadata),
 		kind:       kind, apiVersion: d.APIVersion, observed: d.Status.ObservedGeneration,
 	}
+	var repaired, cause *statusCondition
 	for i := range d.Status.Conditions {
-		switch c := &d.Status.Conditions[i]; c.Type {
-		case "Ready":
+		c := &d.Status.Conditions[i]
+		isTrue, isFalse := c.Status == string(metav1.ConditionTrue), c.Status == string(metav1.ConditionFalse)
+		switch {
+		case c.Type == "Ready":
 			o.ready = newCondition(c)
-		case "Reconciling":
-			o.reconciling = c.Status == string(metav1.ConditionTrue)
-		default:
-			if c.Status == string(metav1.ConditionFalse) && len(o.faults) < maxFaults {
-				o.faults = append(o.faults, event.Truncate(c.Message, event.MessageStart, ""))
-			}
+		case c.Type == "Reconciling":
+			o.reconciling = isTrue
+		case c.Type == "Remediated" && isTrue:
+			repaired = c
+		case isFalse && len(o.faults) < maxFaults:
+			o.faults = append(o.faults, event.Truncate(c.Message, event.MessageStart, ""))
+			cause = cmp.Or(cause, c)
 		}
+	}
+	if repaired != nil && repaired.Reason == o.ready.reason && cause != nil { // Ready only says that a failed HelmRelease was repaired
+		told := newCondition(cause)
+		o.ready.reason, o.ready.message = told.reason, told.message
 	}
 	o.revision = event.Truncate(kind.revision(&d.Status, o.ready.status == string(metav1.ConditionFalse)), maxWord, "")
 	return o
