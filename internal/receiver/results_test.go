@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -328,4 +329,51 @@ func TestNoWebhookWaitsForResultsToBeRecorded(t *testing.T) {
 			t.Errorf("the record was waited for for %s, want %s", took, reportTime)
 		}
 	})
+}
+
+// T5: Bitbucket's test of the connection is not signed, so anybody who has seen the path can send it. Fails when it is a write of its own,
+// when it is shown as the last webhook or as one with the previous token, when it has no bound, and when it is told of a suspension.
+func TestT5AnUnsignedPingProvesNothing(t *testing.T) {
+	hook := newHook(t, "team-a/hook", withType(t, "bitbucket"))
+	hook.Suspended, hook.Previous = true, true
+	reporting(t, []*Hook{hook}, func(r *redelivery, b *reportStore) {
+		ping := func() int {
+			request := httptest.NewRequest(http.MethodPost, hook.Path, http.NoBody)
+			request.Header.Set("X-Event-Key", "diagnostics:ping")
+			return do(r.handler, request).StatusCode
+		}
+		for range 600 {
+			if got := ping(); got != http.StatusOK {
+				t.Fatalf("answered %d", got)
+			}
+			elapse(time.Second)
+		}
+		elapse(refusalGap + reportTick)
+		if puts := len(b.take()); puts > 11 {
+			t.Errorf("%d reports in ten minutes, want 11 at most", puts)
+		}
+		if d := b.last("team-a/hook"); d.UID == "" || d.Accepted != 0 || !d.Last.Time.IsZero() || !d.LastError.Time.IsZero() || !d.PreviousToken.IsZero() {
+			t.Errorf("reported is %+v", d)
+		}
+		counted := int64(0)
+		for _, call := range b.told("team-a/hook") {
+			if len(call) != 1 || call[0].Result != "ping" {
+				t.Errorf("listed are %+v", call)
+			}
+			counted += call[0].Count
+		}
+		if counted != 600 {
+			t.Errorf("%d are counted", counted)
+		}
+	})
+	table := newTable(t, DefaultLimits(), hook)
+	w, answers := newWebhooks(t, table, &recorder{}), map[int]bool{}
+	for range 100 {
+		request := httptest.NewRequest(http.MethodPost, hook.Path, http.NoBody)
+		request.Header.Set("X-Event-Key", "diagnostics:ping")
+		answers[do(w, request).StatusCode] = true
+	}
+	if !answers[http.StatusTooManyRequests] {
+		t.Errorf("a flood is answered %v", answers)
+	}
 }

@@ -45,8 +45,8 @@ type Stats struct {
 	UID   string
 	Since time.Time
 
-	mu                                                  sync.Mutex
-	accepted, folded, duplicate, refused, failed, pings int64
+	mu                                                            sync.Mutex
+	accepted, folded, duplicate, refused, failed, pings, unproved int64
 	// fault is the last fault, nil for none, and faultAt its time.
 	fault   *answer.Answer
 	faultAt time.Time
@@ -86,6 +86,8 @@ func (s *Stats) Count(a *answer.Answer, of Received, now time.Time) {
 	case a.Status >= http.StatusBadRequest:
 		s.refused++
 		s.fault, s.faultAt = a, now
+	case !of.Proved: // a ping without a signature
+		s.unproved++
 	default:
 		s.accept(one)
 	}
@@ -141,7 +143,7 @@ func (s *Stats) totals() (all, authentic int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	authentic = s.accepted + s.pings
-	return authentic + s.refused + s.failed, authentic
+	return authentic + s.refused + s.failed + s.unproved, authentic
 }
 
 // Read returns the counts.

@@ -323,8 +323,11 @@ func (w *Webhooks) failed(rt *route, err error) *answer.Answer {
 	case errors.Is(err, limit.ErrNoTurn):
 		return hookBusy
 	}
-	if !rt.path.failures.AllowN(time.Now(), 1) {
+	switch {
+	case !rt.path.failures.AllowN(time.Now(), 1):
 		return w.overFailure
+	case errors.Is(err, verify.UnsignedPing):
+		return hookPing
 	}
 	return answer.Refused(http.StatusBadRequest, "unauthentic", string(answer.ReasonOf(err)), "")
 }
