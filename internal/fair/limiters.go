@@ -36,7 +36,10 @@ func (l *Limiters[K]) AllowN(key K, n int) bool {
 // Take takes a token that can be given back, by CancelAt of the reservation with the same time. It returns nil if the bucket is
 // empty.
 func (l *Limiters[K]) Take(key K, now time.Time) *rate.Reservation {
-	taken := l.of(key).ReserveN(now, 1)
+	limiter := l.of(key)
+	l.mu.Lock() // of two reservations that are cancelled together, one is not given back
+	defer l.mu.Unlock()
+	taken := limiter.ReserveN(now, 1)
 	if !taken.OK() || taken.DelayFrom(now) > 0 {
 		taken.CancelAt(now)
 		return nil

@@ -2,6 +2,7 @@ package fair
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,5 +93,27 @@ func TestAllowOfAKnownKeyDoesNotAllocate(t *testing.T) {
 	l := NewLimiters[string](1e9, 1e9, 10)
 	if n := testing.AllocsPerRun(1000, func() { l.Allow("team-a") }); n > 0.1 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Fails when an empty bucket is emptied further: a flood of a key would have it refused long after the flood.
+func TestTakesOfAnEmptyBucketCostNothing(t *testing.T) {
+	l, now := NewLimiters[string](1, 1, 1), time.Now()
+	if l.Take("a", now) == nil {
+		t.Fatal("a full bucket is empty")
+	}
+	var flood sync.WaitGroup
+	for range 8 {
+		flood.Go(func() {
+			for range 20000 {
+				if l.Take("a", now) != nil {
+					t.Error("an empty bucket had a token")
+				}
+			}
+		})
+	}
+	flood.Wait()
+	if l.Take("a", now.Add(time.Second)) == nil {
+		t.Errorf("a second later the bucket has %.0f tokens, want 1", l.of("a").TokensAt(now.Add(time.Second)))
 	}
 }
