@@ -11,10 +11,11 @@ type Kind struct {
 	Controller string
 	// revision extracts from a status the revision of the object's last reconciliation. failed reports that it failed.
 	revision func(s *status, failed bool) string
-	// awaits are the reasons under which an object waits for its source, which its controller does not POST. With awaitsIdle an object
-	// that is Reconciling does not wait: it has failed under such a reason.
+	// awaits are the reasons under which an object waits for its source, which its controller does not POST. Under such a reason it has
+	// failed if it is Reconciling and awaitsIdle is set, or if its message begins with failing. A POST leaves failing out.
 	awaits     []string
 	awaitsIdle bool
+	failing    string
 	// postsLast reports that the controller POSTs a success after writing it. Other kinds' successes, and all failures, are POSTed before.
 	postsLast bool
 }
@@ -51,7 +52,7 @@ var kinds = []*Kind{
 	},
 	{
 		Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Resource: "helmreleases", Controller: "helm-controller",
-		revision: helmRevision, awaits: []string{artifactFailed, sourceNotReady},
+		revision: helmRevision, awaits: []string{artifactFailed, sourceNotReady}, failing: "Could not load chart: ",
 	},
 	{Group: imageGroup, Kind: "ImageRepository", Resource: "imagerepositories", Controller: imageReflect, revision: noRevision},
 	{Group: imageGroup, Kind: "ImagePolicy", Resource: "imagepolicies", Controller: imageReflect, revision: policyRevision},

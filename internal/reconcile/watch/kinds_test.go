@@ -157,17 +157,18 @@ func TestWaitingForASourceIsNoFailure(t *testing.T) {
 		reconciling           bool
 		want                  event.Outcome
 	}{
-		"a Kustomization without an artifact":            {"Kustomization", "ArtifactFailed", "Source artifact not found, retrying in 30s", false, ""},
-		"a Kustomization whose source is not ready":      {"Kustomization", "SourceNotReady", "x", false, ""},
-		"a Kustomization whose source does not exist":    {"Kustomization", "ArtifactFailed", missing, false, event.OutcomeFailed},
-		"a Kustomization whose path does not exist":      {"Kustomization", "ArtifactFailed", "kustomization path not found: stat x", true, event.OutcomeFailed},
-		"a Kustomization that failed":                    {"Kustomization", "BuildFailed", "x", true, event.OutcomeFailed},
-		"a HelmRelease whose chart is not ready":         {"HelmRelease", "SourceNotReady", "HelmChart 'app' is not ready", true, ""},
-		"a HelmRelease whose chart cannot be read (yet)": {"HelmRelease", "ArtifactFailed", "could not load chart", true, ""},
-		"a HelmRelease whose source does not exist":      {"HelmRelease", "ArtifactFailed", "could not get Source object: " + missing, true, event.OutcomeFailed},
-		"a HelmRelease that failed":                      {"HelmRelease", "InstallFailed", "x", false, event.OutcomeFailed},
-		"a HelmChart whose source has no artifact":       {"HelmChart", "NoSourceArtifact", "no artifact available for GitRepository source 'app'", true, ""},
-		"a source that cannot be stored":                 {"GitRepository", "ArtifactFailed", "x", false, event.OutcomeFailed},
+		"a Kustomization without an artifact":         {"Kustomization", "ArtifactFailed", "Source artifact not found, retrying in 30s", false, ""},
+		"a Kustomization whose source is not ready":   {"Kustomization", "SourceNotReady", "x", false, ""},
+		"a Kustomization whose source does not exist": {"Kustomization", "ArtifactFailed", missing, false, event.OutcomeFailed},
+		"a Kustomization whose path does not exist":   {"Kustomization", "ArtifactFailed", "kustomization path not found: stat x", true, event.OutcomeFailed},
+		"a Kustomization that failed":                 {"Kustomization", "BuildFailed", "x", true, event.OutcomeFailed},
+		"a HelmRelease whose chart is not ready":      {"HelmRelease", "SourceNotReady", "HelmChart 'app' is not ready", true, ""},
+		"a HelmRelease whose chart is not there yet":  {"HelmRelease", "ArtifactFailed", "Source not ready: artifact not found. Retrying in 30s", true, ""},
+		"a HelmRelease whose chart cannot be loaded":  {"HelmRelease", "ArtifactFailed", "Could not load chart: x", true, event.OutcomeFailed},
+		"a HelmRelease whose source does not exist":   {"HelmRelease", "ArtifactFailed", "could not get Source object: " + missing, true, event.OutcomeFailed},
+		"a HelmRelease that failed":                   {"HelmRelease", "InstallFailed", "x", false, event.OutcomeFailed},
+		"a HelmChart whose source has no artifact":    {"HelmChart", "NoSourceArtifact", "no artifact available for GitRepository source 'app'", true, ""},
+		"a source that cannot be stored":              {"GitRepository", "ArtifactFailed", "x", false, event.OutcomeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := fromJSON(t, c.kind, fmt.Sprintf(`{"metadata":{"uid":"u"},"status":{"conditions":[
@@ -178,6 +179,18 @@ func TestWaitingForASourceIsNoFailure(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", got.Outcome, terminal, c.want)
 			}
 		})
+	}
+}
+
+// helm-controller POSTs only the cause, which its condition has after words of its own. Fails when the POST does not tell the failure, which
+// would then be told twice.
+func TestThePOSTOfAChartThatCannotBeLoadedTellsItsFailure(t *testing.T) {
+	o := fromJSON(t, "HelmRelease", `{"status":{"conditions":[
+		{"type":"Ready","status":"False","reason":"ArtifactFailed","message":"Could not load chart: integrity failure"}]}}`)
+	for message, want := range map[string]bool{"integrity failure": true, "Could not load chart: integrity failure": true, "another": false, "": false} {
+		if o.says(message) != want {
+			t.Errorf("%q: %v", message, !want)
+		}
 	}
 }
 

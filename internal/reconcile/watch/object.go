@@ -137,12 +137,11 @@ const notFound = "\" not found"
 
 // awaitsSource reports whether the object failed only for lack of its source, which is not terminal: it continues by itself once the
 // source is there, and a failure of the source is published about the source. A Kustomization that really failed under the same reason
-// is retried, and shows that by Reconciling. If the source does not exist nothing else publishes the failure.
+// is retried, and shows that by Reconciling, a HelmRelease by its message. If the source does not exist nothing else publishes the failure.
 func (o *object) awaitsSource() bool {
-	if !slices.Contains(o.kind.awaits, o.ready.reason) || strings.HasSuffix(o.ready.message, notFound) {
-		return false
-	}
-	return !o.reconciling || !o.kind.awaitsIdle
+	failed := strings.HasSuffix(o.ready.message, notFound) || o.reconciling && o.kind.awaitsIdle ||
+		o.kind.failing != "" && strings.HasPrefix(o.ready.message, o.kind.failing)
+	return slices.Contains(o.kind.awaits, o.ready.reason) && !failed
 }
 
 // noLabels are the labels of an object without labels. nil means that the object is not known.
@@ -163,7 +162,8 @@ func (o *object) known() event.Object {
 // says reports whether the message of a failure event repeats a message in the object's conditions. Controllers write one text into
 // both; some append to it in the event.
 func (o *object) says(message string) bool {
-	return begins(message, o.ready.message) || slices.ContainsFunc(o.faults, func(fault string) bool {
+	own := strings.TrimPrefix(o.ready.message, o.kind.failing)
+	return begins(message, o.ready.message) || begins(message, own) || slices.ContainsFunc(o.faults, func(fault string) bool {
 		return fault != "" && begins(message, fault)
 	})
 }

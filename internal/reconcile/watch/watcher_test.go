@@ -180,7 +180,7 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 	if n.len() != maxPosts || len(n.byItem[one]) != maxPostsPerObject {
 		t.Errorf("%d posts, %d of one object", n.len(), len(n.byItem[one]))
 	}
-	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{}, observed: start}
+	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{kind: kind}, observed: start}
 	if !n.take(one, tr, lastPublished{}, false) {
 		t.Error("the newest post is gone")
 	}
