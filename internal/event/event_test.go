@@ -115,7 +115,6 @@ func TestOutcomeOf(t *testing.T) {
 		"a failure that is retried is no outcome": {"error", "ProgressingWithRetry", event.OutcomeNone},
 		"a release that was rolled back failed":   {"info", "RollbackSucceeded", event.OutcomeNone},
 		"a failed source is a failure":            {"error", "SourceNotReady", event.OutcomeFailed},
-		"a drifted release is still Ready":        {"error", "DriftDetected", event.OutcomeNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := event.OutcomeOf(event.Event{Severity: tc.severity, Reason: tc.reason}); got != tc.want {

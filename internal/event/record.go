@@ -29,15 +29,13 @@ const (
 	OutcomeFailed    Outcome = "failed"
 )
 
-// unsettled has the reasons under which a controller reports that it is still at work, or that a release which stays Ready has drifted. A
-// condition or an event with such a reason does not say how the work ended.
+// unsettled has the reasons under which a controller reports that it is still at work. A condition or an event with such a reason
+// does not say how the work ended.
 var unsettled = map[string]bool{
-	"DependencyNotReady":    true,
-	"Progressing":           true,
-	"ProgressingWithRetry":  true,
-	"HealthCheckCanceled":   true,
-	"DriftDetected":         true,
-	"DriftCorrectionFailed": true,
+	"DependencyNotReady":   true,
+	"Progressing":          true,
+	"ProgressingWithRetry": true,
+	"HealthCheckCanceled":  true,
 }
 
 // Unsettled reports whether reason says that a reconciliation is still under way.
@@ -45,7 +43,7 @@ func Unsettled(reason string) bool { return unsettled[reason] }
 
 // repairing has the reasons of a wait for something else, and of the steps by which helm-controller repairs a failed release, which is
 // still failed after them.
-var repairing = map[string]bool{"SourceNotReady": true, "RollbackSucceeded": true, "UninstallSucceeded": true}
+var repairing = map[string]bool{"SourceNotReady": true, "RollbackSucceeded": true, "UninstallSucceeded": true, "DriftDetected": true}
 
 // LeavesOpen reports whether an event with the reason that is no failure does not say that its object is well.
 func LeavesOpen(reason string) bool { return unsettled[reason] || repairing[reason] }

@@ -8,7 +8,8 @@ const restateAfter = emitterTime + settleTime
 
 // restate queues the last published state of an object once more if a POST of another outcome was accepted before this term and covered no
 // transition. The object was in that outcome, the former worker died before the outcome settled, and the POST of the return was lost: what was
-// told last would stay wrong (invariant E6). The POST itself proves nothing (invariant E9) and is not recorded.
+// told last would stay wrong (invariant E6). If Ready has not changed since the POST, the object was never in its outcome: such are errors
+// about an object that is Ready all the time. The POST itself proves nothing (invariant E9) and is not recorded.
 func (t *publisher) restate(it item) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,6 +35,9 @@ func (t *publisher) restate(it item) {
 	}
 	if st, terminal := o.terminal(); !terminal || st != s.last.state {
 		return // it is considered when it has changed
+	}
+	if since := o.ready.since.time(); !since.IsZero() && since.Before(last.accepted.Add(-settleTime)) {
+		return // it has not been in the outcome of the POST
 	}
 	now := time.Now()
 	t.push(it, s, &transition{state: s.last.state, object: o, observed: now, came: now, first: now, reached: now, again: true})
