@@ -58,6 +58,10 @@ const (
 	addressReserve = 64 << 10
 )
 
+// tokenBytes is the size for which a body takes one more token of its address' budget, though never more than the budget. To parse the
+// greatest body may take as long as to parse a thousand ordinary ones.
+const tokenBytes = 2 << 10
+
 // maxNamespaces bounds the namespaces whose budgets are remembered; the least recently used is evicted.
 const maxNamespaces = 16384
 
@@ -65,7 +69,7 @@ const maxNamespaces = 16384
 type Options struct {
 	Events  Events
 	Objects Objects
-	// Address and Namespace are the budgets of one client address and of one namespace. A namespace has two: one for events that name their
+	// Address and Namespace are the budgets of one client address, in events of up to 2 KiB, and of one namespace. A namespace has two: one for events that name their
 	// object's UID and are not doubted, the other for the rest. So no other sender can use up the budget of a namespace's controllers.
 	Address, Namespace limit.Budget
 	// MaxBody is the greatest event that the bus accepts, in bytes; 0 for no bound below limit.MaxBody.
@@ -207,6 +211,9 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 		answer.Abandon(w, r)
 		return early, nil, nil
 	}
+	if !h.affords(client, len(body.Bytes)) {
+		return postOverBudget, nil, nil
+	}
 	e, err := decodePost(body.Bytes)
 	if err != nil {
 		return answer.Refused(http.StatusBadRequest, "invalid", err.Error(), ""), nil, nil
@@ -228,6 +235,12 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 		undo()
 	}
 	return a, record, err
+}
+
+// affords takes the tokens for the size of a body in addition to its first, and reports whether the address had them.
+func (h *Handler) affords(client netip.Addr, size int) bool {
+	more := min(size/tokenBytes, h.options.Address.Burst-1)
+	return more <= 0 || h.addresses.AllowN(client, more)
 }
 
 func (h *Handler) publish(ctx context.Context, record *event.Record) (*answer.Answer, error) {
