@@ -179,8 +179,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 
 // take reads, checks and publishes one event. The record is nil if no event could be decoded.
 func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, *event.Record, error) {
-	now, client := time.Now(), limit.ClientAddress(r)
-	var early *answer.Answer
+	client, early := limit.ClientAddress(r), (*answer.Answer)(nil)
 	switch {
 	case !h.addresses.Allow(client):
 		early = postOverBudget
@@ -221,6 +220,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 	if h.options.Objects.Pending(e.InvolvedObject.Kind) {
 		return postStarting, nil, nil
 	}
+	now := time.Now() // a slow body must not make the event, or its budgets, older
 	record, object := newRecord(e, h.options.Objects, now)
 	undo := func() {}
 	if record.Known {

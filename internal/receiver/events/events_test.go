@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,7 +20,6 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/receiver/limit"
-	"notifier/internal/receiver/receivertest"
 )
 
 var errBusTooLarge = errors.New("too large for the bus")
@@ -383,34 +381,4 @@ func TestAnEventOfAKindThatIsNotReadYetIsToBeSentAgain(t *testing.T) {
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "" || len(log.records) != 0 {
 		t.Errorf("got %d, Retry-After %q, %d published", w.Code, w.Header().Get("Retry-After"), len(log.records))
 	}
-}
-
-// T6: fails when an address may have any number of the greatest bodies parsed, each of which takes as long as a thousand events.
-func TestT6LargeBodiesUseUpTheBudgetOfTheirAddress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newEvents(t, &eventLog{}, nil)
-		parsed := func(size int) (n int) {
-			body := "{" + strings.Repeat(" ", size)
-			for n < 200 && do(h, post(body)).StatusCode == 400 {
-				n++
-			}
-			return n
-		}
-		if n := parsed(limit.MaxBody - 1); n < 1 || n > 3 {
-			t.Errorf("%d of the greatest bodies are parsed at once", n)
-		}
-		other := post(posted(nil))
-		other.RemoteAddr = "198.51.100.7:1"
-		if got := do(h, other).StatusCode; got != 202 {
-			t.Errorf("another address: %d", got)
-		}
-		receivertest.Elapse(time.Minute)
-		if n := parsed(40 << 10); n < 150 {
-			t.Errorf("%d bodies of the greatest size of Flux's events are parsed at once", n)
-		}
-		h = newEvents(t, &eventLog{}, func(o *Options) { o.Address = limit.Budget{Rate: 1, Burst: 2} })
-		if n := parsed(limit.MaxBody - 1); n != 1 {
-			t.Errorf("%d of the greatest bodies are parsed within a budget of two events", n)
-		}
-	})
 }
