@@ -1,8 +1,6 @@
 package receiver
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"sync"
 	"time"
 )
@@ -13,28 +11,17 @@ const (
 	// maxRemembered bounds the webhooks that are remembered of one Receiver; the oldest is evicted first. At 40 bytes each that is 10 KiB for
 	// a busy Receiver, and nothing for a Receiver that was quiet for rememberFor.
 	maxRemembered = 256
-	// maxDeliveryID bounds in bytes a webhook's ID. Senders' IDs are UUIDs and the like.
-	maxDeliveryID = 256
 )
 
 // bodyDigest identifies the raw bytes of a body within this process. It is keyed, so that no sender can make two bodies with one digest,
 // and costs a fraction of a signature.
 type bodyDigest uint64
 
-// deliveryKey identifies a webhook of one Receiver: the sender's ID together with the body. Hardly any sender signs the ID, so a replayed
-// body can carry any ID. It must not be taken for the webhook that really has that ID.
-type deliveryKey [16]byte
-
-// keyOf returns the key of a webhook, and false if its ID is empty or too long.
-func keyOf(id string, digest bodyDigest) (deliveryKey, bool) {
-	if id == "" || len(id) > maxDeliveryID {
-		return deliveryKey{}, false
-	}
-	var b [8 + maxDeliveryID]byte
-	binary.BigEndian.PutUint64(b[:], uint64(digest))
-	n := copy(b[8:], id)
-	sum := sha256.Sum256(b[:8+n])
-	return deliveryKey(sum[:16]), true
+// deliveryKey identifies a webhook of one Receiver: by the digest of the sender's ID together with that of the body. Hardly any sender
+// signs the ID, so a replayed body can carry any ID. It must not be taken for the webhook that really has that ID.
+type deliveryKey struct {
+	body bodyDigest
+	id   uint64
 }
 
 // redeliveries remembers the accepted webhooks of one Receiver. A repeat of a webhook that it lacks, because it was evicted or because

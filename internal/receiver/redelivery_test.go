@@ -3,7 +3,6 @@ package receiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -141,10 +140,7 @@ func TestDeliveriesAreRememberedAcrossEditsOfTheReceiver(t *testing.T) {
 func TestRememberedDeliveriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r redeliveries
-		key := func(i int) deliveryKey {
-			k, _ := keyOf(fmt.Sprint(i), 0)
-			return k
-		}
+		key := func(i int) deliveryKey { return deliveryKey{id: uint64(i)} }
 		known := func(from, to int) (n int) {
 			for i := from; i < to; i++ {
 				if r.has(key(i), time.Now()) {
@@ -184,22 +180,6 @@ func TestRememberedDeliveriesAreBounded(t *testing.T) {
 			t.Errorf("of three %d are known; entries: %d", got, len(r.seen))
 		}
 	})
-}
-
-// Fails when the ID is cut, which would make two IDs equal.
-func TestAnIDThatIsTooLongIsNone(t *testing.T) {
-	long := string(make([]byte, maxDeliveryID+1))
-	if _, ok := keyOf(long, 0); ok {
-		t.Error("taken")
-	}
-	if _, ok := keyOf(long[1:], 0); !ok {
-		t.Error("the longest is not taken")
-	}
-	a, _ := keyOf("a", 1)
-	b, _ := keyOf("a", 2)
-	if a == b {
-		t.Error("two bodies have one key")
-	}
 }
 
 // selection is a Filter with a fixed choice.

@@ -173,7 +173,7 @@ func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (
 	now := time.Now()
 	// A webhook over its Receiver's budget takes nothing of its namespace's.
 	within := rt.owner.deliveries.AllowN(now, 1) && rt.owner.tenant.deliveries.AllowN(now, 1)
-	key, named := keyOf(one.event.Delivery, one.digest)
+	key, named := deliveryKey{one.digest, maphash.String(w.seed, one.event.Delivery)}, one.event.Delivery != ""
 	// A webhook that is sent again triggers again: its sender wants that, and a flood of repeats is coalesced.
 	repeated := named && rt.owner.seen.has(key, now)
 	one.err = w.publish(r.Context(), one.selected, now)
