@@ -82,10 +82,6 @@ func excess(claims []*route) []string {
 	return keys
 }
 
-func (t *Table) overLimit(path, key string) bool {
-	return slices.Contains(excess(t.claims[path]), key)
-}
-
 // ranked orders claims to one path by priority, the same on every replica: one of each namespace, then the next of each, so that a
 // namespace with many claims does not exclude another.
 func ranked(claims []*route) []*route {

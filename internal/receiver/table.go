@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,7 +124,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			t.claim(l.path, key, nil)
 		}
 	}
-	if t.overLimit(hooks[0].Path, key) {
+	if slices.Contains(excess(t.claims[hooks[0].Path]), key) {
 		return ErrPathFull
 	}
 	return nil

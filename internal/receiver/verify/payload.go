@@ -29,11 +29,3 @@ func refusalOf(err error) error {
 	}
 	return nil
 }
-
-// anyPayload returns the content of a type whose body only filters read. The body must be JSON.
-func anyPayload(body []byte) (Content, error) {
-	if !json.Valid(body) {
-		return Content{}, refusedJSON
-	}
-	return Content{Document: body}, nil
-}

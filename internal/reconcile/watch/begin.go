@@ -104,10 +104,7 @@ func (t *publisher) endMissing(kind *Kind, present map[item]bool) {
 
 // baseline records the states of all objects of a kind without publishing them, once in the life of the store.
 func (t *publisher) baseline(ctx context.Context, in *informer) error {
-	t.mu.Lock()
-	done := t.recorded[in.kind]
-	t.mu.Unlock()
-	if done {
+	if t.isRecorded(in.kind) {
 		return nil
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
