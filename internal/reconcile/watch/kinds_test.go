@@ -265,6 +265,13 @@ func TestARepairedReleaseSaysWhyItFailed(t *testing.T) {
 	if !o.says("Helm upgrade failed: x\n\nLast Helm logs:\n") {
 		t.Error("the POST of the failure does not tell it")
 	}
+	cancelled := fromJSON(t, "HelmRelease", `{"status":{"conditions":[
+		{"type":"Remediated","status":"True","reason":"RollbackSucceeded","message":"Helm rollback succeeded"},
+		{"type":"Ready","status":"False","reason":"RollbackSucceeded","message":"Helm rollback succeeded"},
+		{"type":"Released","status":"False","reason":"HealthCheckCanceled","message":"x"}]}}`)
+	if _, terminal := cancelled.terminal(); !terminal {
+		t.Error("a release that was rolled back after it was cancelled is taken for one at work")
+	}
 	for name, o := range map[string]*object{
 		"the repair failed": fromJSON(t, "HelmRelease", `{"status":{"conditions":[
 			{"type":"Remediated","status":"False","reason":"RollbackFailed","message":"Helm rollback failed"},

@@ -79,7 +79,8 @@ func newObject(kind *Kind, d *document) *object {
 			cause = cmp.Or(cause, c)
 		}
 	}
-	if repaired != nil && repaired.Reason == o.ready.reason && cause != nil { // Ready only says that a failed HelmRelease was repaired
+	if repaired != nil && repaired.Reason == o.ready.reason && cause != nil && !event.Unsettled(cause.Reason) {
+		// Ready only says that a failed HelmRelease was repaired.
 		told := newCondition(cause)
 		o.ready.reason, o.ready.message = told.reason, told.message
 	}
