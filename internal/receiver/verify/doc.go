@@ -1,4 +1,4 @@
-// Package verify has the types of Receivers, one file a type. A type defines how a webhook proves that its sender knows
+// Package verify has the types of Receivers. A type defines how a webhook proves that its sender knows
 // the Receiver's credentials, which event the webhook reports, and which JSON filters read.
 //
 // New compiles a Verifier. Begin checks the headers, before any of the body is read. The raw bytes are then written to
