@@ -120,11 +120,19 @@ func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, 
 		limit = provider.Limit{Rate: rate.Limit(l.PerSecond), Burst: int(cmp.Or(l.Burst, l.PerSecond))}
 	}
 	c.put(p, &alerts.Destination{Sender: sender, Version: version, Limit: limit.Rate, Burst: limit.Burst})
-	v := served(p, v1.SucceededReason, "Provider initialized"+ignoring(sender))
+	v := served(p, v1.SucceededReason, "Provider initialized"+shortened(p)+ignoring(sender))
 	if p.Spec.Suspend {
 		v = served(p, v1.SuspendedReason, "spec.suspend is set: nothing is sent; unset it to go on")
 	}
 	c.verdicts.put(p, v)
+}
+
+// shortened returns the text about a time-out beyond maxTimeout, or "".
+func shortened(p *v1beta3.Provider) string {
+	if p.Timeout() <= maxTimeout {
+		return ""
+	}
+	return "; spec.timeout is cut to " + maxTimeout.String()
 }
 
 // ignoring returns the text about the Secret's headers that are not sent, or "".

@@ -44,6 +44,16 @@ func TestAProvidersReadyConditionStatesItsFault(t *testing.T) {
 			change: func(p *v1beta3.Provider) { p.Spec.Address, p.Spec.SecretRef = "", ref("full") },
 			ready:  "True Succeeded",
 		},
+		"a time-out that is longer than notifier's": {
+			change: func(p *v1beta3.Provider) { p.Spec.Timeout = &metav1.Duration{Duration: 10 * time.Minute} },
+			ready:  "True Succeeded", says: "Provider initialized; spec.timeout is cut to 5m0s",
+		},
+		"a time-out as long as notifier's": {
+			change: func(p *v1beta3.Provider) {
+				p.Spec.Timeout, p.Spec.SecretRef = &metav1.Duration{Duration: 5 * time.Minute}, ref("ours")
+			},
+			ready: "True Succeeded", says: "Provider initialized; of the Secret's",
+		},
 		"a suspended one says so": {
 			change: func(p *v1beta3.Provider) { p.Spec.Suspend = true }, ready: "False Suspended", says: "spec.suspend",
 		},
