@@ -156,6 +156,27 @@ func (t *Table) Delete(key string) {
 	t.forget(o.tenant, time.Now())
 }
 
+// Suspend suspends all hooks of the Receiver with this key, which stay as they are otherwise.
+func (t *Table) Suspend(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.owners[key]
+	if o == nil {
+		return
+	}
+	for _, l := range o.paths {
+		for _, c := range t.claims[l.path] {
+			if c.owner != o || c.hook.Suspended {
+				continue
+			}
+			hook := *c.hook
+			hook.Suspended = true
+			t.claim(l.path, key, &route{hook: &hook, path: l, owner: o, targets: c.targets})
+			break // the claims are others now
+		}
+	}
+}
+
 // forget removes the state of a namespace that has no Receiver, once its capacity is free and its budget full.
 func (t *Table) forget(n *tenant, now time.Time) {
 	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {

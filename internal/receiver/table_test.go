@@ -316,3 +316,22 @@ func TestThousandsOfReceiversArePutInLinearTime(t *testing.T) {
 		t.Errorf("1,000 Receivers took %s, 16,000 took %s", small, large)
 	}
 }
+
+// Fails when a path of a suspended Receiver is unknown or not suspended, or when another Receiver is suspended with it.
+func TestASuspendedReceiverKeepsItsPaths(t *testing.T) {
+	first, other := newHook(t, "payments/main"), newHook(t, "ments/mainpay") // on one path
+	previous := newHook(t, "payments/main", onPath(Path("previous", "main", "payments")))
+	table := newTable(t, unlimited(), other)
+	if err := table.Put("payments/main", first, previous); err != nil {
+		t.Fatal(err)
+	}
+	table.Suspend("payments/main")
+	table.Suspend("payments/none")
+	if r := table.first(previous.Path); r == nil || !r.hook.Suspended || previous.Suspended {
+		t.Error("the path is unknown, or is not suspended")
+	}
+	s, _ := table.lookup(first.Path)
+	if len(s.routes) != 2 || s.routes[0].hook != other || !s.routes[1].hook.Suspended {
+		t.Errorf("on the path that another Receiver has: %+v", s.routes)
+	}
+}

@@ -66,9 +66,13 @@ func (r *Reconciler) withProvider(a *v1beta3.Alert, v verdict) (_ verdict, compl
 	}
 	name := a.Spec.ProviderRef.Name
 	named, ok := r.providers.objects.Get(kube.Key{Namespace: a.Namespace, Name: name})
-	if !ok || named.DeletionTimestamp != nil {
+	if !ok {
 		return refused(a, fault{reason: v1.ProviderNotFoundReason, retried: true, message: fmt.Sprintf(
 			"Provider %q does not exist: make it, or correct spec.providerRef; events are kept for it", name)}), true
+	}
+	if named.DeletionTimestamp != nil {
+		return refused(a, fault{reason: v1.ProviderNotFoundReason, retried: true, message: fmt.Sprintf(
+			"Provider %q is being deleted: nothing is sent to it; name another, or make it again when it is gone", name)}), true
 	}
 	p, ok := r.providers.verdicts.on(named)
 	switch {

@@ -210,13 +210,16 @@ func TestAnAlertsSpecIsHandedOverWhole(t *testing.T) {
 	}
 }
 
-// Fails when the status of an Alert stays as it was while its Provider is being deleted, which a finalizer of others makes last.
+// Fails when the status of an Alert stays as it was, or advises to make the Provider, while its Provider is being deleted, which a
+// finalizer of others makes last.
 func TestAnAlertTellsThatItsProviderIsBeingDeleted(t *testing.T) {
 	play(t, settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert")}}, func(w *world) {
 		w.ready("Alert", "alert", "True Succeeded")
 		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) {
 			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/others"}
 		}))
-		w.ready("Alert", "alert", "False ProviderNotFound")
+		if says := w.ready("Alert", "alert", "False ProviderNotFound"); !strings.Contains(says, `Provider "chat" is being deleted: nothing is sent to it`) {
+			t.Errorf("message: %q", says)
+		}
 	})
 }

@@ -52,6 +52,18 @@ func (h *hookTable) Delete(key string) {
 	delete(h.hooks, key)
 }
 
+func (h *hookTable) Suspend(key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	hooks := slices.Clone(h.hooks[key])
+	for i, hook := range hooks {
+		suspended := *hook
+		suspended.Suspended = true
+		hooks[i] = &suspended
+	}
+	h.hooks[key] = hooks
+}
+
 func (h *hookTable) Complete() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -28,6 +28,7 @@ import (
 type HookTable interface {
 	Put(key string, hooks ...*receiver.Hook) error
 	Delete(key string)
+	Suspend(key string)
 	Complete()
 }
 
@@ -101,10 +102,9 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 			"the namespace has more than %d Receivers, and only the oldest are served", c.ages.limit)})
 		return nil
 	}
-	before, _ := c.verdicts.on(object)
 	err := c.update(ctx, object)
-	if err != nil && object.Spec.Suspend && before.generation != object.Generation {
-		c.hooks.Delete(k.String()) // those from before the suspension
+	if err != nil && object.Spec.Suspend {
+		c.hooks.Suspend(k.String()) // those from before the suspension
 	}
 	return err
 }

@@ -80,7 +80,8 @@ func TestAnAlertWaitsForTheFirstVerdictOnItsProvider(t *testing.T) {
 	})
 }
 
-// Fails when a Provider or a Receiver that is suspended while its Secret cannot be read is served as before until the Secret can be read.
+// Fails when a Provider or a Receiver that is suspended while its Secret cannot be read is served as before until the Secret can be read. Fails
+// when the Receiver's path is unknown meanwhile.
 func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 	for name, cause := range map[string]error{
 		"the API server is away": apierrors.NewServiceUnavailable("starting"),
@@ -105,8 +106,8 @@ func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 				}
 				away.Store(true)
 				apply(true, "now")
-				if hook := w.hooks.get("team-a/app"); hook != nil && !hook.Suspended {
-					t.Error("the suspended Receiver takes webhooks")
+				if hook := w.hooks.get("team-a/app"); hook == nil || !hook.Suspended {
+					t.Error("the suspended Receiver takes webhooks, or its sender is told that there is none")
 				}
 				if d := w.options.Destinations.Get("team-a", "chat"); !d.Suspended {
 					t.Error("the suspended Provider is sent to")
