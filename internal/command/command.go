@@ -43,12 +43,15 @@ func one(c *cobra.Command, args []string) error {
 	return fmt.Errorf("give one %s: %s", name, c.UseLine())
 }
 
-// asking returns a command that calls the API. run receives the session and the arguments.
+// asking returns a command that calls the API. flags declares its own flags; nil is for a command whose output has one form. run receives
+// the session and the arguments.
 func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx context.Context, s *session, args []string) error) *cobra.Command {
 	s := &session{}
 	s.connection.flags(c.Flags())
-	s.output.flags(c.Flags())
-	flags(c.Flags(), s)
+	if flags != nil {
+		s.output.flags(c.Flags())
+		flags(c.Flags(), s)
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		s.out = c.OutOrStdout()
 		s.notes = c.ErrOrStderr()

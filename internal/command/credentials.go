@@ -36,6 +36,8 @@ func (c *connection) credentials(ctx context.Context, kube *rest.Config, base ht
 	switch token, err := c.token(ctx); {
 	case err != nil:
 		return nil, err
+	case token != "" && own.ExecProvider != nil:
+		return renewing{adding}, nil
 	case token != "":
 		return adding, nil
 	}
@@ -51,6 +53,25 @@ func (c *connection) credentials(ctx context.Context, kube *rest.Config, base ht
 		return nil, err
 	}
 	return &oauth2.Transport{Source: source, Base: base}, nil
+}
+
+// renewing is a transport that adds a plugin's token. The plugin need not say when that ends: a request that the API does not authenticate
+// is sent once more, for which the plugin has been asked again.
+type renewing struct{ http.RoundTripper }
+
+func (t renewing) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(r.Clone(r.Context()))
+	if err != nil || answer.StatusCode != http.StatusUnauthorized {
+		return answer, err
+	}
+	again := r.Clone(r.Context())
+	if r.GetBody != nil {
+		if again.Body, err = r.GetBody(); err != nil {
+			return answer, nil //nolint:nilerr // the first answer stands
+		}
+	}
+	_ = answer.Body.Close()
+	return t.RoundTripper.RoundTrip(again)
 }
 
 // requested is a source of tokens that are requested.

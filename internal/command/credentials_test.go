@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -41,7 +42,7 @@ func TestTheTokenGoesToTheAPIAlone(t *testing.T) {
 // Fails when the API server's password or a certificate is sent, or an impersonation is ignored.
 func TestOnlyATokenIsSent(t *testing.T) {
 	api := newFakeAPI(t, nil)
-	for _, user := range []string{"{username: admin, password: secret}", "{token: " + token + ", as: other}"} {
+	for _, user := range []string{"{username: admin, password: secret}", "{token: " + token + ", as: other}", "{token: " + token + ", as-groups: [others]}"} {
 		r := callWith(t, []string{"deliveries", "list", "--server=" + api.URL, "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1", user)})
 		if r.err == nil || len(api.asked) > 0 {
 			t.Errorf("%s: error %v, %d requests", user, r.err, len(api.asked))
@@ -74,6 +75,39 @@ func TestACallerWithoutATokenAsksForOne(t *testing.T) {
 	callWith(t, append(line, kubeconfig(t, "https://127.0.0.1:1", user))).wants(t)
 }
 
+// Fails when a token of a plugin that names no end is sent until the command ends, though the API refuses it, as in a watch of a day.
+func TestAPluginsTokenIsRenewedWhenItIsRefused(t *testing.T) {
+	const script = `#!/bin/sh
+echo >> "$0.calls"
+echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"'$(grep -c ^ "$0.calls")'"}}'
+`
+	for asked, want := range map[string]string{"events list --limit=2": "12", "deliveries replay --state=dead": "12", "events list --limit=1": "1"} {
+		plugin := filepath.Join(t.TempDir(), "plugin")
+		if err := os.WriteFile(plugin, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		sent, asks := "", map[string]int{}
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			current := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+			if asks[current]++; asks[current] > 1 {
+				http.Error(w, `{"error":"sign in"}`, http.StatusUnauthorized)
+				return
+			}
+			sent += current
+			if body, _ := io.ReadAll(r.Body); r.Method == http.MethodPost && len(body) == 0 {
+				t.Error("the body is sent once only")
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"items": []view.Event{{}}, "next": "more", "replayed": 1, "more": len(sent) == 1})
+		}))
+		user := "{exec: {apiVersion: client.authentication.k8s.io/v1, command: " + plugin + ", interactiveMode: Never}}"
+		line := append(strings.Fields(asked), "--server="+api.URL, "--kubeconfig="+kubeconfig(t, "https://127.0.0.1:1", user))
+		if r := callWith(t, line); r.err != nil || sent != want {
+			t.Errorf("%s: tokens %q, want %q: error %v", asked, sent, want, r.err)
+		}
+		api.Close()
+	}
+}
+
 // Fails when a token that was requested is sent after it has expired, as in a watch that lasts for longer than an hour.
 func TestARequestedTokenIsRenewed(t *testing.T) {
 	issued, sent := 0, []string{}
@@ -102,5 +136,8 @@ func TestTheLinkHasTheTokenBehindTheHash(t *testing.T) {
 	r := call(t, api, "ui")
 	if want := api.URL + "/ns/team-a/deliveries#token=" + token + "\n"; r.err != nil || r.out != want {
 		t.Errorf("error %v, output %s", r.err, r.out)
+	}
+	if r := call(t, api, "ui", "-o", "json"); r.err == nil || r.out != "" { // a script would take the line for JSON
+		t.Errorf("in another form: error %v, output %s", r.err, r.out)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 func ui() *cobra.Command {
@@ -16,7 +15,7 @@ func ui() *cobra.Command {
 treat it like the token. Without --server the page is reached by a port-forward, which lasts until the command is interrupted.`,
 		Example: `  notifier ui -n team-a`,
 	}
-	return within(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, namespace string, _ []string) error {
+	return within(c, nil, func(ctx context.Context, s *session, namespace string, _ []string) error {
 		token, err := s.token(ctx)
 		if err != nil {
 			return err
