@@ -127,7 +127,7 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 			continue
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Error("consumer was given up", "error", err)
+			b.givenUp.Do(func() { log.Error("consumer was given up", "error", err) })
 			_ = fair.Sleep(ctx, takeOverBackoff)
 		}
 	}

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -67,5 +68,38 @@ func TestABusWhoseStreamsAreGoneIsLostAndMakesThemAgain(t *testing.T) {
 			must(t, b.State().Put(ctx, "key", []byte("value"), 0))
 			must(t, b.Ready())
 		})
+	}
+}
+
+// Fails when each failure of each of the worker's thirty consumers is a line of the log, once a second for as long as the cause lasts, such as a
+// disk without space for dead letters.
+func TestAConsumerThatFailsForLongDoesNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	log := make(logged, 1000)
+	b := open(t, t.TempDir(), func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	failed := make(chan int)
+	for n := range 2 {
+		start(t, func(ctx context.Context) error {
+			b.serveOne(ctx, deliverRole(n), func(ctx context.Context, _ *consumer) error {
+				select {
+				case failed <- n:
+				case <-ctx.Done():
+				}
+				return errors.New("no space left")
+			})
+			return nil
+		})
+	}
+	for again := [2]int{}; min(again[0], again[1]) < 3; {
+		again[receive(t, failed)]++
+	}
+	lines := 0
+	for len(log) > 0 {
+		if strings.Contains(<-log, "no space left") {
+			lines++
+		}
+	}
+	if lines != 1 {
+		t.Errorf("%d lines", lines)
 	}
 }
