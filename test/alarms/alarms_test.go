@@ -137,6 +137,18 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 			},
 		},
 	},
+	"NotifierAtCapacity": {
+		fires: map[string][]string{
+			"webhooks are refused all the time": {`notifier_webhooks_total{type="github",result="busy"} 0+1x240`, `notifier_webhooks_total{type="github",result="accepted"} 0+9x240`},
+			"too many targets wait":             {`notifier_webhooks_total{type="github",result="quota"} 0+1x240`},
+			"events are over a budget":          {`notifier_event_posts_total{result="over_budget"} 0+1x240`},
+			"many events are read at once":      {`notifier_event_posts_total{result="busy"} 0+1x240`},
+		},
+		quiet: map[string][]string{
+			"it was a burst":                  {`notifier_webhooks_total{type="github",result="busy"} 0+0x200 0+99x10 990+0x30`},
+			"senders are refused for a cause": {`notifier_webhooks_total{type="github",result="unknown_over_budget"} 0+9x240`, `notifier_event_posts_total{result="duplicate"} 0+9x240`},
+		},
+	},
 	"NotifierGivesUpDeliveries": {
 		fires: map[string][]string{"a destination refuses": {`notifier_deliveries_total{type="slack",outcome="dead",reason="http_4xx"} 0+0x200 1+0x40`}},
 		quiet: map[string][]string{
