@@ -23,8 +23,6 @@ const (
 	maxID = 256
 	// soon is the time after an event was accepted within which most of its sent deliveries are sent.
 	soon = 10 * time.Minute
-	// maxAhead is how far the clock of a replica, by which an event was accepted, may be ahead of the server's, by which a message was stored.
-	maxAhead = time.Minute
 )
 
 // searchBudget returns the budget of the search for one ID.
@@ -81,7 +79,7 @@ func (f *finder) find(ctx context.Context, since time.Time) error {
 	maps.DeleteFunc(f.wanted, func(id string, _ bool) bool { return id == "" || len(id) > maxID })
 	steps, later := []func(context.Context) error{f.pending, func(ctx context.Context) error { return f.dead(ctx, since) }}, since
 	if !since.IsZero() {
-		later, since = since.Add(soon), since.Add(-maxAhead)
+		later, since = since.Add(soon), since.Add(-browse.MaxSkew)
 		steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, later) })
 	}
 	steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, later, time.Time{}) })

@@ -29,7 +29,7 @@ func (b *Bus) ListDeliveries(ctx context.Context, namespace string, q view.Query
 				return page, err
 			}
 			order = r.Seq
-			if accepted := r.Accepted.Add(-maxAhead); q.Since.Before(accepted) { // nothing was sent before
+			if accepted := r.Accepted.Add(-browse.MaxSkew); q.Since.Before(accepted) { // nothing was sent before
 				q.Since = accepted
 			}
 		}

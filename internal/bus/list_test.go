@@ -327,3 +327,31 @@ func TestListsAreReadByANewConnectionAfterTheirsWasClosed(t *testing.T) {
 		t.Errorf("followed %+v", got)
 	}
 }
+
+// Fails when what is listed since a time, or until one, lacks what a replica accepted or sent then by a clock that differs from the server's.
+func TestListsSinceATimeAreCompleteThoughClocksDiffer(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	now := time.Now()
+	ahead, behind := now.Add(50*time.Second), now.Add(-50*time.Second)
+	for id, at := range map[string]time.Time{"ahead": ahead, "behind": behind} {
+		r := testRecord(id, "team", "app-"+id)
+		r.Accepted = at
+		_, err := b.PublishEvent(ctx, r)
+		must(t, err)
+		must(t, b.RecordWebhooks(ctx, "team", "r", []view.Webhook{{Namespace: "team", Receiver: "r", Result: id, Time: at}}))
+	}
+	for id, q := range map[string]view.Query{"ahead": {Since: ahead.Add(-time.Second)}, "behind": {Until: behind.Add(time.Second)}} {
+		events, err := b.ListEvents(ctx, "team", q)
+		must(t, err)
+		if len(events.Items) != 1 || events.Items[0].ID != id {
+			t.Errorf("%s: events %+v", id, events.Items)
+		}
+		webhooks, err := b.ListWebhooks(ctx, "team", q)
+		must(t, err)
+		if len(webhooks.Items) != 1 || webhooks.Items[0].Result != id {
+			t.Errorf("%s: webhooks %+v", id, webhooks.Items)
+		}
+	}
+}

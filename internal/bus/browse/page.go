@@ -18,12 +18,15 @@ const (
 	pageTime     = 2 * time.Second
 )
 
+// MaxSkew is how far the clock of a replica, by which an item has its time, may differ from the server's, by which messages are stored.
+const MaxSkew = time.Minute
+
 // Source is a stream that a list is made of.
 type Source[T any] struct {
 	Walker
 	// Decode returns the items of a message, oldest first.
 	Decode func(*jetstream.RawStreamMsg) []T
-	// Late is the longest time from an item's time until its message is stored.
+	// Late is the longest time from an item's time until its message is stored, by one clock.
 	Late time.Duration
 
 	// items are the items of the message read last that were not listed, oldest first, and place is their place.
@@ -130,9 +133,12 @@ func (l *List[T]) newest(ctx context.Context) (newest *Source[T], err error) {
 // open begins to read a source at a place.
 func (s *Source[T]) open(p Place, budget *Budget, q view.Query) {
 	s.place, s.ended = p, s.Filter == ""
-	s.Budget, s.Below, s.Since = budget, p.Below, q.Since
+	s.Budget, s.Below = budget, p.Below
+	if !q.Since.IsZero() {
+		s.Since = q.Since.Add(-MaxSkew)
+	}
 	if !q.Until.IsZero() {
-		s.Until = q.Until.Add(s.Late)
+		s.Until = q.Until.Add(s.Late + MaxSkew)
 	}
 	if p.Rest > 0 && p.Below < noSequence {
 		s.Below = p.Below + 1 // some of that message's items are not yet listed
