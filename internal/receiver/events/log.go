@@ -9,15 +9,14 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// logPost logs the outcome of a request to the events endpoint, with the address whose budget it is charged to: that of the sender's Pod,
-// since nothing forwards events. The event's message belongs to its namespace and stays out.
+// logPost logs the outcome of a request to the events endpoint, with the address of the sender's Pod: nothing forwards events. The event's message belongs to its namespace and stays out.
 func logPost(l *answer.Log, r *http.Request, a *answer.Answer, record *event.Record, err error) {
 	level := a.Level()
 	if level == slog.LevelInfo {
 		level = slog.LevelDebug // the delivery of an accepted event is logged later
 	}
 	l.Write(r.Context(), level, func() []slog.Attr {
-		attrs := []slog.Attr{slog.String("client", limit.ClientAddress(r).String())}
+		attrs := []slog.Attr{slog.String("client", limit.Peer(r).String())}
 		if record != nil {
 			o := record.Event.InvolvedObject
 			attrs = append(attrs,

@@ -57,6 +57,12 @@ func (p Proxies) Client(r *http.Request) netip.Addr {
 // ClientAddress returns the address of the connection's peer, as a key of budgets.
 func ClientAddress(r *http.Request) netip.Addr { return Proxies(nil).Client(r) }
 
+// Peer returns the whole address of the connection's peer, to be shown.
+func Peer(r *http.Request) netip.Addr {
+	a, _ := address(r.RemoteAddr)
+	return a
+}
+
 // cutLast cuts the last entry off a list with commas.
 func cutLast(list string) (rest, entry string, more bool) {
 	i := strings.LastIndexByte(list, ',')
