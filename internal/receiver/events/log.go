@@ -9,7 +9,8 @@ import (
 	"notifier/internal/receiver/limit"
 )
 
-// logPost logs the outcome of a request to the events endpoint, with the address of the sender's Pod: nothing forwards events. The event's message belongs to its namespace and stays out.
+// logPost logs the outcome of a request to the events endpoint, with the address of the sender's Pod: nothing forwards events. The event's
+// message belongs to its namespace and stays out.
 func logPost(l *answer.Log, r *http.Request, a *answer.Answer, record *event.Record, err error) {
 	level := a.Level()
 	if level == slog.LevelInfo {
