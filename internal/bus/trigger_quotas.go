@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -41,6 +42,8 @@ type triggerCount struct {
 	pending  map[string]bool
 	next     time.Time
 	counting bool
+	// meanwhile are the subjects of the triggers published while the server lists the others.
+	meanwhile map[string]bool
 }
 
 func newTriggerQuotas(b *Bus) *triggerQuotas {
@@ -100,6 +103,9 @@ func (q *triggerQuotas) takeOf(ctx context.Context, namespace string, triggers [
 	}
 	for _, t := range triggers {
 		c.pending[t.msg.Subject] = true
+		if c.counting {
+			c.meanwhile[t.msg.Subject] = true
+		}
 	}
 	return nil
 }
@@ -121,14 +127,16 @@ func (q *triggerQuotas) count(ctx context.Context, namespace string, c *triggerC
 	if c.counting || began.Before(c.next) {
 		return
 	}
-	c.counting = true
+	c.counting, c.meanwhile = true, map[string]bool{}
 	q.mu.Unlock()
 	pending, err := q.bus.pendingSubjects(ctx, namespace)
 	q.mu.Lock()
 	c.counting, c.next = false, time.Now().Add(max(statsInterval, countShare*time.Since(began)))
 	if err == nil {
+		maps.Copy(pending, c.meanwhile) // the server may have listed the others before
 		c.pending = pending
 	}
+	c.meanwhile = nil
 }
 
 // pendingSubjects returns the subjects of a namespace's triggers in the stream.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
 )
@@ -60,5 +63,42 @@ func TestT6ATriggersFloodLeavesRoomForOtherNamespaces(t *testing.T) {
 			must(t, err)
 			break
 		}
+	}
+}
+
+// listing is a stream that calls then after each answer, before it returns that.
+type listing struct {
+	jetstream.Stream
+	then func()
+}
+
+func (l listing) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	info, err := l.Stream.Info(ctx, opts...)
+	l.then()
+	return info, err
+}
+
+// T6. Fails when triggers that are published while the server lists those before are not counted: as many as come in that time would be above
+// the quota.
+func TestT6TriggersThatArePublishedDuringACountAreCounted(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Triggers, o.Shards = mib, 1 })
+	ctx := testContext(t)
+	for i := 0; ; i++ {
+		must(t, b.stats.refresh(ctx))
+		if state, _ := b.stats.state(streamTriggers); int64(state.Bytes) > mib/2 {
+			break
+		}
+		_, err := askFor(ctx, b, fmt.Sprint("other-", i), 300)
+		must(t, err)
+	}
+	const during = 600 // more than the quota
+	b.streams[streamTriggers] = listing{b.streams[streamTriggers], sync.OnceFunc(func() {
+		if stored, err := askFor(ctx, b, "flood", during); err != nil {
+			t.Errorf("during the first count %d triggers are stored: %v", stored, err)
+		}
+	})}
+	err := b.PublishTriggers(ctx, testTrigger("flood", "first", 1))
+	if !errors.Is(err, event.ErrTooManyTriggers) {
+		t.Errorf("beside %d triggers that came during the count: %v", during, err)
 	}
 }
