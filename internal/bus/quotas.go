@@ -3,6 +3,8 @@ package bus
 import (
 	"context"
 	"fmt"
+	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,6 +22,8 @@ const (
 	maxQuotas = 8192
 	// storedOverhead is the number of bytes that the server stores of a message besides its subject and its data.
 	storedOverhead = 64
+	// sizeOrders are the orders of magnitude of the sizes of messages. The last has those from 64 MiB on, which no server takes.
+	sizeOrders = 14
 )
 
 // quotas bound what one namespace has in a stream that discards its oldest messages: while the stream is more than half full, at most a
@@ -40,14 +44,30 @@ type written struct {
 	// ends has the last sequence of each full part of the quota, the oldest part first. bytes are those of the part that is not full.
 	ends  []uint64
 	bytes int64
-	// largest is the size of the largest message.
-	largest int64
+	sizes sizes
 }
 
-// excess is what a namespace wrote beyond its quota: the messages up to last. largest is the size of the largest it wrote at all.
+// sizes are the messages by the order of magnitude of their sizes, which is a power of four: how many there are, and the largest.
+type sizes [sizeOrders]struct{ messages, largest uint32 }
+
+func (s *sizes) add(size int64) {
+	of := &s[min(bits.Len64(uint64(size))/2, sizeOrders-1)]
+	of.messages, of.largest = of.messages+1, max(of.largest, uint32(size))
+}
+
+// most returns the most bytes that so many of the messages have.
+func (s *sizes) most(messages int64) (size int64) {
+	for _, of := range slices.Backward(s[:]) {
+		n := min(messages, int64(of.messages))
+		size, messages = size+n*int64(of.largest), messages-n
+	}
+	return size
+}
+
+// excess is what a namespace wrote beyond its quota: the messages up to last. sizes are of all that it wrote.
 type excess struct {
-	last    uint64
-	largest int64
+	last  uint64
+	sizes sizes
 }
 
 func newQuotas(stream string, budget int64) *quotas {
@@ -74,7 +94,7 @@ func (q *quotas) add(namespace string, size int64, seq uint64) {
 		w = &written{}
 		q.written.Add(namespace, w)
 	}
-	w.largest = max(w.largest, size)
+	w.sizes.add(size)
 	if w.bytes += size; w.bytes < q.budget/namespaceShare/quotaParts {
 		return
 	}
@@ -91,7 +111,7 @@ func (q *quotas) excess() map[string]excess {
 	over := map[string]excess{}
 	for _, namespace := range q.written.Keys() {
 		if w, _ := q.written.Peek(namespace); len(w.ends) > quotaParts {
-			over[namespace] = excess{w.ends[len(w.ends)-quotaParts-1], w.largest}
+			over[namespace] = excess{w.ends[len(w.ends)-quotaParts-1], w.sizes}
 		}
 	}
 	return over
@@ -133,11 +153,11 @@ func (b *Bus) purge(ctx context.Context, q *quotas, namespace string, over exces
 	if err != nil {
 		return err
 	}
-	most := int64(0)
+	kept := int64(0)
 	for _, messages := range info.State.Subjects {
-		most += int64(messages) * over.largest
+		kept += int64(messages)
 	}
-	if most <= q.budget/namespaceShare {
+	if over.sizes.most(kept) <= q.budget/namespaceShare {
 		return nil
 	}
 	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subjects), jetstream.WithPurgeSequence(over.last+1)); err != nil {

@@ -109,7 +109,8 @@ func TestANamespaceHasMoreThanItsQuotaUntilTheSpaceIsNeeded(t *testing.T) {
 }
 
 // TestWhatAStreamHasDiscardedIsNotInAQuota fails when what a Provider wrote and has no longer counts for its namespace's quota:
-// the namespace would lose the dead letters of its other Providers, though it has little.
+// the namespace would lose the dead letters of its other Providers, though it has little. Fails when one large letter has all others counted
+// as large ones.
 func TestWhatAStreamHasDiscardedIsNotInAQuota(t *testing.T) {
 	t.Parallel()
 	const most = 8
@@ -129,6 +130,7 @@ func TestWhatAStreamHasDiscardedIsNotInAQuota(t *testing.T) {
 		write(fmt.Sprint("other-", i), "slack", 4, int(quotaBudget)/namespaceShare/5)
 	}
 	write("team", "quiet", 3, 8<<10)
+	write("team", "broken", 1, 100<<10)
 	write("team", "broken", 70, 8<<10) // twice the quota
 	kept := func(provider string) int { return storedOf(t, b, streamDeadLetters, deadSubject("team", provider)) }
 	if quiet, broken := kept("quiet"), kept("broken"); quiet != 3 || broken != most {
