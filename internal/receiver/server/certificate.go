@@ -13,11 +13,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"golang.org/x/time/rate"
 )
 
 // certificatePoll is the interval at which the files of a certificate are read again. They are small, and a read finds changes that a time
 // stamp does not show, such as the swapped link of a mounted Secret.
 const certificatePoll = 10 * time.Second
+
+// expiresSoon is the time before the end of a certificate from which on the log has a line about it a day.
+const expiresSoon = 7 * 24 * time.Hour
 
 // Certificate is a certificate chain and its private key in files, which are read again when they change. A new pair that is broken, or
 // half written, changes nothing: the old pair is served until the files contain a good one.
@@ -62,6 +66,7 @@ func NewCertificate(listener, certFile, keyFile string, log *slog.Logger, reg pr
 func (c *Certificate) Run(ctx context.Context) error {
 	ticker := time.NewTicker(certificatePoll)
 	defer ticker.Stop()
+	soon := rate.Sometimes{Interval: 24 * time.Hour}
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,6 +81,11 @@ func (c *Certificate) Run(ctx context.Context) error {
 		default:
 			c.reloads.Inc()
 			c.log.InfoContext(ctx, "a new certificate is served", "expires", c.current.Load().Leaf.NotAfter)
+		}
+		if expires := c.current.Load().Leaf.NotAfter; time.Until(expires) < expiresSoon {
+			soon.Do(func() {
+				c.log.ErrorContext(ctx, "the served certificate has expired, or expires within a week", "expires", expires)
+			})
 		}
 	}
 }

@@ -248,3 +248,31 @@ func TestATLSConnectionAtWorkIsNotEvictedBeforeAWaitingConnection(t *testing.T) 
 		t.Error("not the connection that waits was given up")
 	}
 }
+
+// Fails when the log is silent about a certificate that expires soon or has expired, or has a line at each read of the files.
+func TestACertificateThatExpiresIsLoggedOnceADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := newPairFiles(t)
+		cert, key := newPair(t, 1, time.Now().Add(expiresSoon+12*time.Hour))
+		write(t, files.cert, cert)
+		write(t, files.key, key)
+		var lines receivertest.Buffer
+		c, err := NewCertificate("test", files.cert, files.key, slog.New(slog.NewTextHandler(&lines, nil)), prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		for want, after := range []time.Duration{6 * time.Hour, 24 * time.Hour, 24 * time.Hour} {
+			elapse(after)
+			if got := strings.Count(lines.String(), "expires within a week"); got != want {
+				t.Errorf("%d lines, want %d", got, want)
+			}
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
