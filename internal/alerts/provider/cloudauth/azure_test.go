@@ -126,6 +126,36 @@ func TestATokenIsRenewedBeforeItsEndAndKeptWhileThatFails(t *testing.T) {
 	}
 }
 
+// Fails when each message tries to renew a token that is still valid while that fails: each would wait for those before, whose tries may take
+// all their time, and read the service account.
+func TestAFailedRenewalIsNotTriedByEachMessage(t *testing.T) {
+	var down atomic.Bool
+	answer := entra("3599")
+	s, sink := newAzure(t, config(azureAnnotations()), func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		answer(w, r)
+	})
+	if _, err := s.Token(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	down.Store(true)
+	s.token.renew = time.Now()
+	for range 5 {
+		if got, err := s.Token(t.Context()); got != "cloud-1" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+	if n := len(sink.Requests()); n != 2 {
+		t.Errorf("%d tries for five messages", n-1)
+	}
+	if again := time.Until(s.token.renew); again > renewAgain || again < renewAgain/2 {
+		t.Errorf("the next one is %v later", again)
+	}
+}
+
 // Fails when a token is used for as long as the cloud allows: a deleted account would keep its access for a day.
 func TestATokenIsUsedForAnHourAtMost(t *testing.T) {
 	s, _ := newAzure(t, config(azureAnnotations()), entra("86399"))

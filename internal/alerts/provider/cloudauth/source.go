@@ -19,6 +19,8 @@ const (
 	maxAge = time.Hour
 	// renewShare is a divisor: the token is renewed when this part of its life is left.
 	renewShare = 5
+	// renewAgain is the time until a failed renewal of a token that is still valid is tried again, by the next message.
+	renewAgain = time.Minute
 )
 
 // Source returns access tokens of one cloud for one Provider's service account.
@@ -83,7 +85,7 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	}
 	defer func() { <-s.turn }()
 	now := time.Now()
-	if now.Before(s.token.renew) {
+	if now.Before(s.token.renew) && now.Before(s.token.expiresAt) {
 		return s.token.value, nil
 	}
 	got, err := s.exchange(ctx, s.client)
@@ -91,7 +93,7 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	case err == nil:
 		s.token = got
 	case now.Before(s.token.expiresAt):
-		// The next message tries again.
+		s.token.renew = time.Now().Add(renewAgain)
 	default:
 		return "", s.failed(err)
 	}
