@@ -7,6 +7,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
+	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -87,6 +88,9 @@ func (r *Reconciler) withProvider(a *v1beta3.Alert, v verdict) (_ verdict, compl
 	case !p.ready:
 		v = refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
 			"Provider %q cannot be sent to (%s): see its status; events are kept for it", name, p.reason)})
+	case v.reason == v1.SucceededReason && a.Spec.EventSeverity == v1beta3.SeverityError && registry.Resolves(named.Spec.Type):
+		v = served(a, v.reason, fmt.Sprintf(
+			"%s; eventSeverity %q leaves out the recoveries by which Provider %q resolves what failures open", v.message, a.Spec.EventSeverity, name))
 	}
 	return v, true
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -60,6 +61,13 @@ func TestAnAlertsReadyConditionStatesItsFault(t *testing.T) {
 			change: func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name = "broken" },
 			ready:  "False ProviderNotReady", says: `Provider "broken" cannot be sent to (InvalidConfig): see its status; events are kept`,
 		},
+		"errors alone for a Provider that waits for recoveries": {
+			change: func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name, a.Spec.EventSeverity = "pager", v1beta3.SeverityError },
+			ready:  "True Succeeded", says: `Alert initialized; eventSeverity "error" leaves out the recoveries by which Provider "pager" resolves`,
+		},
+		"errors alone for a chat": {
+			change: func(a *v1beta3.Alert) { a.Spec.EventSeverity = v1beta3.SeverityError }, ready: "True Succeeded", says: "Alert initialized",
+		},
 		"an exclusion that does not compile excludes nothing": {
 			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = []string{"fine", "("} },
 			ready:  "False InvalidConfig", says: "spec.exclusionList[1]",
@@ -106,8 +114,9 @@ func TestAnAlertsReadyConditionStatesItsFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := newProvider("broken", func(p *v1beta3.Provider) { p.Spec.Address = "" })
-			objects := []runtime.Object{newAlert("alert", tc.change), newProvider("chat"), broken}
-			play(t, settings{objects: objects}, func(w *world) {
+			pager := newProvider("pager", func(p *v1beta3.Provider) { p.Spec.Type, p.Spec.SecretRef = "pagerduty", ref("pager") })
+			objects := []runtime.Object{newAlert("alert", tc.change), newProvider("chat"), broken, pager}
+			play(t, settings{objects: objects, secrets: []*corev1.Secret{newSecret("pager", "token", "t")}}, func(w *world) {
 				if message := w.ready("Alert", "alert", tc.ready); !strings.Contains(message, tc.says) {
 					t.Errorf("message: got %q, want %q in it", message, tc.says)
 				}

@@ -42,6 +42,7 @@ import (
 	"notifier/internal/alerts/provider/webex"
 	"notifier/internal/alerts/provider/zoom"
 	"notifier/internal/alerts/provider/zulip"
+	"notifier/internal/event"
 )
 
 // Sender is the interface of every destination that this package builds.
@@ -135,6 +136,15 @@ func Keys(typ string) []string { return destinations[typ].keys }
 
 // Takes returns the function that reports which events a type is sent, nil for a type that is not built.
 func Takes(typ string) provider.Takes { return destinations[typ].takes }
+
+// Resolves reports whether what a failure opens at a type stays open until a recovery: the type is sent recoveries that only close.
+func Resolves(typ string) bool {
+	update := map[string]string{provider.CommitStatusKey: "update"}
+	closes := provider.Notification{Event: event.Event{Severity: event.SeverityInfo, Reason: "ReconciliationSucceeded", Metadata: update}}
+	underWay := provider.Notification{Event: event.Event{Severity: event.SeverityInfo, Reason: "Progressing", Metadata: update}}
+	takes := Takes(typ)
+	return takes != nil && takes(closes) && !takes(underWay) // what takes both takes all
+}
 
 // New returns the destination of cfg.Type. It does not connect. The error quotes no secret. It is an *UnsupportedTypeError if the type
 // is not built.

@@ -173,6 +173,15 @@ func TestOnlyHostsWithHashesOfSHA256AreSentThem(t *testing.T) {
 	}
 }
 
+// Fails when a type with incidents is not told of as such, or another is.
+func TestTheTypesWithIncidentsResolve(t *testing.T) {
+	got := slices.DeleteFunc(registry.Types(), func(typ string) bool { return !registry.Resolves(typ) })
+	want := []string{"alertmanager", "datadog", "grafana", "incident.io", "opsgenie", "pagerduty", "sentry"}
+	if !slices.Equal(got, want) || registry.Resolves("carrier-pigeon") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Fails when a type checks a token in its own way, or only the first message reveals a faulty one.
 func TestOneMistakeInATokenHasOneText(t *testing.T) {
 	for _, typ := range registry.Types() {
