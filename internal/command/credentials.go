@@ -37,7 +37,7 @@ func (c *connection) credentials(ctx context.Context, kube *rest.Config, base ht
 	case err != nil:
 		return nil, err
 	case token != "" && own.ExecProvider != nil:
-		return renewing{adding}, nil
+		return renewing{adding, c.token}, nil
 	case token != "":
 		return adding, nil
 	}
@@ -55,16 +55,23 @@ func (c *connection) credentials(ctx context.Context, kube *rest.Config, base ht
 	return &oauth2.Transport{Source: source, Base: base}, nil
 }
 
-// renewing is a transport that adds a plugin's token. The plugin need not say when that ends: a request that the API does not authenticate
-// is sent once more, for which the plugin has been asked again.
-type renewing struct{ http.RoundTripper }
+// renewing is a transport that adds a plugin's token. The plugin need not say when that ends. It is asked again when a request is not
+// authenticated, which is then sent once more if there is another token.
+type renewing struct {
+	http.RoundTripper
+	token func(context.Context) (string, error)
+}
 
 func (t renewing) RoundTrip(r *http.Request) (*http.Response, error) {
+	before, _ := t.token(r.Context()) // the request has the same error
 	answer, err := t.RoundTripper.RoundTrip(r.Clone(r.Context()))
 	if err != nil || answer.StatusCode != http.StatusUnauthorized {
 		return answer, err
 	}
 	again := r.Clone(r.Context())
+	if after, err := t.token(r.Context()); err != nil || after == before {
+		return answer, nil //nolint:nilerr // the first answer stands
+	}
 	if r.GetBody != nil {
 		if again.Body, err = r.GetBody(); err != nil {
 			return answer, nil //nolint:nilerr // the first answer stands

@@ -108,6 +108,21 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 	}
 }
 
+// Fails when a token that the API does not take is sent twice, though the plugin has no other: an address has few tries.
+func TestAPluginsOnlyTokenIsSentOnce(t *testing.T) {
+	plugin := filepath.Join(t.TempDir(), "plugin")
+	script := "#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"other\"}}'\n"
+	if err := os.WriteFile(plugin, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	api := newFakeAPI(t, nil)
+	user := "{exec: {apiVersion: client.authentication.k8s.io/v1, command: " + plugin + ", interactiveMode: Never}}"
+	r := callWith(t, []string{"events", "list", "--server=" + api.URL, "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1", user)})
+	if r.err == nil || len(api.asked) != 1 {
+		t.Errorf("%d requests: error %v", len(api.asked), r.err)
+	}
+}
+
 // Fails when a token that was requested is sent after it has expired, as in a watch that lasts for longer than an hour.
 func TestARequestedTokenIsRenewed(t *testing.T) {
 	issued, sent := 0, []string{}
