@@ -101,7 +101,7 @@ func why(a *Alert, d *decision) string {
 	}
 	switch {
 	case d.dest == nil:
-		is += fmt.Sprintf(" Its Provider %q does not exist, so the delivery waits for it.", a.Provider)
+		is += fmt.Sprintf(" Its Provider %q does not exist, or is being deleted, so the delivery waits for it.", a.Provider)
 	case d.dest.Sender == nil:
 		is += " Its Provider cannot be used as it is, so the delivery waits for it."
 	}

@@ -28,7 +28,7 @@ const (
 	refusedUnknown    = "nothing is kept of it"
 	refusedWaiting    = "it waits to be sent already"
 	refusedJustNow    = "it was replayed a moment ago"
-	refusedNoProvider = "its Provider does not exist"
+	refusedNoProvider = "its Provider does not exist, or is being deleted"
 	refusedSuspended  = "its Provider is suspended"
 	refusedAnew       = "its Provider was deleted and made anew since"
 	refusedType       = "its Provider's type is not sent such events"
