@@ -70,11 +70,11 @@ func (t renewing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	again := r.Clone(r.Context())
 	if after, err := t.token(r.Context()); err != nil || after == before {
-		return answer, nil //nolint:nilerr // the first answer stands
+		return answer, nil // the first answer stands
 	}
 	if r.GetBody != nil {
 		if again.Body, err = r.GetBody(); err != nil {
-			return answer, nil //nolint:nilerr // the first answer stands
+			return answer, nil // the first answer stands
 		}
 	}
 	_ = answer.Body.Close()
