@@ -63,7 +63,8 @@ type Bus struct {
 	poisoning        poisoning
 	takeOvers        *fair.Capacity
 	notTaken         rate.Sometimes // warnings that a consumer cannot be taken over: all of them, while the server is away
-	givenUp          rate.Sometimes // errors of consumers, which may fail for one reason, each once a second
+	givenUp          rate.Sometimes // errors of consumers: all fail for one reason, each once a second
+	interrupted      rate.Sometimes // the same for a server that is lost for moments
 	crashes          *crashes       // of this replica's term as the worker; a term begins after every call of the one before has returned
 
 	work   sync.WaitGroup // rounds of the committers
@@ -77,7 +78,7 @@ func newBus(o Options) *Bus {
 		opts: o, log: o.Log,
 		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{}, created: map[string]time.Time{},
 		quotas: map[string]*quotas{}, progress: newProgress(), poisoning: defaultPoisoning, takeOvers: fair.NewCapacity(takeOvers),
-		notTaken: rate.Sometimes{Interval: warnEvery}, givenUp: rate.Sometimes{Interval: warnEvery},
+		notTaken: rate.Sometimes{Interval: warnEvery}, givenUp: rate.Sometimes{Interval: warnEvery}, interrupted: rate.Sometimes{Interval: warnEvery},
 		crashes: &crashes{}, recent: newRecent(), backlogged: newBacklogged(), ending: make(chan struct{}),
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })

@@ -123,7 +123,7 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 		log.Debug("consumer taken over") // there are some thirty, and as many lines at every start
 		err = serve(ctx, c)
 		if errors.Is(err, errInterrupted) {
-			log.Info("consumer is taken over anew", "reason", err)
+			b.interrupted.Do(func() { log.Info("consumer is taken over anew", "reason", err) })
 			continue
 		}
 		if err != nil && ctx.Err() == nil {

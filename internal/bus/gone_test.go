@@ -71,35 +71,37 @@ func TestABusWhoseStreamsAreGoneIsLostAndMakesThemAgain(t *testing.T) {
 	}
 }
 
-// Fails when each failure of each of the worker's thirty consumers is a line of the log, once a second for as long as the cause lasts, such as a
-// disk without space for dead letters.
+// Fails when each failure of each of the worker's thirty consumers is a line of the log, for as long as the cause lasts, such as a disk without
+// space for dead letters, or a server that does not answer in time.
 func TestAConsumerThatFailsForLongDoesNotFillTheLog(t *testing.T) {
 	t.Parallel()
-	log := make(logged, 1000)
-	b := open(t, t.TempDir(), func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
-	failed := make(chan int)
-	for n := range 2 {
-		start(t, func(ctx context.Context) error {
-			b.serveOne(ctx, deliverRole(n), func(ctx context.Context, _ *consumer) error {
-				select {
-				case failed <- n:
-				case <-ctx.Done():
-				}
-				return errors.New("no space left")
+	for line, failure := range map[string]error{"given up": errors.New("no space left"), "taken over anew": errInterrupted} {
+		log := make(logged, 1000)
+		b := open(t, t.TempDir(), func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
+		failed := make(chan int)
+		for n := range 2 {
+			start(t, func(ctx context.Context) error {
+				b.serveOne(ctx, deliverRole(n), func(ctx context.Context, _ *consumer) error {
+					select {
+					case failed <- n:
+					case <-ctx.Done():
+					}
+					return failure
+				})
+				return nil
 			})
-			return nil
-		})
-	}
-	for again := [2]int{}; min(again[0], again[1]) < 3; {
-		again[receive(t, failed)]++
-	}
-	lines := 0
-	for len(log) > 0 {
-		if strings.Contains(<-log, "no space left") {
-			lines++
 		}
-	}
-	if lines != 1 {
-		t.Errorf("%d lines", lines)
+		for again := [2]int{}; min(again[0], again[1]) < 3; {
+			again[receive(t, failed)]++
+		}
+		lines := 0
+		for len(log) > 0 {
+			if strings.Contains(<-log, line) {
+				lines++
+			}
+		}
+		if lines != 1 {
+			t.Errorf("%d lines: %s", lines, line)
+		}
 	}
 }
