@@ -82,7 +82,7 @@ func (r *Reconciler) withProvider(a *v1beta3.Alert, v verdict) (_ verdict, compl
 	case p.reason == v1.UnsupportedTypeReason:
 		v = refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
 			"Provider %q is of a type that is not supported: see its status; events are not kept for it", name)})
-	case p.reason == v1.SuspendedReason:
+	case named.Spec.Suspend: // also while it cannot be compiled
 		v = served(a, v1.SuspendedReason, fmt.Sprintf(
 			"Provider %q is suspended: nothing is sent to it, and what happens meanwhile is not kept; unset its spec.suspend to go on", name))
 	case !p.ready:

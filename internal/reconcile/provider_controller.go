@@ -109,8 +109,11 @@ func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 	if p.Spec.Suspend || isolated && (before == nil || before.Sender == nil) {
 		c.put(p, &alerts.Destination{NotReady: f.message})
 	}
-	if isolated {
+	switch {
+	case isolated:
 		c.verdicts.put(p, refused(p, f))
+	case p.Spec.Suspend:
+		c.verdicts.changed(kube.KeyOf(p)) // its Alerts say so
 	}
 }
 

@@ -81,7 +81,7 @@ func TestAnAlertWaitsForTheFirstVerdictOnItsProvider(t *testing.T) {
 }
 
 // Fails when a Provider or a Receiver that is suspended while its Secret cannot be read is served as before until the Secret can be read. Fails
-// when the Receiver's path is unknown meanwhile.
+// when the Receiver's path is unknown meanwhile, or the Provider's Alert says that events are kept, which are not.
 func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 	for name, cause := range map[string]error{
 		"the API server is away": apierrors.NewServiceUnavailable("starting"),
@@ -90,7 +90,7 @@ func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var away atomic.Bool
 			s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
-			s.objects = []runtime.Object{newReceiver("app"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })}
+			s.objects = []runtime.Object{newReceiver("app"), newAlert("alert"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })}
 			s.prepare = func(w *world) {
 				w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return away.Load(), nil, cause
@@ -112,6 +112,9 @@ func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 				if d := w.options.Destinations.Get("team-a", "chat"); !d.Suspended {
 					t.Error("the suspended Provider is sent to")
 				}
+				if says := w.ready("Alert", "alert", "False Suspended"); !strings.Contains(says, "is not kept") {
+					t.Errorf("its Alert says: %s", says)
+				}
 				away.Store(false)
 				apply(false, "later")
 				pass(2 * time.Minute)
@@ -121,6 +124,7 @@ func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 				if d := w.options.Destinations.Get("team-a", "chat"); d.Suspended || d.Sender == nil {
 					t.Error("the resumed Provider is not sent to")
 				}
+				w.ready("Alert", "alert", "True Succeeded")
 			})
 		})
 	}
