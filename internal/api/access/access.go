@@ -42,14 +42,14 @@ const (
 const (
 	knownRate, knownBurst     = 200, 400
 	unknownRate, unknownBurst = 25, 50
-	// reserveRate and reserveBurst are for addresses that have sent no invalid token for failingFor, when the others have used up the common
+	// reserveRate and reserveBurst are for addresses that have sent no token at a cost for failingFor, when the others have used up the common
 	// budget: each address can use one of the reserve in that time, so that it takes 1,500 to use it up.
 	reserveRate, reserveBurst = 25, 50
 	failingFor                = time.Minute
 	rightRate, rightBurst     = 200, 400
 	// tenantQuestions bounds the concurrent reviews for one tenant, so that others wait for few of them.
 	tenantQuestions = 8
-	// addressRate and addressBurst bound the invalid tokens from one address.
+	// addressRate and addressBurst bound the tokens at a cost from one address: invalid ones, and those beyond tenantTokens.
 	addressRate, addressBurst = 5, 20
 	maxAddresses              = 8192
 )
@@ -89,7 +89,7 @@ type Authority struct {
 	flights singleflight.Group
 
 	addresses *fair.Limiters[netip.Addr]
-	// failing are the addresses that sent an invalid token within failingFor.
+	// failing are the addresses that sent a token at a cost within failingFor.
 	failing                                   *brief.Answers[netip.Addr, struct{}]
 	knownBudget, unknownBudget, reserveBudget *rate.Limiter
 	rightBudget                               *rate.Limiter

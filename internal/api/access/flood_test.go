@@ -95,7 +95,7 @@ func TestT6ManyGoodTokensAreInNobodysWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _, _ := newAuthority(t, nil)
 		for i := range 3 * unknownBurst {
-			if _, err := a.Authenticate(t.Context(), fmt.Sprint("good", i), here); err != nil {
+			if _, err := a.Authenticate(t.Context(), fmt.Sprint("good", i), here); i < tenantTokens && err != nil {
 				t.Fatal(i, err)
 			}
 		}
@@ -122,9 +122,10 @@ func TestT6ATenantsTokensPushOutNobodyElses(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range maxUsers + 1 {
-			if _, err := a.Authenticate(t.Context(), fmt.Sprint("made", i), here); err != nil {
+			if _, err := a.Authenticate(t.Context(), fmt.Sprint("made", i), netip.AddrFrom4([4]byte{10, 0, 1, byte(i % 10)})); err != nil {
 				t.Fatal(err)
 			}
+			<-time.After(time.Second / unknownRate)
 		}
 		<-time.After(userFor)
 		for i := range 1000 {
@@ -132,6 +133,35 @@ func TestT6ATenantsTokensPushOutNobodyElses(t *testing.T) {
 		}
 		if _, err := a.Authenticate(t.Context(), "good", here); err != nil {
 			t.Errorf("a token that was good before: %v", err)
+		}
+	})
+}
+
+// T6. Fails when a tenant with more tokens than are remembered has each reviewed again and again, as fast as it sends them, or when these
+// reviews use up the reserve of other addresses.
+func TestT6ATenantsManyTokensReachTheKubernetesAPISeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		const seconds, ticks, pods = 10, 100, 10
+		for i := range seconds * ticks * pods {
+			_, _ = a.Authenticate(t.Context(), fmt.Sprint("good", i%(2*tenantTokens)), netip.AddrFrom4([4]byte{10, 0, 0, byte(i % pods)}))
+			if i%pods == 0 {
+				<-time.After(time.Second / ticks)
+			}
+		}
+		remembered := tenantTokens * (1 + seconds*int(time.Second)/int(userFor))
+		if reviews, _ := k.asked(); reviews > remembered+seconds*unknownRate+unknownBurst+reserveBurst {
+			t.Errorf("%d tokens are reviewed %d times in %d s", 2*tenantTokens, reviews, seconds)
+		}
+		k.set(func() {
+			k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
+				another := owner
+				another.User.Username = "joe"
+				return another, nil
+			}
+		})
+		if _, err := a.Authenticate(t.Context(), "good-other", netip.MustParseAddr("192.0.2.2")); err != nil {
+			t.Errorf("another's first token: %v", err)
 		}
 	})
 }

@@ -56,19 +56,22 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 		a.failing.Put(from, struct{}{}, time.Now().Add(failingFor))
 		return nil, api.ErrUnauthenticated
 	}
-	refund(charged, now)
 	a.metrics.tokens.granted.Inc()
 	u := userOf(answer.Status.User)
 	if oldest, forget := a.owned.add(u.Tenant(), key); forget {
+		// It costs as much as an invalid token: else a tenant would have many reviewed again and again, each new since it was forgotten.
 		a.users.Forget(oldest)
+		a.failing.Put(from, struct{}{}, time.Now().Add(failingFor))
+	} else {
+		refund(charged, now)
 	}
 	a.users.Put(key, u, now.Add(userFor))
 	return u, nil
 }
 
 // charge takes the cost of a review: from the budget of tokens that were good before, or else from that of the address and the common
-// one, or if that is empty, unless the address is failing, the reserve. The latter are refunded unless the token is invalid: creating
-// good tokens costs the Kubernetes API more than reviewing them.
+// one, or if that is empty, unless the address is failing, the reserve. The latter are refunded for a token that is valid and one of the
+// few that are remembered of its tenant.
 func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (charged []*rate.Reservation, ok bool) {
 	if a.users.Had(key) {
 		return nil, a.knownBudget.AllowN(now, 1)
