@@ -147,6 +147,59 @@ func TestAStreamThatFallsSilentIsOpenedAgain(t *testing.T) {
 	b.wait(`streams > 2`)
 }
 
+// TestAnActionThatDidNotReachTheServerCanBeAskedForAgain fails when the user of a server that could not be reached for a moment has to reload
+// the page, and so to sign in again.
+func TestAnActionThatDidNotReachTheServerCanBeAskedForAgain(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/health", s.a.token)
+	b.shows("Providers")
+	eval[bool](b, `((fetched) => {
+		fetch = () => { fetch = fetched; return Promise.reject(new TypeError("no network")); };
+		return true;
+	})(fetch)`)
+	b.click("button[popovertarget=test-0]")
+	b.click("#test-0 button[type=submit]")
+	b.shows("The server cannot be reached")
+	b.wait(`!document.querySelector(":popover-open")`)
+	b.click("button[popovertarget=test-0]")
+	b.click("#test-0 button[type=submit]")
+	b.shows("A test message is on its way")
+}
+
+// TestTheAnswerOfAProxyReplacesNoPage fails when an answer that is not of the server, as of an ingress whose server restarts, takes the place
+// of the page: there is no link on it, and a reload signs out.
+func TestTheAnswerOfAProxyReplacesNoPage(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
+	b.wait(`document.querySelector(".live.on")`)
+	eval[bool](b, `((fetched) => {
+		proxied = 0;
+		fetch = (url, options) => url.includes("watch=1") ? fetched(url, options) :
+			(proxied++, Promise.resolve(new Response("<h1>404 page not found</h1>", { status: 404, headers: { "Content-Type": "text/html" } })));
+		return true;
+	})(fetch)`)
+	s.event(t, "ItCameMeanwhile", "an event, for which the page renews itself")
+	b.wait(`proxied > 0 && document.querySelector("a.row")`)
+	b.click(`.tabs a[href="/ns/` + s.a.namespace + `/events"]`)
+	b.shows("The server cannot be reached")
+	b.wait(`location.pathname.endsWith("/deliveries") && document.querySelector("a.row")`)
+}
+
+// TestAPageThatRenewsItselfKeepsTheFocus fails when the user of a keyboard or a screen reader is put back to the top of a page by news.
+func TestAPageThatRenewsItselfKeepsTheFocus(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+s.first(b, "deliveries?state=dead&provider=old-channel"), s.a.token)
+	for _, selector := range []string{"h1", `.facts a[href*="/events/"]`, "button[popovertarget=replay]"} {
+		b.wait(`document.querySelector(".live.on")`)
+		eval[bool](b, fmt.Sprintf(`(document.querySelector("#region").firstElementChild.id = "old", document.querySelector(%q).focus(), true)`, selector))
+		s.event(t, "ItCameMeanwhile", "an event, for which the page renews itself")
+		b.wait(`!document.querySelector("#old")`)
+		if !eval[bool](b, fmt.Sprintf(`document.activeElement.matches(%q)`, selector)) {
+			t.Errorf("the focus is not on %s any more but on %s", selector, eval[string](b, `document.activeElement.outerHTML.slice(0, 200)`))
+		}
+	}
+}
+
 // TestAHostileMessageIsText fails when a message's markup takes effect, or hides the text.
 func TestAHostileMessageIsText(t *testing.T) {
 	s, b := at(t), newTab(t)

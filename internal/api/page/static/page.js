@@ -41,14 +41,15 @@
     document.body.setAttribute("aria-busy", "true");
     try {
       const resp = await ask(url, { method: body ? "POST" : "GET", body, signal: mine.signal });
-      const text = await resp.text();
+      const next = parse(await resp.text());
       if (mine !== loading) return;
+      if (!next) throw new Error("the answer is not of this server");
       if (resp.status === 401) token = "";
       if (push) {
         history.replaceState({ y: scrollY }, "");
         history.pushState(null, "", resp.url || url);
       }
-      show(text);
+      show(next);
       if (top) scrollTo(0, 0);
       ($("#region h1") || $("#main")).focus({ preventScroll: true });
     } catch (error) {
@@ -58,11 +59,14 @@
     }
   }
 
-  const parse = (text) => new DOMParser().parseFromString(text, "text/html");
+  // parse is the page in an answer, null where a proxy before the server has answered in its place.
+  function parse(text) {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    return page.querySelector("#region") && page;
+  }
 
   // show puts a page in place of the one that is shown.
-  function show(text) {
-    const next = parse(text);
+  function show(next) {
     document.title = next.title;
     document.body.replaceChildren(...next.body.childNodes);
     document.body.dataset.watch = next.body.dataset.watch || "";
@@ -70,6 +74,8 @@
   }
 
   function unreachable() {
+    const question = $(":popover-open");
+    if (question) question.hidePopover();
     const note = document.createElement("p");
     note.className = "notice bad";
     note.setAttribute("role", "alert");
@@ -97,18 +103,18 @@
     renewed = Date.now();
     try {
       const resp = await ask(url);
-      const text = await resp.text();
-      if (url !== location.href || loading) return;
-      if (!resp.ok) { if (resp.status === 401) token = ""; if (resp.status < 500 && resp.status !== 429) show(text); return; }
+      const next = parse(await resp.text());
+      if (!next || url !== location.href || loading) return;
+      if (!resp.ok) { if (resp.status === 401) token = ""; if (resp.status < 500 && resp.status !== 429) show(next); return; }
       if (busy()) { later(); return; }
-      replace(parse(text));
+      replace(next);
     } catch { /* the stream says so, too, and is tried again */ }
   }
 
   // replace puts the region of a page in place of the one that is shown, marks the rows that are new, and says how many those are.
   function replace(next) {
     const had = new Set([...document.querySelectorAll("[data-item]")].map((row) => row.dataset.item));
-    const focused = document.activeElement && document.activeElement.id;
+    const focused = $("#region :focus");
     const notice = $("#region > .notice");
     $("#region").replaceChildren(...next.querySelector("#region").childNodes);
     if (notice) $("#region").prepend(notice);
@@ -118,8 +124,12 @@
       if (!had.has(row.dataset.item)) { row.classList.add("fresh"); fresh++; }
     }
     if (fresh) say(fresh + " new or changed");
-    if (focused && document.getElementById(focused)) document.getElementById(focused).focus({ preventScroll: true });
+    const again = focused && [...document.querySelectorAll("#region :is(h1, a, button)")].find((e) => name(e) === name(focused));
+    if (again) again.focus({ preventScroll: true });
   }
+
+  // name tells an element that can have the focus from the others of its page.
+  const name = (e) => e.id || e.getAttribute("href") || e.getAttribute("popovertarget") || e.tagName;
 
   // busy says that the user would be disturbed: a question is open, something is marked, or a filter is being typed.
   function busy() {
@@ -233,13 +243,11 @@
     if (!url) return;
     e.preventDefault();
     const fields = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
-    for (const button of form.querySelectorAll("button")) button.disabled = true;
-    if (form.method === "post") {
-      load(url.href, { body: fields });
-      return;
-    }
-    url.search = fields;
-    load(url.href, { push: true });
+    const buttons = form.querySelectorAll("button");
+    for (const button of buttons) button.disabled = true;
+    const post = form.method === "post";
+    if (!post) url.search = fields;
+    load(url.href, post ? { body: fields } : { push: true }).finally(() => { for (const button of buttons) button.disabled = false; });
   });
 
   addEventListener("popstate", (e) => {
