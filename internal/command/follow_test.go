@@ -117,6 +117,34 @@ func TestATestsOutcomeOutlastsABusyAPI(t *testing.T) {
 	call(t, api, "providers", "test", "slack").wants(t, "slack accepted the test message")
 }
 
+// Fails when the outcome of a test is not asked for again after a connection that broke, or a proxy without the API: the user would send
+// another message. Also fails when a refusal hides that the message is on its way.
+func TestATestsOutcomeOutlastsABadNetwork(t *testing.T) {
+	sent := view.DeliveryDetail{Delivery: view.Delivery{ID: "3f1c", State: view.StateSent}}
+	looks, refused := 0, false
+	api := newFakeAPI(t, map[string]any{
+		"POST /v1/namespaces/team-a/providers/slack/test": view.TestResult{DeliveryID: "3f1c"},
+		"GET /v1/namespaces/team-a/deliveries/3f1c": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			switch looks++; {
+			case refused:
+				http.Error(w, `{"error":"you may not get deliveries"}`, http.StatusForbidden)
+			case looks < 4:
+				panic(http.ErrAbortHandler)
+			case looks == 4:
+				w.WriteHeader(http.StatusBadGateway)
+			default:
+				_ = json.NewEncoder(w).Encode(sent)
+			}
+		}),
+	})
+	call(t, api, "providers", "test", "slack").wants(t, "slack accepted the test message")
+	refused = true
+	if r := call(t, api, "providers", "test", "slack"); r.err == nil || !strings.Contains(r.err.Error(), "3f1c") ||
+		!strings.Contains(r.err.Error(), "you may not get deliveries") {
+		t.Errorf("error %v", r.err)
+	}
+}
+
 // Fails when a caller who stops a watch that has not begun, by Ctrl-C, is shown a fault of the program.
 func TestAWatchThatIsStoppedBeforeItBeginsEndsWell(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())

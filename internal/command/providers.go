@@ -37,16 +37,19 @@ func providersTest() *cobra.Command {
 		}
 		d, err := outcome(ctx, s.api, namespace, result.DeliveryID, wait)
 		if err != nil {
-			return inNamespace(namespace, err)
+			return inNamespace(namespace, fmt.Errorf("a test message is on its way as delivery %s, of which no more is known: %w", result.DeliveryID, err))
 		}
 		return showTest(s, namespace, args[0], result, d)
 	})
 }
 
-// notYet are the statuses after which the delivery is queried again: it is under way, or the API is busy.
-var notYet = []int{http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable}
+// notYet are the statuses after which the delivery is queried again: it is under way, the API is busy, or a proxy does not reach it.
+var notYet = []int{
+	http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout,
+}
 
-// outcome waits until a delivery is sent, is a dead letter or has failed once. It returns nil if it is none of that by then.
+// outcome waits until a delivery is sent, is a dead letter or has failed once. It returns nil if it is none of that by then, or the API cannot
+// be reached, and the API's refusal.
 func outcome(ctx context.Context, api *client.Client, namespace, id string, wait time.Duration) (*view.DeliveryDetail, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -57,12 +60,11 @@ func outcome(ctx context.Context, api *client.Client, namespace, id string, wait
 		case <-time.After(lookEvery):
 		}
 		d, err := api.Delivery(ctx, namespace, id)
-		var refused *client.Error
-		switch {
-		case errors.As(err, &refused) && slices.Contains(notYet, refused.Status), ctx.Err() != nil:
+		if err != nil {
+			if refused, ok := errors.AsType[*client.Error](err); ok && !slices.Contains(notYet, refused.Status) {
+				return nil, err
+			}
 			continue
-		case err != nil:
-			return nil, err
 		}
 		if d.State != view.StatePending || d.Failure != "" {
 			return &d, nil

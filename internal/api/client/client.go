@@ -101,6 +101,8 @@ func (c *Client) url(parts ...string) *url.URL {
 
 // do sends one request and decodes its answer.
 func do[T any](ctx context.Context, c *Client, method string, u *url.URL, body any) (result T, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	r, err := newRequest(ctx, method, u, body)
 	if err != nil {
 		return result, err
@@ -110,7 +112,11 @@ func do[T any](ctx context.Context, c *Client, method string, u *url.URL, body a
 		return result, err
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&result); err != nil {
+	text, err := io.ReadAll(io.LimitReader(attended{answer.Body, cancel}, maxAnswer))
+	if err != nil {
+		return result, fmt.Errorf("read the answer, which the network cut: %w", err)
+	}
+	if json.Unmarshal(text, &result) != nil {
 		return result, errors.New("the answer is not of this API: check the address of the server, and its version")
 	}
 	return result, nil

@@ -21,7 +21,7 @@ const (
 	maxItem = 4 << 20
 	// watchPause is the pause before a stream that ended is begun again.
 	watchPause = time.Second
-	// maxSilence bounds the time in which a stream brings nothing: the API sends a sign of life every 15 seconds.
+	// maxSilence bounds the time in which an answer brings nothing: in a stream the API sends a sign of life every 15 seconds.
 	maxSilence = 45 * time.Second
 	// maxOutage bounds the time in which no connection to the API succeeds: longer than a restart takes.
 	maxOutage = time.Minute
@@ -146,7 +146,8 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 	return nil
 }
 
-// attended is the body of a stream. It ends the stream when a read waits for longer than maxSilence, as for a connection that broke in silence.
+// attended is the body of an answer. It ends the request when a read waits for longer than maxSilence, as for a connection that broke in
+// silence.
 type attended struct {
 	body io.Reader
 	end  context.CancelFunc
