@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -25,6 +26,16 @@ var (
 
 // maxCursor bounds a cursor, in bytes.
 const maxCursor = 512
+
+// Parameters returns the parameters of a request's address. The error, for one that cannot be decoded, is an *Error: without its filter a
+// list would show more than it was asked for.
+func Parameters(r *http.Request) (url.Values, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, invalid("the parameters cannot be decoded: between two is a &, and a % in one is written %25")
+	}
+	return values, nil
+}
 
 // ParseQuery parses the parameters of a request for a list. A time is as in RFC 3339, or an age as a Go duration or in days ("7d").
 // The error is an *Error that names the wrong parameter.

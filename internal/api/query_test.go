@@ -56,6 +56,7 @@ func TestAQueryIsWhatItsParametersSay(t *testing.T) {
 var badQueries = map[view.List][]string{
 	view.Deliveries: {
 		"stat=dead", "state=lost", "state=dead&state=sent", "provider=A", "provider=%00", "provider=" + strings.Repeat("a", 254), "alert=../x",
+		"provider=%zz", "state=dead;provider=slack",
 		"object=app", "object=/app", "object=Kind/", "event=%22", "receiver=hook", "limit=0", "limit=501", "limit=-1", "limit=1e2",
 		"since=yesterday", "since=-1h", "since=0s", "since=d", "since=-1d", "since=1h&until=2h", "since=0000-01-01T00:00:00Z",
 		"cursor=" + strings.Repeat("a", 513), "watch=2", "watch=1&until=1h", "watch=1&limit=5", "watch=1&cursor=x", "watch=1&event=ab",

@@ -59,7 +59,10 @@ func list[T any](
 	h *Handler, l view.List, read func(context.Context, *User, string, view.Query) (view.Page[T], error),
 ) func(http.ResponseWriter, *http.Request, *User) error {
 	return func(w http.ResponseWriter, r *http.Request, u *User) error {
-		values := r.URL.Query()
+		values, err := Parameters(r)
+		if err != nil {
+			return err
+		}
 		q, err := ParseQuery(l, values)
 		if err != nil {
 			return err

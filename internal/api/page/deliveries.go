@@ -14,7 +14,7 @@ import (
 
 func toDeliveries(v *visit) (*screen, error) { return &screen{redirect: v.in("deliveries")}, nil }
 
-func deliveries(v *visit) (*screen, error) { return deliveriesOf(v, v.request.URL.Query()) }
+func deliveries(v *visit) (*screen, error) { return deliveriesOf(v, v.values) }
 
 func deliveriesOf(v *visit, values url.Values) (*screen, error) {
 	l, err := listed(v, view.Deliveries, values, v.Deliveries)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -65,6 +66,7 @@ type visit struct {
 	Service
 	place
 	request *http.Request
+	values  url.Values // of the address
 	user    *api.User
 }
 
@@ -89,6 +91,9 @@ func (h *Handler) page(show show) http.Handler {
 		var s *screen
 		var err error
 		if v.user, err = h.service.Authenticate(r.Context(), r); err == nil {
+			v.values, err = api.Parameters(r)
+		}
+		if err == nil {
 			s, err = show(v)
 		}
 		if err == nil && s.redirect != "" {

@@ -340,7 +340,7 @@ func TestProblemsHaveTheStatusAndNoInnards(t *testing.T) {
 		lacks(t, f.get(t, "/ns/team-a/deliveries", "viewer", status), "secret detail")
 	}
 	for _, target := range []string{
-		"/ns/team-a/deliveries?state=odd", "/ns/team-a/deliveries?since=yesterday", "/ns/team-a/events?object=x", "/ns/team-a/deliveries?provider=" + strings.Repeat("a", 300),
+		"/ns/team-a/deliveries?state=odd", "/ns/team-a/deliveries?since=yesterday", "/ns/team-a/events?object=x", "/ns/team-a/events?object=%zz", "/ns/team-a/deliveries?provider=" + strings.Repeat("a", 300),
 	} {
 		newFixture().get(t, target, "viewer", http.StatusBadRequest)
 	}
