@@ -24,46 +24,31 @@ const (
 // errWatchEnds ends a watch after watchTime.
 var errWatchEnds = errors.New("the watch's time is over")
 
-// follower is a user with permission to follow a list. release must be called at the end.
-type follower struct {
-	service   *Service
-	user      *User
-	namespace string
-	list      view.List
-	// made is when the namespace was made.
-	made    time.Time
-	release func()
-}
-
-// follow returns a follower if the user may follow the list and has fewer watches than the bound.
-func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.List) (*follower, error) {
+// follow calls handle with each new item of a list, one at a time, if the user may follow it and has fewer watches than the bound. It ends
+// with an error when ctx ends, the user loses the right or the token, or handle fails. After half an hour it returns nil.
+func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.List, handle func(item any) error) error {
 	if err := s.admit(ctx, u, namespace, WatchRight(l)); err != nil {
-		return nil, err
+		return err
 	}
 	made, err := s.options.Authority.Made(ctx, namespace)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	release, err := take(ctx, s.limits.watches, u, 1)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &follower{s, u, namespace, l, made, release}, nil
-}
-
-// run calls handle with each new item of the list, one at a time. It ends with an error when ctx ends, the user loses the right or
-// the token, or handle fails. After half an hour it returns nil.
-func (f *follower) run(ctx context.Context, handle func(item any) error) error {
+	defer release()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return f.service.recheck(ctx, f.user, f.namespace, WatchRight(f.list)) })
+	group.Go(func() error { return s.recheck(ctx, u, namespace, WatchRight(l)) })
 	group.Go(func() error {
 		own := func(item any) error {
-			if isOlder(item, f.made) {
+			if isOlder(item, made) {
 				return nil
 			}
 			return handle(item)
 		}
-		if err := f.service.options.Store.Follow(ctx, f.namespace, f.list, own); err != nil {
+		if err := s.options.Store.Follow(ctx, namespace, l, own); err != nil {
 			return fmt.Errorf("follow: %w", err)
 		}
 		return errWatchEnds // so that recheck ends as well

@@ -47,22 +47,17 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watc
 		}
 		of.query.Since = kept(at.Add(-late[of.list]))
 	}
-	f, err := h.service.follow(r.Context(), u, of.namespace, of.list)
-	if err != nil {
-		return err
-	}
-	defer f.release()
-	h.metrics.watches.Inc()
-	defer h.metrics.watches.Dec()
 	ctx, cancel := context.WithCancel(r.Context())
 	news := &news{items: make(chan any, maxBehind), begun: make(chan struct{}), done: make(chan error, 1)}
 	var running sync.WaitGroup
-	running.Go(func() { news.done <- f.run(ctx, news.handler(of.query)) })
+	running.Go(func() { news.done <- h.service.follow(ctx, u, of.namespace, of.list, news.handler(of.query)) })
 	defer running.Wait()
 	defer cancel()
 	if err := news.begin(ctx, h.stopping); err != nil {
 		return err
 	}
+	h.metrics.watches.Inc()
+	defer h.metrics.watches.Dec()
 	missed, err := h.catchUp(ctx, u, of)
 	if err != nil {
 		return err
@@ -119,7 +114,7 @@ func (n *news) handler(q view.Query) func(any) error {
 	}
 }
 
-// begin waits until all items stored from then on are among the news.
+// begin waits until all items stored from then on are among the news. It returns the refusal if the user may not follow them.
 func (n *news) begin(ctx context.Context, stopping <-chan struct{}) error {
 	timer := time.NewTimer(readTimeout)
 	defer timer.Stop()
