@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"notifier/internal/event/view"
 )
 
@@ -47,7 +49,11 @@ var errMissed = errors.New("more came meanwhile than a watch sends, and some of 
 // time, Follow begins it again where it ended. Follow returns when ctx ends, when the API refuses or cannot be reached for maxOutage, or with
 // the unchanged error of handle.
 func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error) error {
-	s := &stream{seed: maphash.MakeSeed(), seen: map[uint64]int{}}
+	seen, err := lru.New[uint64, struct{}](maxSeen)
+	if err != nil {
+		return err
+	}
+	s := &stream{seed: maphash.MakeSeed(), seen: seen}
 	for {
 		err := c.read(ctx, w, s, func(data []byte) error {
 			if s.again(data) {
@@ -166,25 +172,15 @@ type stream struct {
 	id, last string
 	// answered is when the API last answered, zero until a stream has begun.
 	answered time.Time
-	// seen has a hash of each of the last items, with its index in recent, so that an item that the API sends again is shown once.
-	seen   map[uint64]int
-	recent [maxSeen]uint64
-	next   int
-	seed   maphash.Seed
+	// seen has a hash of each of the last items, so that an item that the API sends again is shown once.
+	seen *lru.Cache[uint64, struct{}]
+	seed maphash.Seed
 }
 
 // again reports whether an item is one of the last ones, and remembers it.
 func (s *stream) again(data []byte) bool {
-	key := maphash.Bytes(s.seed, data)
-	if _, is := s.seen[key]; is {
-		return true
-	}
-	if old := s.recent[s.next]; s.seen[old] == s.next {
-		delete(s.seen, old)
-	}
-	s.recent[s.next], s.seen[key] = key, s.next
-	s.next = (s.next + 1) % maxSeen
-	return false
+	is, _ := s.seen.ContainsOrAdd(maphash.Bytes(s.seed, data), struct{}{})
+	return is
 }
 
 // line parses a line and returns the event that it completes, nil data for none.
