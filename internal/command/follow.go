@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"notifier/internal/api/client"
 	"notifier/internal/event/view"
 )
@@ -18,9 +20,8 @@ const maxWatched = 16
 type following[T any] struct {
 	session *session
 	columns []column[T]
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	watches sync.WaitGroup
+	watches *errgroup.Group
+	cancel  context.CancelFunc
 	// listed is closed once the listed items are shown. New items wait for it.
 	listed chan struct{}
 
@@ -34,41 +35,42 @@ func follow[T any](ctx context.Context, s *session, namespaces []string, of view
 	if n := len(namespaces); n > maxWatched {
 		return nil, fmt.Errorf("--watch takes at most %d namespaces, and you may list %d: name one with -n", maxWatched, n)
 	}
-	f := &following[T]{session: s, columns: columns, listed: make(chan struct{})}
-	f.ctx, f.cancel = context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	watches, ctx := errgroup.WithContext(ctx)
+	f := &following[T]{session: s, columns: columns, watches: watches, cancel: cancel, listed: make(chan struct{})}
 	opened := make(chan struct{}, len(namespaces))
 	for _, namespace := range namespaces {
-		f.watches.Go(func() { f.cancel(inNamespace(namespace, f.watch(namespace, of, opened))) })
+		watches.Go(func() error { return inNamespace(namespace, f.watch(ctx, namespace, of, opened)) })
 	}
 	for range namespaces {
 		select {
 		case <-opened:
-		case <-f.ctx.Done():
-			f.watches.Wait()
-			return nil, f.cause()
+		case <-ctx.Done():
+			cancel()
+			return nil, watches.Wait()
 		}
 	}
 	return f, nil
 }
 
 // watch watches one namespace until the watches end. It sends to opened once, when it has begun.
-func (f *following[T]) watch(namespace string, of view.List, opened chan<- struct{}) error {
+func (f *following[T]) watch(ctx context.Context, namespace string, of view.List, opened chan<- struct{}) error {
 	q := f.session.query
 	q.Since, q.Until, q.Limit = time.Time{}, time.Time{}, 0
 	var once sync.Once
-	return client.Follow(f.ctx, f.session.api, client.Watch{
+	return client.Follow(ctx, f.session.api, client.Watch{
 		Namespace: namespace, List: of, Query: q,
 		Opened:      func() { once.Do(func() { opened <- struct{}{} }) },
 		Interrupted: func(why error) { f.note("namespace " + namespace + ": " + why.Error()) },
-	}, f.item)
+	}, func(item T) error { return f.item(ctx, item) })
 }
 
 // item shows an item, unless it was listed.
-func (f *following[T]) item(item T) error {
+func (f *following[T]) item(ctx context.Context, item T) error {
 	select {
 	case <-f.listed:
-	case <-f.ctx.Done():
-		return f.ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,18 +94,14 @@ func (f *following[T]) show(listed []T) error {
 		f.seen[keyOf(item)] = true
 	}
 	close(f.listed)
-	f.watches.Wait()
-	return f.cause()
+	return f.watches.Wait()
 }
 
 // end ends the watches.
 func (f *following[T]) end() {
-	f.cancel(nil)
-	f.watches.Wait()
+	f.cancel()
+	_ = f.watches.Wait() // the reason is known, or is the cancellation
 }
-
-// cause returns the reason for the end of the watches.
-func (f *following[T]) cause() error { return context.Cause(f.ctx) }
 
 // keyOf returns a text that is equal for equal items.
 func keyOf(item any) string {
