@@ -166,6 +166,19 @@ func TestAnActionThatDidNotReachTheServerCanBeAskedForAgain(t *testing.T) {
 	b.shows("A test message is on its way")
 }
 
+// TestWhoeverSignsOutLeavesNothingOnTheScreen fails when the data of a user who signs out stays, and is renewed with the token, because the
+// server cannot be reached.
+func TestWhoeverSignsOutLeavesNothingOnTheScreen(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
+	b.wait(`document.querySelector(".live.on")`)
+	eval[bool](b, `(fetch = () => Promise.reject(new TypeError("no network")), true)`)
+	b.click("[data-signout]")
+	b.shows("The server cannot be reached")
+	b.hides("Kustomization", "BuildFailed", "Sign out")
+	b.wait(`!document.body.dataset.watch`)
+}
+
 // TestTheAnswerOfAProxyReplacesNoPage fails when an answer that is not of the server, as of an ingress whose server restarts, takes the place
 // of the page: there is no link on it, and a reload signs out.
 func TestTheAnswerOfAProxyReplacesNoPage(t *testing.T) {

@@ -214,6 +214,9 @@
   document.addEventListener("click", (e) => {
     if (e.target.closest("[data-signout]")) {
       token = "";
+      $("#region").replaceChildren(); // at once, also where the server cannot be reached
+      document.body.dataset.watch = "";
+      begin();
       load("/", { push: true });
       return;
     }
