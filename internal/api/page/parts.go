@@ -19,11 +19,10 @@ func (p place) in(parts ...string) address { return in(p.namespace, parts...) }
 
 // ago returns a time relative to now.
 func (p place) ago(t time.Time) g.Node {
-	m := at(p.now, t)
-	if m.ISO == "" {
+	if t.IsZero() {
 		return muted("–")
 	}
-	return h.Time(h.DateTime(m.ISO), h.Title(m.Exact), g.Text(m.Relative))
+	return h.Time(h.DateTime(t.UTC().Format(time.RFC3339)), h.Title(full(t)), g.Text(relative(p.now, t)))
 }
 
 // exact returns a time, relative to now and in full.
@@ -31,7 +30,7 @@ func (p place) exact(t time.Time) g.Node {
 	if t.IsZero() {
 		return p.ago(t)
 	}
-	return g.Group{p.ago(t), g.Text(" "), mutedLine(at(p.now, t).Exact)}
+	return g.Group{p.ago(t), g.Text(" "), mutedLine(full(t))}
 }
 
 // chip returns a word of the API in its colour.

@@ -62,17 +62,8 @@ func unseen(r rune) bool {
 	}
 }
 
-// moment is a time in the forms that a page shows: relative, and exact.
-type moment struct{ ISO, Exact, Relative string }
-
-// at returns the moment of a time, empty for the zero time.
-func at(now, t time.Time) moment {
-	if t.IsZero() {
-		return moment{}
-	}
-	t = t.UTC()
-	return moment{ISO: t.Format(time.RFC3339), Exact: t.Format("2006-01-02 15:04:05 UTC"), Relative: relative(now, t)}
-}
+// full returns a time to the second.
+func full(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // relative returns the distance of a time from now in words. The script uses the same words as time passes.
 func relative(now, t time.Time) string {

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"fmt"
 	"html"
 	"net/http"
 	"slices"
@@ -228,8 +229,8 @@ func TestRelative(t *testing.T) {
 			t.Errorf("%s ago: got %q, want %q", ago, got, want)
 		}
 	}
-	if m := at(now, time.Time{}); m != (moment{}) {
-		t.Errorf("no time is %+v", m)
+	if got := fmt.Sprint(place{now: now}.exact(time.Time{})); got != `<span class="muted">–</span>` {
+		t.Errorf("no time is %s", got)
 	}
 }
 
