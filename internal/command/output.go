@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -100,33 +101,20 @@ type column[T any] struct {
 // table writes items in columns. The first line names the columns, unless head is false.
 func table[T any](w io.Writer, columns []column[T], items []T, head bool) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
-	if head {
+	line := func(cell func(column[T]) string) {
+		cells := make([]string, len(columns))
 		for i, c := range columns {
-			_, _ = io.WriteString(tw, separator(i)+c.name) // the writer keeps the error for Flush
+			cells[i] = cell(c)
 		}
-		_, _ = io.WriteString(tw, "\n")
+		_, _ = io.WriteString(tw, strings.Join(cells, "\t")+"\n") // the writer keeps the error for Flush
+	}
+	if head {
+		line(func(c column[T]) string { return c.name })
 	}
 	for _, item := range items {
-		for i, c := range columns {
-			_, _ = io.WriteString(tw, separator(i)+orDash(plain(c.of(item))))
-		}
-		_, _ = io.WriteString(tw, "\n")
+		line(func(c column[T]) string { return cmp.Or(plain(c.of(item)), "-") })
 	}
 	return tw.Flush()
-}
-
-func separator(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return "\t"
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // controls reports whether a character controls a terminal: a control character, the end of a line, or a character of the category

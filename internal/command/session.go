@@ -1,11 +1,13 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -164,21 +166,15 @@ func inNamespace(namespace string, err error) error {
 
 // pages reads a list page by page, up to the limit.
 func pages[T any](ctx context.Context, s *session, namespace string, of view.List) (items []T, err error) {
-	q := s.query
+	q, most := s.query, cmp.Or(s.query.Limit, math.MaxInt)
 	for {
-		if s.query.Limit > 0 {
-			q.Limit = s.query.Limit - len(items)
-		}
-		q.Limit = min(q.Limit, view.MaxLimit)
-		if s.query.Limit == 0 {
-			q.Limit = view.MaxLimit
-		}
+		q.Limit = min(most-len(items), view.MaxLimit)
 		page, err := retried(ctx, s, anyRefusal, func() (view.Page[T], error) { return client.Page[T](ctx, s.api, namespace, of, q) })
 		if err != nil {
 			return nil, err
 		}
 		items = append(items, page.Items...)
-		if page.Next == "" || s.query.Limit > 0 && len(items) >= s.query.Limit {
+		if page.Next == "" || len(items) >= most {
 			return items, nil
 		}
 		q.Cursor = page.Next
