@@ -76,7 +76,8 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // a ready one with the API, or when a caller without a right is not told which.
 func TestThePortForwardLeadsToNotifiersPodAlone(t *testing.T) {
 	ready, serves := corev1.ConditionTrue, pod("serves", portName, "notifier", corev1.ConditionTrue)
-	starts := pod("starts", portName, "notifier", corev1.ConditionFalse)
+	starts, ends := pod("starts", portName, "notifier", corev1.ConditionFalse), pod("ends", portName, "notifier", ready)
+	ends.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	const account = "system:serviceaccount:flux-system:notifier"
 	for name, tc := range map[string]struct {
 		cluster cluster
@@ -108,6 +109,10 @@ func TestThePortForwardLeadsToNotifiersPodAlone(t *testing.T) {
 		},
 		"the caller names the namespace": {
 			cluster: cluster{pods: map[string][]corev1.Pod{"team-a": {pod("no-api", "other", "x", ready), starts, serves}}},
+			named:   "team-a", want: "team-a/pods/serves/portforward",
+		},
+		"a Pod ends and is ready until its listeners close": {
+			cluster: cluster{pods: map[string][]corev1.Pod{"team-a": {ends, serves}}},
 			named:   "team-a", want: "team-a/pods/serves/portforward",
 		},
 		"no Pod is ready": {
