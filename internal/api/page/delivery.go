@@ -3,9 +3,7 @@ package page
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -16,21 +14,6 @@ import (
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
-
-// pair is a key of an event's metadata with its value.
-type pair struct {
-	key, value string
-	// authored says that the Alert's author wrote it.
-	authored bool
-}
-
-func metadata(m map[string]string, authored []string) []pair {
-	pairs := make([]pair, 0, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		pairs = append(pairs, pair{key: k, value: m[k], authored: slices.Contains(authored, k)})
-	}
-	return pairs
-}
 
 func delivery(v *visit) (*screen, error) { return deliveryOf(v, v.request.PathValue("id")) }
 
@@ -134,7 +117,7 @@ func sentMessage(d *view.DeliveryDetail) g.Node {
 	switch {
 	case m != nil:
 		return message(
-			m.Severity, "Text of the message", m.Message, metadata(m.Metadata, d.Authored),
+			m, "Text of the message", d.Authored,
 			h.P(h.Class("step"), h.B(g.Text(m.Object.String())), g.Text(" "), muted(m.Namespace), g.Text(" "), chip(m.Severity)),
 			h.P(h.Class("reason"), g.Text(m.Reason)),
 		)

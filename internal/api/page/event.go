@@ -36,7 +36,7 @@ func eventMain(p place, x *view.Explanation) g.Node {
 		h.Div(
 			h.Class("two"),
 			decisions(p, x.Decisions),
-			section("message", "The event", message(e.Severity, "Text of the event", e.Message, metadata(e.Metadata, nil))),
+			section("message", "The event", message(e, "Text of the event", nil)),
 		),
 	}
 }

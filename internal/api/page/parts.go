@@ -2,10 +2,14 @@ package page
 
 import (
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
+
+	"notifier/internal/event/view"
 )
 
 // place is the namespace and the time of a page.
@@ -81,17 +85,17 @@ func section(id, headline string, children ...g.Node) g.Node {
 	return h.Section(h.Aria("labelledby", id), h.H2(h.ID(id), g.Text(headline)), g.Group(children))
 }
 
-// message returns the text of an event with its metadata, in the colour of its severity. A screen reader announces the text as
-// name.
-func message(severity, name, text string, pairs []pair, above ...g.Node) g.Node {
+// message returns the text of an event with its metadata, in the colour of its severity. It marks the keys whose values the Alert's author
+// wrote. A screen reader announces the text as name.
+func message(e *view.Event, name string, authored []string, above ...g.Node) g.Node {
 	return h.Article(
-		h.Class("message "+tone(severity)),
+		h.Class("message "+tone(e.Severity)),
 		g.Group(above),
-		h.Div(h.Class("body"), h.TabIndex("0"), h.Role("group"), h.Aria("label", name), h.Dir("auto"), g.Text(text)),
-		g.If(len(pairs) > 0, h.Dl(h.Class("meta"), g.Map(pairs, func(p pair) g.Node {
+		h.Div(h.Class("body"), h.TabIndex("0"), h.Role("group"), h.Aria("label", name), h.Dir("auto"), g.Text(e.Message)),
+		g.If(len(e.Metadata) > 0, h.Dl(h.Class("meta"), g.Map(slices.Sorted(maps.Keys(e.Metadata)), func(key string) g.Node {
 			return h.Div(
-				h.Dt(g.Text(p.key), g.If(p.authored, g.Group{g.Text(" "), muted("from the Alert")})),
-				h.Dd(g.Text(p.value)),
+				h.Dt(g.Text(key), g.If(slices.Contains(authored, key), g.Group{g.Text(" "), muted("from the Alert")})),
+				h.Dd(g.Text(e.Metadata[key])),
 			)
 		}))),
 	)
