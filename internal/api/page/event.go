@@ -49,14 +49,8 @@ func decisions(p place, all []view.Decision) g.Node {
 			h.Code(g.Text("spec.eventSources")), g.Text(" and a Provider."),
 		))
 	}
-	var taken, others []view.Decision
-	for _, d := range all {
-		if d.Matched {
-			taken = append(taken, d)
-		} else {
-			others = append(others, d)
-		}
-	}
+	taken := slices.DeleteFunc(slices.Clone(all), func(d view.Decision) bool { return !d.Matched })
+	others := slices.DeleteFunc(slices.Clone(all), func(d view.Decision) bool { return d.Matched })
 	return section(
 		"alerts", fmt.Sprintf("Taken by %d of %s", len(taken), count(len(all), "Alert", "Alerts")),
 		h.Ul(h.Class("decisions"), g.Map(slices.Concat(taken, others), p.decisionItem)),
