@@ -53,12 +53,13 @@ func (l *list[T]) screen(main ...g.Node) *screen {
 	return &screen{title: label(name), section: name, watch: l.filter.watch(l.namespace, l.name), main: g.Group(append(main, l.pager()))}
 }
 
-// form returns the form that filters the list by fields and by time.
+// form returns the form that filters the list by fields and by time. What the address has beside them stays in effect.
 func (l *list[T]) form(fields ...g.Node) g.Node {
 	return h.Form(
 		h.Class("filter"), h.Method("get"), action(l.here), h.Role("search"), h.Aria("label", "Filter "+string(l.name)),
 		g.Group(fields),
 		choice("Since", "since", l.filter.ages(), l.filter.Since),
+		g.If(l.filter.Event != "", hiddenField("event", l.filter.Event)), g.If(l.filter.Until != "", hiddenField("until", l.filter.Until)),
 		h.Span(
 			h.Class("doing"),
 			h.Button(h.Class("button"), h.Type("submit"), g.Text("Filter")),

@@ -114,7 +114,8 @@ func TestAPageOfNoneThatHasAnOlderOneSaysSo(t *testing.T) {
 	f.kept["team-a"] = &kept{next: "c2"}
 	body := f.get(t, "/ns/team-a/deliveries?state=dead&cursor=c1&event=e1&until=1m", "viewer", http.StatusOK)
 	contains(t, body, "None among those read", "/ns/team-a/deliveries?cursor=c2&amp;event=e1&amp;state=dead&amp;until=1m",
-		`href="/ns/team-a/deliveries?event=e1&amp;state=dead&amp;until=1m"`, `data-watch=""`)
+		`href="/ns/team-a/deliveries?event=e1&amp;state=dead&amp;until=1m"`, `data-watch=""`,
+		`<input type="hidden" name="event" value="e1">`, `<input type="hidden" name="until" value="1m">`) // for the next filter
 	if got := f.queries[0]; got.Cursor != "c1" || got.State != view.StateDead {
 		t.Errorf("the list was read by %+v", got)
 	}
