@@ -279,7 +279,8 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	b.wait(`document.activeElement.id === "main"`)
 }
 
-// TestEveryPageFitsAPhoneAndIsReadable fails when a page is wider than a small screen, or a text has too little contrast (WCAG 2.2, 1.4.3).
+// TestEveryPageFitsAPhoneAndIsReadable fails when a page is wider than a small screen, also with a name of the greatest length in any place of
+// one, or a text has too little contrast (WCAG 2.2, 1.4.3).
 func TestEveryPageFitsAPhoneAndIsReadable(t *testing.T) {
 	s, b := at(t), newTab(t)
 	delivery, event := s.first(b, "deliveries"), s.first(b, "events")
@@ -293,12 +294,29 @@ func TestEveryPageFitsAPhoneAndIsReadable(t *testing.T) {
 			if w := eval[int](b, `document.documentElement.scrollWidth`); w > 360 {
 				t.Errorf("%s is %d pixels wide", page, w)
 			}
+			if wide := eval[string](b, tooWide); wide != "" {
+				t.Errorf("%s is wider than a phone with a long name in:\n%s", page, wide)
+			}
 			if faint := eval[string](b, tooFaint); faint != "" {
 				t.Errorf("%s, %s: too little contrast:\n%s", page, scheme, faint)
 			}
 		}
 	}
 }
+
+// tooWide returns the elements that make the page wider than a small screen when they have a long name, in the places of names and texts of
+// others.
+const tooWide = `(() => {
+	const wide = new Set();
+	for (const e of document.querySelectorAll(".user, .place, #region :is(h1, b, .step .muted:not(.nowrap), .reason, .why, .text, .to span, .target, .body, code, td a, dd a, li a, .meta dt, .meta dd)")) {
+		if (e.children.length) continue;
+		const said = e.textContent;
+		e.textContent = "x".repeat(253);
+		if (document.documentElement.scrollWidth > 360) wide.add(e.cloneNode().outerHTML + " in " + e.parentElement.className + ": " + said);
+		e.textContent = said;
+	}
+	return [...wide].join("\n");
+})()`
 
 // tooFaint returns the texts whose colour has a contrast of less than 4.5 to their background.
 const tooFaint = `(() => {
