@@ -188,7 +188,7 @@ func TestAnswersThatWaitForTheirReadersAreBounded(t *testing.T) {
 }
 
 // T6. Fails when the searches for namespaces of one user that wait for each other have no bound: they would take all connections of a proxy
-// in front, and so those of its other users.
+// in front, and so those of its other users. Also fails when they do not wait, and take all concurrent checks.
 func TestT6SearchesForNamespacesOfOneUserWaitInALineOfFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -206,6 +206,11 @@ func TestT6SearchesForNamespacesOfOneUserWaitInALineOfFew(t *testing.T) {
 		synctest.Wait()
 		if n := len(codes); n != asked-userLine {
 			t.Errorf("%d of %d are refused at once, want %d", n, asked, asked-userLine)
+		}
+		<-time.After(time.Second) // the first answer about a right has come
+		synctest.Wait()
+		if n := w.authority.questions(); n != 1 {
+			t.Errorf("%d searches of one user at a time", n)
 		}
 		<-time.After(time.Minute)
 		synctest.Wait()

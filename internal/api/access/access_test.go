@@ -214,8 +214,13 @@ func TestARefusalIsKeptForAMoment(t *testing.T) {
 				t.Fatal(ok, err)
 			}
 		}
-		if _, rights := k.asked(); rights != 1 {
-			t.Errorf("%d questions about one refusal", rights)
+		for range 10 {
+			if _, err := a.Authenticate(t.Context(), "bad", here); !errors.Is(err, api.ErrUnauthenticated) {
+				t.Fatal(err)
+			}
+		}
+		if tokens, rights := k.asked(); tokens != 1 || rights != 1 {
+			t.Errorf("%d questions about one refused token, %d about one refused right", tokens, rights)
 		}
 		k.set(func() { k.right = granted })
 		<-time.After(refusedFor)

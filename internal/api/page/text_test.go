@@ -198,6 +198,10 @@ func TestVisible(t *testing.T) {
 		"\u0085é\u00a0":    "[U+0085]é\u00a0",
 		"مرحبا שלום 👩‍👩‍👧": "مرحبا שלום 👩‍👩‍👧",
 		"\xffx":            "\xffx",
+		// the first and the last of each range, and their neighbours
+		"\u2029\u202a\u202e\u202f":                 "\u2029[U+202A][U+202E]\u202f",
+		"\u2065\u2066\u2069\u206a":                 "\u2065[U+2066][U+2069]\u206a",
+		"\U000dffff\U000e0000\U000e007f\U000e0080": "\U000dffff[U+E0000][U+E007F]\U000e0080",
 	} {
 		if got := string(visible([]byte(in))); got != want {
 			t.Errorf("visible(%q) = %q, want %q", in, got, want)
