@@ -65,6 +65,11 @@ func TestT6TheReserveIsThereWhenAllElseIsInUse(t *testing.T) {
 		t.Error("more than the reserve although all is in use")
 	}
 	first.Release()
+	grows := quiet.Use()
+	if err := grows.Grow(t.Context(), 1); err != nil || !all.extra.TryAcquire(1) {
+		t.Errorf("what the reserve has is taken from all: %v", err)
+	}
+	grows.Release()
 	if _, ok := quiet.TryAcquire(1); !ok {
 		t.Error("the reserve is not given back")
 	}

@@ -63,6 +63,13 @@ func TestANamespaceThatIsHeldWaitsAlone(t *testing.T) {
 	if got := popAll(q); !slices.Equal(got, []string{"b/2", "a/1", "a/2"}) || len(q.backlogs) != 0 {
 		t.Errorf("went %v after the release, %d namespaces are remembered", got, len(q.backlogs))
 	}
+	q.Hold("a")
+	q.Push("a/3")
+	q.Push("b/3")
+	q.Release("a")
+	if got := popAll(q); !slices.Equal(got, []string{"b/3", "a/3"}) {
+		t.Errorf("went %v, want the released namespace after those that waited", got)
+	}
 }
 
 // Fails when Pop of an empty queue returns an item.
