@@ -150,15 +150,13 @@ var ownerKinds = []struct{ key, kind string }{
 // aboutHandler adds to each line about an object the keys with which Flux's controllers name theirs.
 type aboutHandler struct {
 	slog.Handler
-	// attrs are those of the logger; groups says that it has a group, whose attributes say nothing about the line.
+	// attrs are those of the logger; groups says that it has a group, so that they say nothing about the line.
 	attrs  []slog.Attr
 	groups bool
 }
 
 func (h aboutHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	if !h.groups {
-		h.attrs = append(slices.Clip(h.attrs), attrs...)
-	}
+	h.attrs = append(slices.Clip(h.attrs), attrs...)
 	h.Handler = h.Handler.WithAttrs(attrs)
 	return h
 }
