@@ -117,6 +117,14 @@ func TestATestsOutcomeOutlastsABusyAPI(t *testing.T) {
 	call(t, api, "providers", "test", "slack").wants(t, "slack accepted the test message")
 }
 
+// Fails when a watch of all namespaces ends without a word where there is none that the caller may list.
+func TestAWatchOfNoNamespaceSaysSo(t *testing.T) {
+	api := newFakeAPI(t, map[string]any{"GET /v1/namespaces": view.Namespaces{Items: []string{}}})
+	if r := call(t, api, "deliveries", "list", "-A", "--watch"); r.err != nil || !strings.Contains(r.notes, "Nothing found") {
+		t.Errorf("error %v, output %q, notes %q", r.err, r.out, r.notes)
+	}
+}
+
 // Fails when the outcome of a test is not asked for again after a connection that broke, or a proxy without the API: the user would send
 // another message. Also fails when a refusal hides that the message is on its way.
 func TestATestsOutcomeOutlastsABadNetwork(t *testing.T) {

@@ -128,6 +128,9 @@ func watched[T any](ctx context.Context, s *session, of view.List, columns []col
 	if err != nil {
 		return err
 	}
+	if len(namespaces) == 0 {
+		return nothing(s)
+	}
 	f, err := follow(ctx, s, namespaces, of, columns) // before the list, so that no item between the two is missed
 	if err != nil {
 		return err
@@ -209,19 +212,19 @@ func show[T any](s *session, columns []column[T], items []T) error {
 		slices.Reverse(items) // new items follow below them
 	}
 	if len(items) == 0 && !s.watch {
-		_, err := fmt.Fprintln(s.notes, "Nothing found. "+s.hint())
-		return err
+		return nothing(s)
 	}
 	return table(s.out, columns, items, true)
 }
 
-// hint suggests another place to look.
-func (s *session) hint() string {
-	if s.all {
-		return "Nothing of that kind is kept in the namespaces that you may list."
+// nothing says that there is nothing to show, and suggests another place to look.
+func nothing(s *session) error {
+	hint := "Nothing of that kind is kept in the namespaces that you may list."
+	if namespace, _ := s.ns(); !s.all {
+		hint = fmt.Sprintf("Nothing that was asked for is kept in namespace %s; -A looks in all that you may list.", namespace)
 	}
-	namespace, _ := s.ns()
-	return fmt.Sprintf("Nothing that was asked for is kept in namespace %s; -A looks in all that you may list.", namespace)
+	_, err := fmt.Fprintln(s.notes, "Nothing found. "+hint)
+	return err
 }
 
 // showOne writes a new item.
