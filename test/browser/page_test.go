@@ -213,6 +213,26 @@ func TestAPageThatRenewsItselfKeepsTheFocus(t *testing.T) {
 	}
 }
 
+// TestAListIsRenewedUnlessAFilterIsTyped fails when a list stays as it is, though it says "Live", because the focus is in an unchanged field of
+// the filter, or when a filter that was typed and not applied yet is lost.
+func TestAListIsRenewedUnlessAFilterIsTyped(t *testing.T) {
+	s, b, typing := at(t), newTab(t), newTab(t)
+	for _, b := range []*tab{b, typing} {
+		b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
+		b.wait(`document.querySelector(".live.on")`)
+		b.click("input[name=provider]")
+	}
+	typing.press("sla")
+	eval[bool](typing, `(document.activeElement.blur(), true)`)
+	s.event(t, "ItCameWhileTyping", "an event, for which the page renews itself")
+	b.shows("ItCameWhileTyping")
+	b.wait(`document.activeElement.matches("input[name=provider]")`)
+	typing.hides("ItCameWhileTyping")
+	if typed := eval[string](typing, `document.querySelector("input[name=provider]").value`); typed != "sla" {
+		t.Errorf("of what was typed %q is left", typed)
+	}
+}
+
 // TestAHostileMessageIsText fails when a message's markup takes effect, or hides the text.
 func TestAHostileMessageIsText(t *testing.T) {
 	s, b := at(t), newTab(t)

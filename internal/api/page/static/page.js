@@ -124,18 +124,19 @@
       if (!had.has(row.dataset.item)) { row.classList.add("fresh"); fresh++; }
     }
     if (fresh) say(fresh + " new or changed");
-    const again = focused && [...document.querySelectorAll("#region :is(h1, a, button)")].find((e) => name(e) === name(focused));
+    const again = focused && [...document.querySelectorAll("#region :is(h1, a, button, input)")].find((e) => name(e) === name(focused));
     if (again) again.focus({ preventScroll: true });
   }
 
   // name tells an element that can have the focus from the others of its page.
-  const name = (e) => e.id || e.getAttribute("href") || e.getAttribute("popovertarget") || e.tagName;
+  const name = (e) => e.id || e.getAttribute("href") || e.getAttribute("popovertarget") || e.name || e.tagName;
 
-  // busy says that the user would be disturbed: a question is open, something is marked, or a filter is being typed.
+  // busy says that the user would be disturbed: a question is open, something is marked or read, or a filter is not applied yet.
   function busy() {
     const marked = getSelection();
-    const at = document.activeElement;
-    return !!$(":popover-open") || (marked && !marked.isCollapsed) || (at && at.closest("form, .body"));
+    const changed = (e) => e.tagName === "OPTION" ? e.selected !== e.defaultSelected : e.value !== e.defaultValue;
+    return !!$(":popover-open, select:focus, .body:focus") || (marked && !marked.isCollapsed) ||
+      [...document.querySelectorAll("#region form :is(input, option)")].some(changed);
   }
 
   function later() {
