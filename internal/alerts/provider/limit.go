@@ -19,9 +19,12 @@ type Limited interface {
 	Limit() Limit
 }
 
-// On reports whether the address's host is one of a vendor's domains or below one.
-func (c *Client) On(domains ...string) bool {
-	host := "." + strings.ToLower(strings.TrimSuffix(c.address.Hostname(), "."))
+// On reports whether the address's host is Within a vendor's domains.
+func (c *Client) On(domains ...string) bool { return Within(c.address.Hostname(), domains...) }
+
+// Within reports whether a host is one of the domains or below one.
+func Within(host string, domains ...string) bool {
+	host = "." + strings.ToLower(strings.TrimSuffix(host, "."))
 	return slices.ContainsFunc(domains, func(domain string) bool { return strings.HasSuffix(host, "."+domain) })
 }
 

@@ -1,7 +1,8 @@
 // Package slack sends notifications to Slack, and to other servers of Slack's incoming webhooks, such as Mattermost.
 //
-// An address of Slack's chat.postMessage method is called as an API: it needs a token and a channel, and the answer must say ok. Any
-// other address is an incoming webhook, for which a 2xx is enough; a token is sent as a bearer token.
+// An address of Slack's chat.postMessage method, on slack.com, slack-gov.com or the domain of a workspace, is called as an API: it needs
+// a token and a channel, and the answer must say ok. Any other address is an incoming webhook, for which a 2xx is enough; a token is sent
+// as a bearer token.
 //
 // # Text
 //

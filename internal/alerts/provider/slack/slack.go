@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -16,8 +17,8 @@ import (
 	"notifier/internal/event"
 )
 
-// apis are the addresses of chat.postMessage, on slack.com and on its copy for the United States' government.
-var apis = []string{"https://slack.com/api/chat.postMessage", "https://slack-gov.com/api/chat.postMessage"}
+// domains are Slack's own: slack.com and its copy for the United States' government.
+var domains = []string{"slack.com", "slack-gov.com"}
 
 const (
 	maxText     = 7500 // characters of the message, escaped; Slack cuts at 8,000
@@ -41,16 +42,17 @@ type Sender struct {
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{token: cfg.Token, channel: cfg.Channel, username: cfg.Username}
 	o := provider.ClientOptions{Word: word}
-	address := strings.TrimSpace(cfg.Address)
 	var err error
-	if slices.Contains(apis, address) {
+	if s.endpoint, err = apiOf(cfg.Address); err != nil {
+		return nil, err
+	}
+	if s.endpoint != "" {
 		if err := provider.CheckKey("token", cfg.Token); err != nil {
 			return nil, err
 		}
 		if cfg.Channel == "" {
 			return nil, errors.New("chat.postMessage needs spec.channel")
 		}
-		s.endpoint = strings.TrimSuffix(address, "chat.postMessage")
 		o.MaxReply = maxReply
 	} else if o.Header, err = cfg.Bearer(); err != nil {
 		return nil, err
@@ -61,10 +63,21 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// OnSlack reports whether the address is Slack's own. Other servers take its webhooks too.
-func (s *Sender) OnSlack() bool {
-	return s.client.On("slack.com", "slack-gov.com")
+// apiOf returns the root of Slack's API if an address is there, an empty string for an incoming webhook. The API refuses a message with
+// HTTP 200, so no form of its address may pass for a webhook's.
+func apiOf(address string) (root string, err error) {
+	u, err := url.Parse(strings.TrimSpace(address))
+	switch {
+	case err != nil || !provider.Within(u.Hostname(), domains...) || !strings.HasPrefix(u.Path, "/api/"):
+		return "", nil // NewClient refuses an address that is no URL
+	case strings.TrimSuffix(u.Path, "/") != "/api/chat.postMessage":
+		return "", errors.New("address is on Slack's API, and its method is not chat.postMessage")
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/api/"}).String(), nil
 }
+
+// OnSlack reports whether the address is Slack's own. Other servers take its webhooks too.
+func (s *Sender) OnSlack() bool { return s.client.On(domains...) }
 
 // Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }

@@ -26,12 +26,18 @@ func TestWebhookPayloads(t *testing.T) {
 // newAPI returns a Sender to Slack's API, with a proxy that connects it to a server that answers with h.
 func newAPI(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
 	t.Helper()
+	return newAPIAt(t, "https://slack.com/api/chat.postMessage", h)
+}
+
+// newAPIAt is newAPI for another address of the API.
+func newAPIAt(t *testing.T, address string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+	t.Helper()
 	ca := providertest.NewCA(t)
-	sink := ca.NewTLSSink(t, h, false, "slack.com")
+	sink := ca.NewTLSSink(t, h, false, "slack.com", "team.slack.com", "slack-gov.com")
 	network := providertest.Loopback()
 	network.Resolver = providertest.DNS(t, map[string]string{"slack.com": "192.0.2.1"})
 	return providertest.NewSender(t, New, provider.Config{
-		Address: "https://slack.com/api/chat.postMessage", Token: "xoxb-token", Channel: "C123", Username: "flux",
+		Address: address, Token: "xoxb-token", Channel: "C123", Username: "flux",
 		Network: network, TLS: provider.TLS{CA: ca.PEM()},
 		Proxy: provider.Proxy{Address: providertest.HTTPProxy(t, sink.Listener.Addr(), "u", "p").URL, Username: "u", Password: "p"},
 	}), sink
@@ -115,8 +121,36 @@ func TestAnOddSuccessOfTheAPIIsASuccess(t *testing.T) {
 	}
 }
 
+// forms are addresses of chat.postMessage.
+var forms = []string{
+	"https://slack.com/api/chat.postMessage", " https://slack-gov.com/api/chat.postMessage\n", "https://SLACK.com/api/chat.postMessage",
+	"https://slack.com:443/api/chat.postMessage", "https://team.slack.com/api/chat.postMessage", "https://slack.com/api/chat.postMessage/",
+	"https://slack.com/api/chat.postMessage?pretty=1",
+}
+
+// Fails when a refusal by the API, whose status is 200, counts as a success because the address is written in another form.
+func TestARefusalOfTheAPIIsReadUnderEveryFormOfItsAddress(t *testing.T) {
+	for _, address := range forms {
+		s, sink := newAPIAt(t, address, providertest.Says(200, `{"ok":false,"error":"channel_not_found"}`))
+		got := s.Send(t.Context(), providertest.Notifications(t)["info"])
+		if e := event.AsError(got); got == nil || e.Reason != "Slack: channel_not_found" {
+			t.Errorf("%s: got %v, want a refusal", address, got)
+		}
+		if path := sink.Last(t).Path; path != "/api/chat.postMessage" {
+			t.Errorf("%s: the API was called at %s", address, path)
+		}
+	}
+}
+
+// Fails when another method of the API, which posts nothing and may answer that it succeeded, is taken for an incoming webhook.
+func TestAnotherMethodOfTheAPIIsRefused(t *testing.T) {
+	if _, err := New(provider.Config{Address: "https://slack.com/api/api.test", Token: "t", Channel: "c"}); err == nil {
+		t.Error("New took another method than chat.postMessage")
+	}
+}
+
 func TestAPINeedsTokenAndChannel(t *testing.T) {
-	for _, address := range apis {
+	for _, address := range forms {
 		for _, cfg := range []provider.Config{{Address: address, Token: "t"}, {Address: address, Channel: "c"}} {
 			if _, err := New(cfg); err == nil {
 				t.Errorf("New took %q without token or channel", address)
