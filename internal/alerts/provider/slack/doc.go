@@ -9,7 +9,8 @@
 // All texts of an event are escaped by Slack's rules (&, <, >), except those that the Alert's author wrote into the Alert. In Slack's
 // markup "<!channel>", "<@U123>" and "<https://a|b>" notify people and hide addresses behind labels. An event's text is written by
 // tools, commits and unauthenticated senders, so its markup is shown and has no effect. Plain URLs still become links, and *bold*
-// stays bold. In an Alert's summary and eventMetadata the markup is the author's and takes effect.
+// stays bold. In an Alert's summary and eventMetadata the markup is the author's and takes effect. At an address that is not Slack's,
+// "@name" and "[label](address)" are broken as well, which other servers obey.
 //
 // Slack cuts an attachment's text at 8,000 characters silently. The text is cut a little before that and ends in a mark.
 package slack

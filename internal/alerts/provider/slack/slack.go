@@ -32,6 +32,7 @@ const (
 // Sender sends to one channel or webhook.
 type Sender struct {
 	client   *provider.Client
+	onSlack  bool
 	endpoint string
 	token    string
 	channel  string
@@ -60,6 +61,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if s.client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
 	}
+	s.onSlack = s.client.On(domains...)
 	return s, nil
 }
 
@@ -77,7 +79,7 @@ func apiOf(address string) (root string, err error) {
 }
 
 // OnSlack reports whether the address is Slack's own. Other servers take its webhooks too.
-func (s *Sender) OnSlack() bool { return s.client.On(domains...) }
+func (s *Sender) OnSlack() bool { return s.onSlack }
 
 // Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
@@ -98,17 +100,17 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 
 func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
 	e := n.Event
-	object := provider.EscapeHTML(e.InvolvedObject.String(), maxFallback)
+	object := s.escape(e.InvolvedObject.String(), maxFallback)
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	a := slack.Attachment{
-		Fallback:   object + ": " + provider.EscapeHTML(line, maxFallback),
+		Fallback:   object + ": " + s.escape(line, maxFallback),
 		Color:      provider.BySeverity(e, "good", "danger"),
 		AuthorName: object,
-		Text:       provider.EscapeHTML(e.Message, maxText),
+		Text:       s.escape(e.Message, maxText),
 		MarkdownIn: []string{"text"},
 	}
 	for _, f := range provider.Facts(n, maxFact) {
-		title, value := f.Show(func(s string) string { return provider.EscapeHTML(s, maxFact) })
+		title, value := f.Show(func(text string) string { return s.escape(text, maxFact) })
 		a.Fields = append(a.Fields, slack.AttachmentField{Title: title, Value: value})
 	}
 	username := cmp.Or(s.username, e.ReportingController)
@@ -117,6 +119,17 @@ func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
 		Username:    provider.Truncate(username, maxName),
 		Attachments: []slack.Attachment{a},
 	}
+}
+
+// escape returns text, cut, in a form that notifies nobody and hides no address. At Slack itself "@channel" and Markdown have no effect;
+// Mattermost, for one, obeys both.
+func (s *Sender) escape(text string, limit int) string {
+	if s.onSlack {
+		return provider.EscapeHTML(text, limit)
+	}
+	return provider.FitRunes(text, limit, func(text string) string {
+		return provider.EscapeEntities(provider.BreakLinks(provider.BreakMentions(text)))
+	})
 }
 
 // busy are the API's codes for faults that may pass by themselves. refused are those after which the configuration has to change. Both

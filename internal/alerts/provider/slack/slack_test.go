@@ -173,20 +173,47 @@ func TestWebhookTokenIsABearerToken(t *testing.T) {
 	}
 }
 
+// newWebhook returns a Sender to an incoming webhook at the address.
+func newWebhook(t *testing.T, address string) *Sender {
+	t.Helper()
+	return providertest.NewSender(t, New, provider.Config{Address: address})
+}
+
+// Fails when a text that is harmless at Slack notifies people or hides an address at another server that takes Slack's messages: Mattermost
+// obeys "@channel" and Markdown in attachments and their fields.
+func TestATextNotifiesNobodyAtAnotherServerThanSlack(t *testing.T) {
+	n := providertest.Notifications(t)["info"]
+	const markup = "@channel <!here> [a](https://b.test) main@sha1:x"
+	n.Event.Message = markup
+	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
+	n.Authored = []string{"summary"}
+	const z = "\u200B"
+	for address, want := range map[string]string{
+		"https://hooks.slack.com/services/T0/B0/x": "@channel &lt;!here&gt; [a](https://b.test) main@sha1:x",
+		"https://mattermost.example.com/hooks/x":   "@" + z + "channel &lt;!here&gt; [a]" + z + "(https://b.test) main@sha1:x",
+	} {
+		a := newWebhook(t, address).message(n).Attachments[0]
+		if a.Text != want || a.Fallback != "kustomization/apps.team-a: "+want || a.Fields[0].Value != markup || a.Fields[1].Value != want {
+			t.Errorf("%s: got %+v", address, a)
+		}
+	}
+}
+
 // Fails when the markup of the Alert's author is escaped, or when any other markup is not.
 func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
+	s := newWebhook(t, "https://hooks.slack.com/services/T0/B0/x")
 	n := providertest.Notifications(t)["info"]
 	const markup = "<!here> & <https://a|b>"
 	n.Event.Message = markup
 	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
 	n.Authored = []string{"summary"}
-	a := (&Sender{}).message(n).Attachments[0]
+	a := s.message(n).Attachments[0]
 	const escaped = "&lt;!here&gt; &amp; &lt;https://a|b&gt;"
 	if a.Text != escaped || len(a.Fields) != 2 || a.Fields[0].Value != markup || a.Fields[1].Value != escaped {
 		t.Errorf("text %q, fields %+v", a.Text, a.Fields)
 	}
 	n.Authored = nil // an old delivery
-	if got := (&Sender{}).message(n).Attachments[0].Fields[0].Value; got != escaped {
+	if got := s.message(n).Attachments[0].Fields[0].Value; got != escaped {
 		t.Errorf("of nobody known: %q", got)
 	}
 }
