@@ -129,3 +129,15 @@ func FuzzEscapeHTML(f *testing.F) {
 		}
 	})
 }
+
+// Fails when a definition, by which "[label]" and "[label][1]" anywhere in the text become links, is left as it is.
+func TestNoLinkOfMarkdownHidesItsAddress(t *testing.T) {
+	const text, broken = "[a](https://b.test) [a] [a][1]\n[a]: https://b.test\n[1]: <https://b.test>",
+		"[a]\u200B(https://b.test) [a] [a][1]\n[a]\u200B: https://b.test\n[1]\u200B: <https://b.test>"
+	if got := BreakLinks(text); got != broken {
+		t.Errorf("got  %q\nwant %q", got, broken)
+	}
+	if got := BreakLabels("<https://b.test|a> " + text[:19]); got != "<\u200Bhttps://b.test|a> "+broken[:22] {
+		t.Errorf("got %q", got)
+	}
+}

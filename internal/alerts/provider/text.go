@@ -177,9 +177,13 @@ func WordAt(known []string, path ...string) func(answer []byte) string {
 	}
 }
 
-// BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" is shown as it is written. The text of
-// an event is written by tools, commits and unauthenticated senders, and readers trust the links of a bot.
-func BreakLinks(s string) string { return strings.ReplaceAll(s, "](", "]\u200B(") }
+// BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" and the definition "[label]: address" are
+// shown as they are written. The text of an event is written by tools, commits and unauthenticated senders, and readers trust the links of
+// a bot.
+var BreakLinks = strings.NewReplacer("](", "]\u200B(", "]:", "]\u200B:").Replace
+
+// BreakLabels is BreakLinks for servers that also read Slack's "<address|label>".
+func BreakLabels(s string) string { return strings.ReplaceAll(BreakLinks(s), "<", "<\u200B") }
 
 // EscapeEntities escapes the characters that have a meaning in HTML, and in the markups that use its character references.
 var EscapeEntities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace

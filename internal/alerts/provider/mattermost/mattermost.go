@@ -112,10 +112,7 @@ func newAttachment(n provider.Notification) attachment {
 	return a
 }
 
-var (
-	backslashes = provider.Backslashes("\\`*_{}[]#|~!")
-	breakLabels = strings.NewReplacer("](", "]\u200B(", "<", "<\u200B").Replace
-)
+var backslashes = provider.Backslashes("\\`*_{}[]#|~!")
 
 // escape returns s as text that Mattermost shows unchanged.
 func escape(s string) string {
@@ -124,7 +121,9 @@ func escape(s string) string {
 }
 
 // plain returns s for a place where only some clients obey Markdown.
-func plain(s string) string { return breakLabels(provider.BreakMentions(provider.ReplaceControls(s))) }
+func plain(s string) string {
+	return provider.BreakLabels(provider.BreakMentions(provider.ReplaceControls(s)))
+}
 
 // ids are the IDs of Mattermost's errors that it may answer to a message.
 var ids = []string{

@@ -2,7 +2,6 @@ package rocket
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"notifier/internal/alerts/provider"
@@ -94,10 +93,8 @@ func fields(n provider.Notification, limit int) []field {
 	return shown
 }
 
-var breakLabels = strings.NewReplacer("](", "]\u200B(", "<", "<\u200B").Replace
-
 // escape returns s as text that notifies nobody and hides no address.
-func escape(s string) string { return breakLabels(provider.BreakMentions(s)) }
+func escape(s string) string { return provider.BreakLabels(provider.BreakMentions(s)) }
 
 // answers are the errors of Rocket.Chat's webhooks.
 var answers = []string{

@@ -118,10 +118,10 @@ func compose(n provider.Notification, maxMessage, maxFact int) string {
 	return b.String()
 }
 
-var breakLabels = strings.NewReplacer("](", "]\u200B(", "][", "]\u200B[", "]:", "]\u200B:").Replace
-
 // escape returns s as text that notifies nobody and hides no address.
-func escape(s string) string { return breakLabels(provider.BreakMentions(provider.ReplaceControls(s))) }
+func escape(s string) string {
+	return provider.BreakLinks(provider.BreakMentions(provider.ReplaceControls(s)))
+}
 
 // printable returns s on one line. Zulip refuses a topic with control characters.
 func printable(s string) string {
