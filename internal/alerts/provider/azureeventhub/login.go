@@ -21,8 +21,7 @@ const signatureLife = 10 * time.Minute
 // connection has the fields of a connection string.
 type connection struct{ endpoint, keyName, key, hub string }
 
-var errConnection = errors.New("address is not a connection string of the form Endpoint=sb://…/;" +
-	"SharedAccessKeyName=…;SharedAccessKey=…;EntityPath=…")
+var errConnection = errors.New("address is not a connection string with Endpoint=sb:…;SharedAccessKeyName=…;SharedAccessKey=…;EntityPath=…")
 
 // parseConnection parses a connection string. Its errors quote nothing of it.
 func parseConnection(text string) (connection, error) {

@@ -58,7 +58,7 @@ func (s *Sender) parse(cfg provider.Config) error {
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil || strings.Trim(u.Path, "/") != "" {
-		return errors.New("address has a path, or a query that is not valid: it is smtps://host or smtp://host, with ?from= and ?tls=none alone")
+		return errors.New("address has a path, or a query that is not valid: behind smtps or smtp it has a host, with ?from= and ?tls=none alone")
 	}
 	for name := range query {
 		if name != "from" && name != "tls" || len(query[name]) != 1 {

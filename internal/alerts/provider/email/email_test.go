@@ -266,7 +266,7 @@ func TestABadConfigIsRefusedWithItsField(t *testing.T) {
 		cfg := good
 		tc.change(&cfg)
 		s, err := New(cfg)
-		if err == nil || s != nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "s3cret") {
+		if err == nil || s != nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "://") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
