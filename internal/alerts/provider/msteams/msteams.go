@@ -17,7 +17,7 @@ const maxCard = 27 << 10
 // size has the lengths in characters to which a message and each part of a fact are cut.
 type size struct{ message, fact int }
 
-// sizes descend to one at which even the worst text fits, every character of which takes ten bytes.
+// sizes descend to one at which even the worst text fits, every character of which takes six bytes.
 var sizes = []size{
 	{24000, 1000}, {16000, 500}, {8000, 250}, {4000, 100}, {2000, 50}, {500, 20},
 }
@@ -100,7 +100,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	body, err := s.body(n)
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
+		return err
 	}
 	answer, err := s.client.Send(ctx, provider.Request{Body: body})
 	if err != nil || !s.connector {
@@ -109,19 +109,14 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return outcome(answer)
 }
 
-// body returns the card with as much of the event as fits.
-func (s *Sender) body(n provider.Notification) (body []byte, err error) {
-	body = provider.Shrink(sizes, maxCard, func(body []byte) int { return len(body) }, func(z size) []byte {
-		var card any
+// body returns the card as JSON, with as much of the event as fits.
+func (s *Sender) body(n provider.Notification) ([]byte, error) {
+	return provider.ShrinkJSON(sizes, maxCard, func(z size) any {
 		if s.connector {
-			card = newMessageCard(n, z.message, z.fact)
-		} else {
-			card = newWorkflowMessage(n, z.message, z.fact)
+			return newMessageCard(n, z.message, z.fact)
 		}
-		body, err = json.Marshal(card)
-		return body
+		return newWorkflowMessage(n, z.message, z.fact)
 	})
-	return body, err
 }
 
 func newMessageCard(n provider.Notification, maxMessage, maxFact int) messageCard {
