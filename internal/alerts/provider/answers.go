@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"notifier/internal/event"
@@ -30,6 +31,27 @@ func DecodeJSON(answer []byte, out any, whose string) error {
 		return event.NewError(event.Retry, LabelReply, "answer is not one of "+whose, err)
 	}
 	return nil
+}
+
+// decodeAt decodes the value at a path of keys in JSON into out.
+func decodeAt(answer []byte, path []string, out any) error {
+	for _, key := range path {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(answer, &fields); err != nil {
+			return err
+		}
+		answer = fields[key]
+	}
+	return json.Unmarshal(answer, out)
+}
+
+// WaitAt returns a ClientOptions.Wait that reads the seconds to wait at a path of keys in JSON, if the status is 429.
+func WaitAt(path ...string) func(status int, header http.Header, answer []byte) (time.Duration, bool) {
+	return func(status int, _ http.Header, answer []byte) (time.Duration, bool) {
+		var seconds float64
+		_ = decodeAt(answer, path, &seconds) // another server on the way may answer in its own form
+		return Seconds(seconds), status == http.StatusTooManyRequests
+	}
 }
 
 // Seconds returns the wait that a destination asks for as a number of seconds. The result is between 0 and MaxRetryAfter for every

@@ -3,7 +3,6 @@ package provider
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -162,15 +161,8 @@ func KnownWord(word string, known ...[]string) string {
 // WordAt returns a ClientOptions.Word that reads the text at a path of keys in JSON and returns it if it is known.
 func WordAt(known []string, path ...string) func(answer []byte) string {
 	return func(answer []byte) string {
-		for _, key := range path {
-			var fields map[string]json.RawMessage
-			if json.Unmarshal(answer, &fields) != nil {
-				return ""
-			}
-			answer = fields[key]
-		}
 		var word string
-		if json.Unmarshal(answer, &word) != nil {
+		if decodeAt(answer, path, &word) != nil {
 			return ""
 		}
 		return KnownWord(word, known)

@@ -55,12 +55,6 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.client.Post(ctx, provider.Request{JSON: s.message(n), Unescaped: true})
 }
 
-// reply is Discord's answer to a message that it refuses.
-type reply struct {
-	Code       int     `json:"code"`
-	RetryAfter float64 `json:"retry_after"` // seconds
-}
-
 // codes are Discord's names of the errors of a webhook, by their codes.
 var codes = map[int]string{
 	10003: "Unknown Channel", 10015: "Unknown Webhook", 40005: "Request entity too large", 50006: "Cannot send an empty message",
@@ -71,25 +65,24 @@ var codes = map[int]string{
 
 // word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
-	var r reply
-	if json.Unmarshal(answer, &r) != nil {
+	var reply struct {
+		Code int `json:"code"`
+	}
+	if json.Unmarshal(answer, &reply) != nil {
 		return ""
 	}
-	return codes[r.Code]
+	return codes[reply.Code]
 }
+
+// inBody returns the time to wait that the body of an answer gives.
+var inBody = provider.WaitAt("retry_after")
 
 // wait returns the time that Discord asks to wait, if the answer is 429.
 func wait(status int, header http.Header, answer []byte) (time.Duration, bool) {
-	if status != http.StatusTooManyRequests {
-		return 0, false
-	}
-	var r reply
-	if json.Unmarshal(answer, &r) != nil {
-		r.RetryAfter = 0 // another server on the way may answer in its own form
-	}
+	wait, limited := inBody(status, header, answer)
 	reset, err := strconv.ParseFloat(header.Get("X-RateLimit-Reset-After"), 64)
 	if err != nil {
 		reset = 0
 	}
-	return max(provider.Seconds(r.RetryAfter), provider.Seconds(reset)), true
+	return max(wait, provider.Seconds(reset)), limited
 }

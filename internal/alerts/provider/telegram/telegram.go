@@ -2,13 +2,10 @@ package telegram
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"notifier/internal/alerts/provider"
 )
@@ -75,14 +72,6 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.client.Post(ctx, provider.Request{URL: s.client.URL("bot"+s.token, "sendMessage"), JSON: s.message(n), Unescaped: true})
 }
 
-// reply is the Bot API's answer to a message that it refuses.
-type reply struct {
-	Description string `json:"description"`
-	Parameters  struct {
-		RetryAfter float64 `json:"retry_after"` // seconds
-	} `json:"parameters"`
-}
-
 // descriptions are the Bot API's known descriptions of refusals.
 var descriptions = []string{
 	"Bad Request: chat not found", "Bad Request: group chat was upgraded to a supergroup chat", "Bad Request: message is too long",
@@ -98,11 +87,5 @@ var descriptions = []string{
 // word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(descriptions, "description")
 
-// wait returns the time that Telegram asks to wait, if the answer is 429.
-func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {
-	var r reply
-	if status != http.StatusTooManyRequests || json.Unmarshal(answer, &r) != nil {
-		return 0, false
-	}
-	return provider.Seconds(r.Parameters.RetryAfter), true
-}
+// wait returns the time that Telegram asks to wait.
+var wait = provider.WaitAt("parameters", "retry_after")

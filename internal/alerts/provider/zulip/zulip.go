@@ -2,13 +2,11 @@ package zulip
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
@@ -58,11 +56,6 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-type reply struct {
-	Code       string  `json:"code"`
-	RetryAfter float64 `json:"retry-after"` // seconds
-}
-
 // codes are the errors of Zulip's API that it may answer to a message.
 var codes = []string{
 	"BAD_REQUEST", "INVALID_API_KEY", "RATE_LIMIT_HIT", "REALM_DEACTIVATED", "REQUEST_VARIABLE_INVALID", "REQUEST_VARIABLE_MISSING",
@@ -73,14 +66,8 @@ var codes = []string{
 // word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(codes, "code")
 
-// wait returns the time that Zulip asks to wait, if the answer is 429.
-func wait(status int, _ http.Header, answer []byte) (time.Duration, bool) {
-	var r reply
-	if status != http.StatusTooManyRequests || json.Unmarshal(answer, &r) != nil {
-		return 0, false
-	}
-	return provider.Seconds(r.RetryAfter), true
-}
+// wait returns the time that Zulip asks to wait.
+var wait = provider.WaitAt("retry-after")
 
 const (
 	maxTopic   = 60     // characters
