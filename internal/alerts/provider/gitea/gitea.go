@@ -45,7 +45,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	r.client = client
 	if cfg.Type == typeComment {
-		return &Sender{client, githost.NewComments(cfg, client, comments{r}, githost.PullRequestKey)}, nil
+		return &Sender{client, githost.NewComments(cfg, client, r.comments(), githost.PullRequestKey)}, nil
 	}
 	return &Sender{client, githost.NewStatuses(cfg, client, statuses{r}, githost.Limits{}, true)}, nil
 }

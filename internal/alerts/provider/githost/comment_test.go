@@ -3,6 +3,10 @@ package githost
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,40 +99,46 @@ type fakeReview struct {
 	now      time.Time
 }
 
-func (f *fakeReview) Login(context.Context) (string, error) {
-	f.asked++
-	return "Flux-Bot", nil
-}
-
-func (f *fakeReview) Comments(_ context.Context, number int64, page int) ([]Comment, bool, error) {
-	if number != 7 {
-		return nil, false, event.NewError(event.Permanent, provider.LabelClient, "HTTP 404", nil)
+// do answers a request for the account, for a page of the comments or for a change of them.
+func (f *fakeReview) do(_ context.Context, r provider.Request, out any) error {
+	id, _ := strconv.Atoi(path.Base(r.URL.Path))
+	switch {
+	case r.URL.Path == "/user":
+		f.asked++
+		*out.(*Account) = Account{Login: "Flux-Bot"}
+	case !strings.HasPrefix(r.URL.Path, "/7/"):
+		return event.NewError(event.Permanent, provider.LabelClient, "HTTP 404", nil)
+	case r.Method == http.MethodGet:
+		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+		from := min((page-1)*pageSize, len(f.comments))
+		*out.(*provider.List[Comment]) = f.comments[from:min(from+pageSize, len(f.comments))]
+	case id != 0:
+		f.log = append(f.log, fmt.Sprintf("edit %d", id))
+		f.comments[id-1].Body, f.comments[id-1].Updated = r.JSON.(text).Body, f.now
+	default:
+		f.log = append(f.log, "create")
+		body := strings.ReplaceAll(r.JSON.(text).Body, "\n", "\r\n")
+		f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: Account{Username: "flux-bot"}, Body: body, Updated: f.now})
 	}
-	from := min((page-1)*PageSize, len(f.comments))
-	to := min(from+PageSize, len(f.comments))
-	return f.comments[from:to], to < len(f.comments), nil
-}
-
-func (f *fakeReview) CreateComment(_ context.Context, _ int64, body string) error {
-	f.log = append(f.log, "create")
-	f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: Account{Username: "flux-bot"}, Body: strings.ReplaceAll(body, "\n", "\r\n"), Updated: f.now})
 	return nil
 }
 
-func (f *fakeReview) EditComment(_ context.Context, _, id int64, body string) error {
-	f.log = append(f.log, fmt.Sprintf("edit %d", id))
-	f.comments[id-1].Body, f.comments[id-1].Updated = body, f.now
-	return nil
+func (f *fakeReview) api() CommentAPI {
+	return CommentAPI{
+		Do: f.do, User: &url.URL{Path: "/user"}, Pages: url.Values{},
+		On:  func(number int64) *url.URL { return &url.URL{Path: fmt.Sprintf("/%d/comments", number)} },
+		One: func(number, id int64) *url.URL { return &url.URL{Path: fmt.Sprintf("/%d/comments/%d", number, id)} },
+	}
 }
 
-func newComments(t *testing.T, host CommentHost) *Comments {
+func newComments(t *testing.T, f *fakeReview) *Comments {
 	t.Helper()
 	cfg := provider.Config{Address: "https://git.test/o/r", UID: "0c9c2e41"}
 	client, err := provider.NewClient(cfg, provider.ClientOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewComments(cfg, client, host, PullRequestKey)
+	return NewComments(cfg, client, f.api(), PullRequestKey)
 }
 
 func onChange(n provider.Notification, number string) provider.Notification {
@@ -183,7 +193,7 @@ func TestAMarkWithinACommentIsText(t *testing.T) {
 }
 
 func TestTheSearchForTheOwnCommentEnds(t *testing.T) {
-	f := &fakeReview{comments: make([]Comment, (maxPages+1)*PageSize)}
+	f := &fakeReview{comments: make([]Comment, (maxPages+1)*pageSize)}
 	if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); event.AsError(err).Class != event.Permanent || len(f.log) != 0 {
 		t.Errorf("got %v, %v", err, f.log)
 	}

@@ -34,38 +34,21 @@ type Account struct {
 // Name returns the account's name at its host.
 func (a Account) Name() string { return cmp.Or(a.Login, a.Username) }
 
-// CommentHost is the part of a host's API that comments need.
-type CommentHost interface {
-	// Login returns the login of the own account, in the host's form for the author of a comment. It is called until it succeeds once.
-	Login(ctx context.Context) (string, error)
-	// Comments returns a page of the comments on a change request, the oldest first. The first page is 1. More means that there may be
-	// a next page.
-	Comments(ctx context.Context, number int64, page int) (comments []Comment, more bool, err error)
-	// CreateComment writes a new comment.
-	CreateComment(ctx context.Context, number int64, body string) error
-	// EditComment replaces the text of a comment.
-	EditComment(ctx context.Context, number, id int64, body string) error
-}
-
-// PageSize is the number of comments on a page, for hosts where the caller chooses it. A page of long comments is still a small
-// answer.
-const PageSize = 50
-
 // maxPages bounds the search for the own comment. GitHub keeps 2,500 comments at most on a pull request.
 const maxPages = 50
 
 // Comments sends notifications as comments on change requests.
 type Comments struct {
 	client   *provider.Client
-	host     CommentHost
+	api      CommentAPI
 	key, uid string
 	login    atomic.Pointer[string]
 	latest   latest
 }
 
 // NewComments returns the Comments of a Provider, marked with key.
-func NewComments(cfg provider.Config, client *provider.Client, host CommentHost, key string) *Comments {
-	return &Comments{client: client, host: host, key: key, uid: cfg.UID}
+func NewComments(cfg provider.Config, client *provider.Client, api CommentAPI, key string) *Comments {
+	return &Comments{client: client, api: api, key: key, uid: cfg.UID}
 }
 
 // Send edits the comment about the notification's object, or creates it if there is none. A replayed notification leaves a newer text as it
@@ -90,11 +73,8 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 		if err != nil || n.Replayed && c.latest.overtaken(key, n.Event.Timestamp, comment.Updated) {
 			return err
 		}
-		switch body := textOf(marker, n); {
-		case comment.ID == 0:
-			err = c.host.CreateComment(ctx, number, body)
-		case !sameText(comment.Body, body):
-			err = c.host.EditComment(ctx, number, comment.ID, body)
+		if body := textOf(marker, n); comment.ID == 0 || !sameText(comment.Body, body) {
+			err = c.api.write(ctx, number, comment.ID, body)
 		}
 		if err == nil {
 			c.latest.note(n, key, digest{}, time.Now())
@@ -108,7 +88,7 @@ func (c *Comments) own(ctx context.Context) (string, error) {
 	if known := c.login.Load(); known != nil {
 		return *known, nil
 	}
-	login, err := c.host.Login(ctx)
+	login, err := c.api.login(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +102,7 @@ func (c *Comments) own(ctx context.Context) (string, error) {
 // find returns the first comment for which wanted returns true, the zero Comment if there is none.
 func (c *Comments) find(ctx context.Context, number int64, wanted func(Comment) bool) (Comment, error) {
 	for page := 1; page <= maxPages; page++ {
-		comments, more, err := c.host.Comments(ctx, number, page)
+		comments, more, err := c.api.page(ctx, number, page)
 		if err != nil {
 			return Comment{}, err
 		}

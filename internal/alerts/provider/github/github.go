@@ -64,7 +64,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		s.statuses = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: 255, Description: 140, Commit: provider.SHA1Digits}, false)
 		s.send = s.statuses.Send
 	case "githubpullrequestcomment":
-		s.send = githost.NewComments(cfg, s.client, s, githost.PullRequestKey).Send
+		s.send = githost.NewComments(cfg, s.client, s.comments(), githost.PullRequestKey).Send
 	default:
 		s.send = s.dispatch
 	}

@@ -56,7 +56,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		s.send = s.statuses.Send
 	} else {
 		s.limit = provider.Limit{Rate: 1, Burst: 10}
-		s.send = githost.NewComments(cfg, s.client, s, githost.MergeRequestKey).Send
+		s.send = githost.NewComments(cfg, s.client, s.comments(), githost.MergeRequestKey).Send
 	}
 	return s, nil
 }

@@ -1,0 +1,68 @@
+package githost
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"notifier/internal/alerts/provider"
+)
+
+// CommentAPI is the part of a host's API that comments need.
+type CommentAPI struct {
+	// Do makes a request and decodes the answer into out, unless out is nil.
+	Do func(ctx context.Context, r provider.Request, out any) error
+	// User is the address of the own account. Login, unless it is nil, is called in its place until it succeeds once. It returns the login
+	// in the host's form for the author of a comment.
+	User  *url.URL
+	Login func(ctx context.Context) (string, error)
+	// On returns the address of the comments on a change request, which the host lists with the oldest first, and One that of one of them.
+	On  func(number int64) *url.URL
+	One func(number, id int64) *url.URL
+	// Edit is the HTTP method that replaces the text of a comment.
+	Edit string
+	// Pages is the query for a page, without its number and size. It is nil for a host that lists all comments at once.
+	Pages url.Values
+}
+
+// pageSize is the number of comments on a page. A page of long comments is still a small answer.
+const pageSize = 50
+
+func (a *CommentAPI) login(ctx context.Context) (string, error) {
+	if a.Login != nil {
+		return a.Login(ctx)
+	}
+	var own Account
+	err := a.Do(ctx, provider.Request{Method: http.MethodGet, URL: a.User}, &own)
+	return own.Name(), err
+}
+
+// page returns a page of the comments on a change request. The first page is 1. More means that there may be a next page.
+func (a *CommentAPI) page(ctx context.Context, number int64, page int) (comments []Comment, more bool, err error) {
+	u := a.On(number)
+	if a.Pages != nil {
+		query := maps.Clone(a.Pages)
+		query.Set("per_page", strconv.Itoa(pageSize))
+		query.Set("page", strconv.Itoa(page))
+		u.RawQuery = query.Encode()
+	}
+	var found provider.List[Comment]
+	err = a.Do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found)
+	return found, a.Pages != nil && len(found) >= pageSize, err
+}
+
+// text is the body of a request that writes a comment.
+type text struct {
+	Body string `json:"body"`
+}
+
+// write replaces the text of the comment with an ID, or writes a new comment if the ID is 0.
+func (a *CommentAPI) write(ctx context.Context, number, id int64, body string) error {
+	r := provider.Request{URL: a.On(number), JSON: text{body}}
+	if id != 0 {
+		r.Method, r.URL = a.Edit, a.One(number, id)
+	}
+	return a.Do(ctx, r, nil)
+}
