@@ -24,8 +24,8 @@ const (
 
 // Sender writes to one repository.
 type Sender struct {
+	provider.Sparing
 	client *provider.Client
-	writer provider.Sender
 }
 
 // New returns a Sender of either type. It needs a repository's address and a token.
@@ -45,24 +45,13 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	r.client = client
 	if cfg.Type == typeComment {
-		return &Sender{client, githost.NewComments(cfg, client, r.comments(), githost.PullRequestKey)}, nil
+		return &Sender{githost.NewComments(cfg, client, r.comments(), githost.PullRequestKey), client}, nil
 	}
-	return &Sender{client, githost.NewStatuses(cfg, client, statuses{r}, githost.Limits{}, true)}, nil
+	return &Sender{githost.NewStatuses(cfg, client, statuses{r}, githost.Limits{}, true), client}, nil
 }
 
 // Close closes idle connections.
 func (s *Sender) Close() error { return s.client.Close() }
-
-// Needless reports whether the host has the notification's status.
-func (s *Sender) Needless(n provider.Notification) bool {
-	sparing, ok := s.writer.(provider.Sparing)
-	return ok && sparing.Needless(n)
-}
-
-// Send writes the notification.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.writer.Send(ctx, n)
-}
 
 // repository makes the calls of Gitea's API for one repository.
 type repository struct {

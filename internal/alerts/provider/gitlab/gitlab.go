@@ -20,12 +20,10 @@ const maxText = 255
 
 // Sender sends to one project.
 type Sender struct {
+	provider.Sparing
 	client  *provider.Client
 	project string
 	limit   provider.Limit
-	send    func(ctx context.Context, n provider.Notification) error
-	// statuses is nil for comments.
-	statuses *githost.Statuses
 }
 
 // New returns a Sender of a type of this package.
@@ -52,21 +50,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	if cfg.Type == "gitlab" {
 		s.limit = provider.Limit{Rate: 10, Burst: 20}
-		s.statuses = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: maxText, Description: maxText}, false)
-		s.send = s.statuses.Send
+		s.Sparing = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: maxText, Description: maxText}, false)
 	} else {
 		s.limit = provider.Limit{Rate: 1, Burst: 10}
-		s.send = githost.NewComments(cfg, s.client, s.comments(), githost.MergeRequestKey).Send
+		s.Sparing = githost.NewComments(cfg, s.client, s.comments(), githost.MergeRequestKey)
 	}
 	return s, nil
-}
-
-// Send makes one attempt to send a notification.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
-
-// Needless reports whether the host has the notification's status.
-func (s *Sender) Needless(n provider.Notification) bool {
-	return s.statuses != nil && s.statuses.Needless(n)
 }
 
 // Close closes idle connections.
