@@ -20,7 +20,6 @@ require (
 	github.com/nats-io/nkeys v0.4.16
 	github.com/package-url/packageurl-go v0.1.1
 	github.com/prometheus/client_golang v1.25.0
-	github.com/slack-go/slack v0.34.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1

@@ -13,4 +13,6 @@
 // "@name" and "[label](address)" are broken as well, which other servers obey.
 //
 // Slack cuts an attachment's text at 8,000 characters silently. The text is cut a little before that and ends in a mark.
+//
+// The package makes its one call itself: Slack's library takes an answer of the API that does not say ok for a success.
 package slack

@@ -5,13 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/slack-go/slack"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
@@ -31,23 +27,25 @@ const (
 
 // Sender sends to one channel or webhook.
 type Sender struct {
-	client   *provider.Client
-	onSlack  bool
-	endpoint string
-	token    string
-	channel  string
-	username string
+	client  *provider.Client
+	onSlack bool
+	// api is the address of chat.postMessage, nil for an incoming webhook.
+	api               *url.URL
+	channel, username string
 }
 
 // New returns a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
-	s := &Sender{token: cfg.Token, channel: cfg.Channel, username: cfg.Username}
-	o := provider.ClientOptions{Word: word}
-	var err error
-	if s.endpoint, err = apiOf(cfg.Address); err != nil {
+	s := &Sender{channel: cfg.Channel, username: cfg.Username}
+	header, err := cfg.Bearer()
+	if err != nil {
 		return nil, err
 	}
-	if s.endpoint != "" {
+	o := provider.ClientOptions{Header: header, Word: word}
+	if s.api, err = apiOf(cfg.Address); err != nil {
+		return nil, err
+	}
+	if s.api != nil {
 		if err := provider.CheckKey("token", cfg.Token); err != nil {
 			return nil, err
 		}
@@ -55,8 +53,6 @@ func New(cfg provider.Config) (*Sender, error) {
 			return nil, errors.New("chat.postMessage needs spec.channel")
 		}
 		o.MaxReply = maxReply
-	} else if o.Header, err = cfg.Bearer(); err != nil {
-		return nil, err
 	}
 	if s.client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
@@ -65,17 +61,18 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// apiOf returns the root of Slack's API if an address is there, an empty string for an incoming webhook. The API refuses a message with
+// apiOf returns the address of chat.postMessage if an address is on Slack's API, nil for an incoming webhook. The API refuses a message with
 // HTTP 200, so no form of its address may pass for a webhook's.
-func apiOf(address string) (root string, err error) {
+func apiOf(address string) (*url.URL, error) {
+	const method = "/api/chat.postMessage"
 	u, err := url.Parse(strings.TrimSpace(address))
 	switch {
 	case err != nil || !provider.Within(u.Hostname(), domains...) || !strings.HasPrefix(u.Path, "/api/"):
-		return "", nil // NewClient refuses an address that is no URL
-	case strings.TrimSuffix(u.Path, "/") != "/api/chat.postMessage":
-		return "", errors.New("address is on Slack's API, and its method is not chat.postMessage")
+		return nil, nil // NewClient refuses an address that is no URL
+	case strings.TrimSuffix(u.Path, "/") != method:
+		return nil, errors.New("address is on Slack's API, and its method is not chat.postMessage")
 	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/api/"}).String(), nil
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: method}, nil
 }
 
 // OnSlack reports whether the address is Slack's own. Other servers take its webhooks too.
@@ -86,23 +83,41 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	msg := s.message(n)
-	return s.client.Call(ctx, func(ctx context.Context) error {
-		if s.endpoint == "" {
-			return slack.PostWebhookCustomHTTPContext(ctx, s.client.Address(), s.client.HTTP(), msg)
-		}
-		api := slack.New(s.token, slack.OptionHTTPClient(apiClient{s.client.HTTP()}), slack.OptionAPIURL(s.endpoint))
-		_, _, err := api.PostMessageContext(ctx, s.channel,
-			slack.MsgOptionUsername(msg.Username), slack.MsgOptionAttachments(msg.Attachments...))
+	answer, err := s.client.Send(ctx, provider.Request{URL: s.api, JSON: s.message(n)})
+	if err != nil || s.api == nil {
 		return err
-	})
+	}
+	return outcome(answer)
 }
 
-func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
+// The parts of a message that are used here, in the names of Slack's webhooks and API.
+
+type message struct {
+	Channel     string       `json:"channel,omitempty"`
+	Username    string       `json:"username,omitempty"`
+	Attachments []attachment `json:"attachments"`
+}
+
+type attachment struct {
+	Fallback   string   `json:"fallback"`
+	Color      string   `json:"color"`
+	AuthorName string   `json:"author_name"`
+	Text       string   `json:"text"`
+	MarkdownIn []string `json:"mrkdwn_in"`
+	Fields     []field  `json:"fields,omitempty"`
+}
+
+type field struct {
+	Title string `json:"title"`
+	Value string `json:"value"`
+	Short bool   `json:"short"`
+}
+
+func (s *Sender) message(n provider.Notification) message {
 	e := n.Event
 	object := s.escape(e.InvolvedObject.String(), maxFallback)
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
-	a := slack.Attachment{
+	a := attachment{
 		Fallback:   object + ": " + s.escape(line, maxFallback),
 		Color:      provider.BySeverity(e, "good", "danger"),
 		AuthorName: object,
@@ -111,14 +126,10 @@ func (s *Sender) message(n provider.Notification) *slack.WebhookMessage {
 	}
 	for _, f := range provider.Facts(n, maxFact) {
 		title, value := f.Show(func(text string) string { return s.escape(text, maxFact) })
-		a.Fields = append(a.Fields, slack.AttachmentField{Title: title, Value: value})
+		a.Fields = append(a.Fields, field{Title: title, Value: value})
 	}
-	username := cmp.Or(s.username, e.ReportingController)
-	return &slack.WebhookMessage{
-		Channel:     s.channel,
-		Username:    provider.Truncate(username, maxName),
-		Attachments: []slack.Attachment{a},
-	}
+	username := provider.Truncate(cmp.Or(s.username, e.ReportingController), maxName)
+	return message{Channel: s.channel, Username: username, Attachments: []attachment{a}}
 }
 
 // escape returns text, cut, in a form that notifies nobody and hides no address. At Slack itself "@channel" and Markdown have no effect;
@@ -168,29 +179,19 @@ func word(answer []byte) string {
 	return provider.KnownWord(reply.Error, answers, refused, busy)
 }
 
-// apiClient reads the API's answers before Slack's library does. The library accepts an answer without "ok" and without "error" as a
-// success, which loses the message. It also fails on a success that repeats the message in an unknown form, which sends it twice.
-type apiClient struct{ *http.Client }
-
-// Do returns an answer that says "ok": true, reduced to that. In every other case it returns an *event.Error.
-func (c apiClient) Do(req *http.Request) (*http.Response, error) {
-	resp, err := c.Client.Do(req) //nolint:gosec // the client checks every address when it dials
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
+// outcome classifies an answer of the API. Only one that says "ok": true is a success.
+func outcome(answer []byte) error {
 	var reply struct {
 		OK    bool   `json:"ok"`
 		Error string `json:"error"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&reply); err != nil {
-		return nil, event.NewError(event.Retry, provider.LabelReply, "answer is not one of Slack's API", err)
+	if err := provider.DecodeJSON(answer, &reply, "Slack's API"); err != nil {
+		return err
 	}
 	if !reply.OK {
-		return nil, refusal(reply.Error)
+		return refusal(reply.Error)
 	}
-	resp.Body = io.NopCloser(strings.NewReader(`{"ok":true}`))
-	return resp, nil
+	return nil
 }
 
 // refusal classifies an answer of the API that is not ok.

@@ -1,8 +1,8 @@
 package slack
 
 import (
+	"bytes"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -51,7 +51,7 @@ func TestAPIPayloads(t *testing.T) {
 	}
 }
 
-// Fails when Slack's library reads the answer, or an unknown code is shown.
+// Fails when an answer of HTTP 200 counts as a success although it does not say so, or when an unknown code is shown.
 func TestAPIAnswersAreReadAndClassified(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -113,7 +113,7 @@ func TestSlacksOwnWordsAreShownAndNothingElse(t *testing.T) {
 	}
 }
 
-// Fails when the library decodes the message that the answer repeats: the send would be repeated.
+// Fails when the message that the answer repeats is decoded: an unknown form of it would have the send repeated.
 func TestAnOddSuccessOfTheAPIIsASuccess(t *testing.T) {
 	s, _ := newAPI(t, providertest.Says(200, `{"ok":true,"ts":1,"message":{"blocks":7,"attachments":"x"}}`))
 	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
@@ -218,13 +218,12 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	}
 }
 
-func TestFormCarriesTheToken(t *testing.T) {
+func TestTheAPIIsGivenTheTokenInAHeader(t *testing.T) {
 	s, sink := newAPI(t, providertest.Says(200, `{"ok":true}`))
 	if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
 		t.Fatal(err)
 	}
-	form, err := url.ParseQuery(string(sink.Last(t).Body))
-	if err != nil || form.Get("token") != "xoxb-token" || form.Get("channel") != "C123" || form.Get("username") != "flux" {
-		t.Errorf("form is %v (%v)", form, err)
+	if r := sink.Last(t); r.Header.Get("Authorization") != "Bearer xoxb-token" || bytes.Contains(r.Body, []byte("xoxb")) {
+		t.Errorf("got %v, %s", r.Header, r.Body)
 	}
 }
