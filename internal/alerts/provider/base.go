@@ -26,12 +26,9 @@ type base struct {
 	trace httptrace.ClientTrace
 }
 
-// RoundTrip implements http.RoundTripper.
-func (b *base) RoundTrip(r *http.Request) (*http.Response, error) {
+// roundTrip makes a request whose context is traced.
+func (b *base) roundTrip(r *http.Request) (*http.Response, error) {
 	b.once.Do(b.make)
-	if httptrace.ContextClientTrace(r.Context()) == nil { // a vendor's library makes requests of contexts of its own
-		r = r.WithContext(b.traced(r.Context()))
-	}
 	return b.made.Load().RoundTrip(r)
 }
 

@@ -44,7 +44,6 @@ type ClientOptions struct {
 // Client is the HTTP client of one destination, with connections of its own. Its parts are one object in memory: a cluster has thousands of
 // Providers.
 type Client struct {
-	http      http.Client
 	transport transport
 	base      base
 	address   url.URL
@@ -79,24 +78,13 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	if !cfg.TLS.none() {
 		c.base.tls = tlsConfig
 	}
-	c.http.Transport = &c.transport
-	// The transport turns a redirect into an error before this is called. It is here in case that ever changes.
-	c.http.CheckRedirect = lastResponse
 	return c, nil
 }
 
-func lastResponse(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// Call calls send, which makes requests by Do, or by HTTP through a vendor's library. It bounds send by the send's timeout and
-// classifies the outcome.
+// Call calls send, which makes requests by Do. It bounds send by the send's timeout and classifies the outcome.
 func (c *Client) Call(ctx context.Context, send func(ctx context.Context) error) error {
 	return c.call(ctx, func(ctx context.Context, _ context.CancelFunc) error { return send(ctx) })
 }
-
-// HTTP returns the http.Client for a vendor's library, which uses it within a Call. It returns an error for every answer that is not
-// 2xx. It returns every 2xx as 200 with the whole body already read, so a library's own treatment of redirects, statuses and unbounded
-// bodies has no effect.
-func (c *Client) HTTP() *http.Client { return &c.http }
 
 // call is Call with the function that ends the send's context.
 func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel context.CancelFunc) error) error {
@@ -109,9 +97,6 @@ func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel
 	}
 	return nil
 }
-
-// Address returns the URL to send to, for libraries that need it. It is a secret.
-func (c *Client) Address() string { return c.address.String() }
 
 // Close closes idle connections at once, and those of sends under way when the sends end. The client stays usable: from then on a
 // connection is kept only while sends overlap on it.

@@ -10,19 +10,21 @@ import (
 func (n Network) Client() *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Resolver: n.Resolver, Control: n.control}
 	proxy := n.proxy()
-	t := &transport{network: n, proxy: proxy, base: &http.Transport{
+	return &http.Client{Transport: guarded{&transport{network: n, proxy: proxy}, &http.Transport{
 		Proxy: proxy, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
 		MaxResponseHeaderBytes: maxHeaders, DisableCompression: true, DisableKeepAlives: true,
-	}}
-	return &http.Client{Transport: guarded{t}}
+	}}}
 }
 
 // guarded checks the address and returns the answer unchanged.
-type guarded struct{ *transport }
+type guarded struct {
+	*transport
+	http *http.Transport
+}
 
 func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := g.checkBehindProxy(r); err != nil {
 		return nil, err
 	}
-	return g.base.RoundTrip(r)
+	return g.http.RoundTrip(r)
 }

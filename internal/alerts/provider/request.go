@@ -58,22 +58,10 @@ func (c *Client) do(ctx context.Context, cancel context.CancelFunc, r Request) (
 			return nil, event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
 		}
 	}
-	resp, err := c.request(ctx, newRequest(ctx, method, u, r), cancel)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.ContentLength == 0 {
-		return nil, nil
-	}
-	answer, err := io.ReadAll(resp.Body) // the transport has read it already
-	if err != nil {
-		return nil, event.NewError(event.Retry, LabelReply, "answer could not be read", err)
-	}
-	return answer, nil
+	return c.transport.send(ctx, newRequest(ctx, method, u, r), cancel)
 }
 
-// newRequest is http.NewRequest for a URL that is already parsed.
+// newRequest is http.NewRequest for a URL that is already parsed, whose user logs in unless the header does.
 func newRequest(ctx context.Context, method string, u *url.URL, r Request) *http.Request {
 	req := &http.Request{Method: method, URL: u, Host: strings.TrimSuffix(u.Host, ":"), Header: make(http.Header, len(r.Header)+2), Body: http.NoBody}
 	if r.Body != nil {
@@ -85,17 +73,11 @@ func newRequest(ctx context.Context, method string, u *url.URL, r Request) *http
 	for name, values := range r.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
-	return req.WithContext(ctx)
-}
-
-// request makes a request of context ctx, which cancel ends, by the transport itself. The http.Client would only add copies of the
-// header, for redirects that are not followed and cookies that are not kept.
-func (c *Client) request(ctx context.Context, req *http.Request, cancel context.CancelFunc) (*http.Response, error) {
-	if user := req.URL.User; user != nil && req.Header.Get("Authorization") == "" {
-		password, _ := user.Password()
-		req.SetBasicAuth(user.Username(), password)
+	if u.User != nil && req.Header.Get("Authorization") == "" {
+		password, _ := u.User.Password()
+		req.SetBasicAuth(u.User.Username(), password)
 	}
-	return c.transport.send(ctx, req, cancel)
+	return req.WithContext(ctx)
 }
 
 // Send makes one request as a whole send: it bounds it by the timeout and classifies the outcome.

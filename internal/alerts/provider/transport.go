@@ -1,12 +1,10 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,7 +27,7 @@ const (
 
 // transport makes one request, classifies its answer and returns only a short successful answer.
 type transport struct {
-	base    http.RoundTripper
+	base    *base
 	proxy   func(*http.Request) (*url.URL, error)
 	network Network
 	// resolves means that the proxy is the tenant's, whose owner decides which names it resolves.
@@ -50,22 +48,10 @@ type headerField struct {
 	values []string
 }
 
-// RoundTrip returns an answer only if it is 2xx, as 200 and with its body read. In every other case it returns an *event.Error.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(req.Context())
-	defer cancel() // after the body was read
-	own := req.WithContext(ctx)
-	own.Header = make(http.Header, len(req.Header)+len(t.header)+2) // the caller's request stays unchanged
-	maps.Copy(own.Header, req.Header)
-	return t.send(ctx, own, cancel)
-}
-
-// send is RoundTrip for a request of context ctx that it may change. It calls cancel, which ends ctx, to end the reading of an answer.
-func (t *transport) send(ctx context.Context, req *http.Request, cancel context.CancelFunc) (*http.Response, error) {
+// send makes a request of context ctx, which it may change, and returns the answer if it is 2xx and the type reads answers. It calls cancel,
+// which ends ctx, to end the reading of an answer. Its errors are *event.Error.
+func (t *transport) send(ctx context.Context, req *http.Request, cancel context.CancelFunc) ([]byte, error) {
 	if err := t.checkBehindProxy(req); err != nil {
-		if req.Body != nil {
-			_ = req.Body.Close()
-		}
 		return nil, Classify(err)
 	}
 	req = fenced(req)
@@ -78,7 +64,7 @@ func (t *transport) send(ctx context.Context, req *http.Request, cancel context.
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "notifier")
 	}
-	resp, err := t.base.RoundTrip(req)
+	resp, err := t.base.roundTrip(req)
 	if err != nil {
 		return nil, Classify(err)
 	}
@@ -86,16 +72,11 @@ func (t *transport) send(ctx context.Context, req *http.Request, cancel context.
 	if resp.StatusCode/100 != 2 {
 		return nil, t.refusal(resp, cancel)
 	}
-	var reply []byte
 	if t.maxReply == 0 {
 		drain(resp.Body, cancel)
-	} else if reply, err = t.reply(ctx, resp.Body, cancel); err != nil {
-		return nil, err
+		return nil, nil
 	}
-	read := *resp
-	read.StatusCode, read.Status = http.StatusOK, "200 OK"
-	read.Body, read.ContentLength = io.NopCloser(bytes.NewReader(reply)), int64(len(reply))
-	return &read, nil
+	return t.reply(ctx, resp.Body, cancel)
 }
 
 // refusal classifies an answer that is not 2xx, by its status and the parts of it that the type reads.

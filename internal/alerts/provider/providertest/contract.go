@@ -189,7 +189,7 @@ func (s Subject) retryAfter(t *testing.T) {
 	}
 }
 
-// redirect fails when CheckRedirect and the transport's own refusal are both removed.
+// redirect fails when a redirect is followed, or counts as a success.
 func (s Subject) redirect(t *testing.T) {
 	target := NewSink(t, nil)
 	for _, status := range []int{301, 302, 303, 307, 308} {
