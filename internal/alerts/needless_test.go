@@ -22,6 +22,8 @@ type closing struct {
 	down       atomic.Bool
 }
 
+func (c *closing) Close() error { return nil }
+
 func (c *closing) Needless(n provider.Notification) bool { return c.recoveries.Needless(n) }
 
 func (c *closing) Send(ctx context.Context, n provider.Notification) error {

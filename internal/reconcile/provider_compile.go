@@ -243,7 +243,7 @@ func parseHeaders(text []byte) (map[string]string, error) {
 }
 
 // compile builds the sender of a checked Provider with its credentials. named is its compiled expression, nil for none.
-func (c *providerController) compile(p *v1beta3.Provider, found credentials, named *statusProgram) (registry.Sender, *fault) {
+func (c *providerController) compile(p *v1beta3.Provider, found credentials, named *statusProgram) (provider.Sender, *fault) {
 	if named != nil && named.fault != nil {
 		return nil, named.fault
 	}

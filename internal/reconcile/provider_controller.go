@@ -76,7 +76,7 @@ func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
 
 // build returns the sender of a checked Provider with its version, or the fault that its owner has to correct. It returns an error if the
 // Secrets cannot be read, or nothing compiled, now.
-func (c *providerController) build(ctx context.Context, p *v1beta3.Provider) (sender registry.Sender, version string, f *fault, err error) {
+func (c *providerController) build(ctx context.Context, p *v1beta3.Provider) (sender provider.Sender, version string, f *fault, err error) {
 	if err := c.refresh(ctx, p); err != nil {
 		return nil, "", nil, err
 	}
@@ -117,7 +117,7 @@ func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 	}
 }
 
-func (c *providerController) serve(p *v1beta3.Provider, sender registry.Sender, version string) {
+func (c *providerController) serve(p *v1beta3.Provider, sender provider.Sender, version string) {
 	limit := c.limits.Of(sender)
 	if l := p.Spec.RateLimit; l != nil {
 		limit = provider.Limit{Rate: rate.Limit(l.PerSecond), Burst: int(cmp.Or(l.Burst, l.PerSecond))}
@@ -139,7 +139,7 @@ func shortened(p *v1beta3.Provider) string {
 }
 
 // ignoring returns the text about the Secret's headers that are not sent, or "".
-func ignoring(sender registry.Sender) string {
+func ignoring(sender provider.Sender) string {
 	s, ok := sender.(interface{ Ignored() []string })
 	if !ok || len(s.Ignored()) == 0 {
 		return ""

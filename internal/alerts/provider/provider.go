@@ -41,11 +41,12 @@ func (n Notification) Reported(key string) string {
 	return n.Event.Metadata[key]
 }
 
-// Sender sends notifications to one destination. Implementations are safe for concurrent use. A Sender that keeps connections is also
-// an io.Closer; Close closes the idle ones and leaves sends under way alone.
+// Sender sends notifications to one destination. Implementations are safe for concurrent use.
 type Sender interface {
 	// Send makes one attempt. A failure is an *event.Error.
 	Send(ctx context.Context, n Notification) error
+	// Close closes idle connections and leaves sends under way alone.
+	Close() error
 }
 
 // Sparing is a Sender that knows of notifications that would change nothing at its destination. The deliverer drops them.

@@ -94,11 +94,11 @@ func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, erro
 }
 
 // Close closes idle connections.
-func (h host) Close() error {
-	if h.login != nil {
-		return errors.Join(h.client.Close(), h.login.Close())
+func (s *Sender) Close() error {
+	if s.login != nil {
+		return errors.Join(s.client.Close(), s.login.Close())
 	}
-	return h.client.Close()
+	return s.client.Close()
 }
 
 // LastStatus looks for the context among the last statuses of the commit's contexts.

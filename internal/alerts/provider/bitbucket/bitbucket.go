@@ -103,9 +103,6 @@ func (h host) Limit() provider.Limit {
 	return h.client.LimitOn(limit, apiHost)
 }
 
-// Close closes idle connections.
-func (h host) Close() error { return h.client.Close() }
-
 // LastStatus reads the status of the key.
 func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
 	want := h.build(s)

@@ -75,9 +75,6 @@ func locate(cfg *provider.Config) (host, error) {
 	return host{project: project, repo: repo}, nil
 }
 
-// Close closes idle connections.
-func (h host) Close() error { return h.client.Close() }
-
 // builds returns the address of a commit's builds.
 func (h host) builds(commit string) *url.URL {
 	return h.client.URL("rest", "api", "latest", "projects", h.project, "repos", h.repo, "commits", commit, "builds")

@@ -23,10 +23,7 @@ const (
 )
 
 // Sender writes to one repository.
-type Sender struct {
-	provider.Sparing
-	client *provider.Client
-}
+type Sender struct{ provider.Sparing }
 
 // New returns a Sender of either type. It needs a repository's address and a token.
 func New(cfg provider.Config) (*Sender, error) {
@@ -45,13 +42,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	r.client = client
 	if cfg.Type == typeComment {
-		return &Sender{githost.NewComments(cfg, client, r.comments(), githost.PullRequestKey), client}, nil
+		return &Sender{githost.NewComments(cfg, client, r.comments(), githost.PullRequestKey)}, nil
 	}
-	return &Sender{githost.NewStatuses(cfg, client, statuses{r}, githost.Limits{}, true), client}, nil
+	return &Sender{githost.NewStatuses(cfg, client, statuses{r}, githost.Limits{}, true)}, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // repository makes the calls of Gitea's API for one repository.
 type repository struct {

@@ -86,6 +86,9 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 // Needless returns false: a comment that changes nothing is known only at the host.
 func (c *Comments) Needless(provider.Notification) bool { return false }
 
+// Close closes idle connections.
+func (c *Comments) Close() error { return c.client.Close() }
+
 // own returns the login of the own account.
 func (c *Comments) own(ctx context.Context) (string, error) {
 	if known := c.login.Load(); known != nil {

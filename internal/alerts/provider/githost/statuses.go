@@ -81,3 +81,6 @@ func (s *Statuses) Needless(n provider.Notification) bool {
 	status, err := statusOf(context.Background(), &s.naming, s.limits, n)
 	return err == nil && s.latest.holds(n, status, s.now())
 }
+
+// Close closes idle connections.
+func (s *Statuses) Close() error { return s.client.Close() }

@@ -58,9 +58,6 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
-
 // Limit returns gitlab.com's published limits: 60 comments a minute, and 2,000 requests, of which a status needs two.
 func (s *Sender) Limit() provider.Limit {
 	return s.client.LimitOn(s.limit, "gitlab.com")

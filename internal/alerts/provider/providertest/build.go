@@ -1,7 +1,6 @@
 package providertest
 
 import (
-	"io"
 	"testing"
 
 	"notifier/internal/alerts/provider"
@@ -18,16 +17,14 @@ func Build[S provider.Sender](build func(provider.Config) (S, error)) func(provi
 	}
 }
 
-// NewSender returns a Sender of a type. One that is an io.Closer is closed at the end of the test.
+// NewSender returns a Sender of a type, which is closed at the end of the test.
 func NewSender[S provider.Sender](t *testing.T, build func(provider.Config) (S, error), cfg provider.Config) S {
 	t.Helper()
 	s, err := build(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, ok := any(s).(io.Closer); ok {
-		t.Cleanup(func() { _ = c.Close() })
-	}
+	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 

@@ -246,7 +246,7 @@ func (s Conn) connections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := sender.(io.Closer).Close(); err != nil {
+	if err := sender.Close(); err != nil {
 		t.Fatal(err)
 	}
 	opened := sends

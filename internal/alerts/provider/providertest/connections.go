@@ -1,7 +1,6 @@
 package providertest
 
 import (
-	"io"
 	"net"
 	"net/http"
 	"testing"
@@ -56,7 +55,7 @@ func (s Subject) connectionsOf(t *testing.T, sink *Sink, ca []byte) int {
 			t.Fatal(err)
 		}
 	}
-	if err := sender.(io.Closer).Close(); err != nil {
+	if err := sender.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if via := sink.Last(t).Header.Get("Via"); via != "1.1 notifier" {

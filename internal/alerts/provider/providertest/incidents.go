@@ -2,7 +2,6 @@ package providertest
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -46,9 +45,7 @@ func Incidents(t *testing.T, build func() provider.Sender, log func() []string) 
 			if err := s.Send(t.Context(), n); err != nil {
 				t.Fatalf("step %d: %v (%v)", i, err, event.AsError(err).Unwrap())
 			}
-			if closer, ok := s.(io.Closer); ok {
-				_ = closer.Close()
-			}
+			_ = s.Close()
 			if diff := cmp.Diff(step.want, log()); diff != "" {
 				t.Fatalf("after step %d (-want +got):\n%s", i, diff)
 			}

@@ -2,7 +2,6 @@ package providertest
 
 import (
 	"context"
-	"io"
 	"maps"
 
 	"notifier/internal/alerts/provider"
@@ -35,6 +34,3 @@ func (c *completed) Send(ctx context.Context, n provider.Notification) error {
 	n.Event.Metadata = all
 	return c.Sender.Send(ctx, n)
 }
-
-// Close closes the wrapped Sender, which must be an io.Closer.
-func (c *completed) Close() error { return c.Sender.(io.Closer).Close() }

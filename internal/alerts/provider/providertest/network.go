@@ -3,7 +3,6 @@ package providertest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/netip"
@@ -76,11 +75,7 @@ func (s target) build(t *testing.T, cfg provider.Config) provider.Sender {
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	closer, ok := sender.(io.Closer)
-	if !ok {
-		t.Fatal("the Sender is no io.Closer, so its connections outlive it")
-	}
-	t.Cleanup(func() { _ = closer.Close() })
+	t.Cleanup(func() { _ = sender.Close() })
 	return sender
 }
 
@@ -129,7 +124,7 @@ func (s target) denied(t *testing.T) {
 		if e := event.AsError(err); err == nil || e.Label != provider.LabelDenied || e.Class != event.Permanent {
 			t.Errorf("%s: got %v, want it denied for good", host, err)
 		}
-		_ = sender.(io.Closer).Close()
+		_ = sender.Close()
 	}
 	if n := server.Received(); n != 0 {
 		t.Errorf("%d messages came through", n)
@@ -206,7 +201,7 @@ func (s target) deniedBehindProxy(t *testing.T) {
 				sender, err := s.create(s.by(by, address, network))
 				if noSecret(t, err); err == nil {
 					t.Errorf("%s behind a proxy is taken", address)
-					_ = sender.(io.Closer).Close()
+					_ = sender.Close()
 				}
 			}
 		}

@@ -3,7 +3,6 @@ package registry
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -45,15 +44,9 @@ import (
 	"notifier/internal/event"
 )
 
-// Sender is the interface of every destination that this package builds.
-type Sender interface {
-	provider.Sender
-	io.Closer
-}
-
 // destination is one type of destinations.
 type destination struct {
-	new func(provider.Config) (Sender, error)
+	new func(provider.Config) (provider.Sender, error)
 	// takes reports which events the type is sent.
 	takes provider.Takes
 	// keys are the Secret's keys that the type reads besides the common ones.
@@ -102,8 +95,8 @@ var destinations = map[string]destination{
 }
 
 // builder returns build with the interface as its result. With an error it returns a nil interface, not a nil pointer in it.
-func builder[S Sender](build func(provider.Config) (S, error)) func(provider.Config) (Sender, error) {
-	return func(cfg provider.Config) (Sender, error) {
+func builder[S provider.Sender](build func(provider.Config) (S, error)) func(provider.Config) (provider.Sender, error) {
+	return func(cfg provider.Config) (provider.Sender, error) {
 		s, err := build(cfg)
 		if err != nil {
 			return nil, err
@@ -148,7 +141,7 @@ func Resolves(typ string) bool {
 
 // New returns the destination of cfg.Type. It does not connect. The error quotes no secret. It is an *UnsupportedTypeError if the type
 // is not built.
-func New(cfg provider.Config) (Sender, error) {
+func New(cfg provider.Config) (provider.Sender, error) {
 	d, ok := destinations[cfg.Type]
 	if !ok {
 		return nil, &UnsupportedTypeError{Type: cfg.Type, Supported: Types()}
@@ -167,7 +160,7 @@ type Limits struct {
 func DefaultLimits() Limits { return Limits{Slack: provider.Limit{Rate: 1, Burst: 3}} }
 
 // Of returns the limit of a destination.
-func (l Limits) Of(s Sender) provider.Limit {
+func (l Limits) Of(s provider.Sender) provider.Limit {
 	switch s := s.(type) {
 	case *slack.Sender:
 		if s.OnSlack() {
