@@ -3,10 +3,8 @@ package provider
 import (
 	"context"
 	"crypto/tls"
-	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
 	"sync"
 	"sync/atomic"
 )
@@ -14,8 +12,7 @@ import (
 // base makes requests by net/http, on connections of its own. It makes its transport, which takes more than a kilobyte, for the first
 // request: most of a cluster's thousands of Providers never send.
 type base struct {
-	network *Network
-	proxy   func(*http.Request) (*url.URL, error)
+	route
 	// tls is nil for defaultTLS, which is then made with the transport.
 	tls   *tls.Config
 	conns conns
@@ -43,7 +40,6 @@ func (b *base) traced(ctx context.Context) context.Context {
 }
 
 func (b *base) make() {
-	dialer := &net.Dialer{Timeout: dialTimeout, Resolver: b.network.Resolver, Control: b.network.control}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -54,7 +50,7 @@ func (b *base) make() {
 	b.made.Store(&http.Transport{
 		Proxy:                  b.proxy,
 		OnProxyConnectResponse: connectResult,
-		DialContext:            b.conns.dialer(dialer.DialContext),
+		DialContext:            b.conns.dialer(b.dialer().DialContext),
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    dialTimeout,
 		IdleConnTimeout:        idleTimeout,

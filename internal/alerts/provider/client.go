@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"golang.org/x/net/http/httpproxy"
 )
 
 const (
@@ -44,10 +42,18 @@ type ClientOptions struct {
 // Client is the HTTP client of one destination, with connections of its own. Its parts are one object in memory: a cluster has thousands of
 // Providers.
 type Client struct {
-	transport transport
-	base      base
-	address   url.URL
-	timeout   time.Duration
+	base    base
+	address url.URL
+	timeout time.Duration
+	// options are without the Header, which header has.
+	options ClientOptions
+	header  []headerField
+}
+
+// headerField is a field of a header that is kept for thousands of Providers. A map of one is 400 bytes.
+type headerField struct {
+	name   string
+	values []string
 }
 
 // NewClient returns a client for cfg.Address. It does not connect. The error lists every fault of the address, the proxy, the TLS
@@ -55,25 +61,17 @@ type Client struct {
 func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	address, addressErr := cfg.Network.ParseAddress(cfg.Address, "https", "http")
 	timeout, timeoutErr := cfg.timeout()
-	proxy, proxyErr := cfg.proxy()
+	way, proxyErr := cfg.route()
 	tlsConfig, tlsErr := cfg.TLS.Config()
 	if err := errors.Join(addressErr, timeoutErr, proxyErr, tlsErr); err != nil {
 		return nil, err
 	}
-	c := &Client{
-		transport: transport{
-			proxy: proxy, network: cfg.Network, resolves: cfg.Proxy.Address != "",
-			host: address.Host, maxReply: o.MaxReply, word: o.Word, wait: o.Wait, temporary: o.Temporary,
-			namespace: cfg.Namespace,
-		},
-		address: *address, timeout: timeout,
-	}
+	c := &Client{address: *address, timeout: timeout, options: o}
+	c.options.Header = nil
 	for name, values := range o.Header {
-		c.transport.header = append(c.transport.header, headerField{name, values})
+		c.header = append(c.header, headerField{name, values})
 	}
-	c.transport.base = &c.base
-	c.base.network, c.base.proxy, c.base.conns.namespace = &c.transport.network, proxy, cfg.Namespace
-	c.base.conns.most = sendBytes + 2*int64(o.MaxReply)
+	c.base.route, c.base.conns.namespace, c.base.conns.most = way, cfg.Namespace, sendBytes+2*int64(o.MaxReply)
 	c.base.trace.GotConn = c.base.conns.got
 	if !cfg.TLS.none() {
 		c.base.tls = tlsConfig
@@ -103,39 +101,6 @@ func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel
 func (c *Client) Close() error {
 	c.base.close()
 	return nil
-}
-
-// proxy returns the function that chooses the environment's proxy, nil for no proxy.
-func (n Network) proxy() func(*http.Request) (*url.URL, error) {
-	if !n.EnvironmentProxy {
-		return nil
-	}
-	choose := httpproxy.FromEnvironment().ProxyFunc()
-	return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }
-}
-
-// proxy returns the function that chooses the transport's proxy, nil for no proxy.
-func (c Config) proxy() (func(*http.Request) (*url.URL, error), error) {
-	if c.Proxy.Address == "" {
-		return c.Network.proxy(), nil
-	}
-	u, err := c.proxyURL()
-	if err != nil {
-		return nil, err
-	}
-	return http.ProxyURL(u), nil
-}
-
-// proxyURL returns the address of the Provider's proxy with its credentials.
-func (c Config) proxyURL() (*url.URL, error) {
-	u, err := c.Network.ParseAddress(c.Proxy.Address, "http", "https", "socks5")
-	if err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
-	}
-	if c.Proxy.Username != "" || c.Proxy.Password != "" {
-		u.User = url.UserPassword(c.Proxy.Username, c.Proxy.Password)
-	}
-	return u, nil
 }
 
 // none reports whether there is no TLS material.

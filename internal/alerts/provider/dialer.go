@@ -23,30 +23,22 @@ import (
 // Dialer connects to a destination that does not speak HTTP, under the same rules as Client. It checks every address when it dials it,
 // uses the Provider's proxy and applies the Provider's TLS material.
 type Dialer struct {
+	route
 	namespace string
-	network   Network
-	direct    *net.Dialer
-	// proxy returns the proxy for a request, and is nil for no proxy. own says that it is the Provider's own, whose owner decides which
-	// names it resolves.
-	proxy   func(*http.Request) (*url.URL, error)
-	own     bool
-	tls     *tls.Config
-	timeout time.Duration
+	tls       *tls.Config
+	timeout   time.Duration
 }
 
 // NewDialer returns the Dialer for cfg. It does not connect. The error lists every fault of the proxy, the TLS material and the
 // timeout, and quotes none of them.
 func NewDialer(cfg Config) (*Dialer, error) {
 	timeout, timeoutErr := cfg.timeout()
-	chosen, proxyErr := cfg.proxy()
+	way, proxyErr := cfg.route()
 	tlsConfig, tlsErr := cfg.TLS.Config()
 	if err := errors.Join(timeoutErr, proxyErr, tlsErr); err != nil {
 		return nil, err
 	}
-	return &Dialer{
-		namespace: cfg.Namespace, network: cfg.Network, proxy: chosen, own: cfg.Proxy.Address != "", tls: tlsConfig, timeout: timeout,
-		direct: &net.Dialer{Timeout: dialTimeout, Resolver: cfg.Network.Resolver, Control: cfg.Network.control},
-	}, nil
+	return &Dialer{route: way, namespace: cfg.Namespace, tls: tlsConfig, timeout: timeout}, nil
 }
 
 // Timeout returns the bound on one send.
@@ -68,26 +60,17 @@ func (d *Dialer) TLS(host string) *tls.Config {
 
 // DialContext connects to a host and port, through the proxy if there is one. Its errors are for Classify.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, ErrDenied
 	}
-	var via *url.URL
-	if d.proxy != nil {
-		// From the environment this takes the proxy for https, which passes a connection through unchanged.
-		if via, err = d.proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: address}}); err != nil {
-			return nil, event.NewError(event.Retry, LabelProxy, "proxy address is not valid", err)
-		}
-	}
-	if via == nil {
-		return d.direct.DialContext(ctx, network, address)
-	}
-	check := d.network.checkHost
-	if d.own {
-		check = func(_ context.Context, host string) error { return d.network.checkNamed(host) }
-	}
-	if err := check(ctx, host); err != nil {
+	// From the environment this takes the proxy for https, which passes a connection through unchanged.
+	r := &http.Request{URL: &url.URL{Scheme: "https", Host: address}}
+	via, err := d.via(r.WithContext(ctx))
+	switch {
+	case err != nil:
 		return nil, err
+	case via == nil:
+		return d.dialer().DialContext(ctx, network, address)
 	}
 	if via.Scheme == "socks5" || via.Scheme == "socks5h" { // as net/http
 		return d.socks(ctx, via, network, address)
@@ -109,7 +92,7 @@ func (d *Dialer) socks(ctx context.Context, via *url.URL, network, address strin
 		password, _ := user.Password()
 		auth = &proxy.Auth{User: user.Username(), Password: password}
 	}
-	dialer, err := proxy.SOCKS5("tcp", withPort(via, "1080"), auth, d.direct)
+	dialer, err := proxy.SOCKS5("tcp", withPort(via, "1080"), auth, d.dialer())
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +109,7 @@ func (d *Dialer) connect(ctx context.Context, via *url.URL, address string) (net
 	if via.Scheme == "https" {
 		port = "443"
 	}
-	conn, err := d.direct.DialContext(ctx, "tcp", withPort(via, port))
+	conn, err := d.dialer().DialContext(ctx, "tcp", withPort(via, port))
 	if err != nil {
 		return nil, err
 	}

@@ -31,46 +31,47 @@ const (
 var (
 	mediums = fair.NewCapacities[string](fair.NewCapacity(mediumTotal), mediumReplies, mediumReserve)
 	longs   = fair.NewCapacities[string](nil, longReplies, 0)
-	ownLong = fair.NewCapacities[*transport](nil, 1, 0)
+	ownLong = fair.NewCapacities[*Client](nil, 1, 0)
 )
 
-// reply reads an answer of at most maxReply bytes. cancel ends a read that is blocked.
-func (t *transport) reply(ctx context.Context, body io.Reader, cancel context.CancelFunc) ([]byte, error) {
-	free := min(t.maxReply, freeReply)
+// reply reads an answer of at most MaxReply bytes. cancel ends a read that is blocked.
+func (c *Client) reply(ctx context.Context, body io.Reader, cancel context.CancelFunc) ([]byte, error) {
+	namespace, maxReply := c.base.conns.namespace, c.options.MaxReply
+	free := min(maxReply, freeReply)
 	answer, err := io.ReadAll(io.LimitReader(body, int64(free)+1))
 	switch {
 	case err != nil:
 		return nil, Classify(err)
 	case len(answer) <= free:
 		return answer, nil
-	case len(answer) > t.maxReply:
+	case len(answer) > maxReply:
 		return nil, errTooLong
 	}
-	medium, err := mediums.Acquire(ctx, t.namespace, 1)
+	medium, err := mediums.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return nil, Classify(err)
 	}
 	defer medium.Release()
-	answer, ended, err := inTime(body, answer, min(t.maxReply, mediumReply), cancel)
+	answer, ended, err := inTime(body, answer, min(maxReply, mediumReply), cancel)
 	switch {
 	case err != nil:
 		return nil, err
 	case ended:
 		return answer, nil
-	case len(answer) > t.maxReply:
+	case len(answer) > maxReply:
 		return nil, errTooLong
 	}
-	own, err := ownLong.Acquire(ctx, t, 1)
+	own, err := ownLong.Acquire(ctx, c, 1)
 	if err != nil {
 		return nil, Classify(err)
 	}
 	defer own.Release()
-	long, err := longs.Acquire(ctx, t.namespace, 1)
+	long, err := longs.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return nil, Classify(err)
 	}
 	defer long.Release()
-	answer, ended, err = inTime(body, answer, t.maxReply, cancel)
+	answer, ended, err = inTime(body, answer, maxReply, cancel)
 	switch {
 	case err != nil:
 		return nil, err

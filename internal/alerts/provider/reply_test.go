@@ -34,8 +34,8 @@ func (d *dripping) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func newTransport(namespace string) *transport {
-	return &transport{maxReply: testReply, namespace: namespace}
+func newReader(namespace string) *Client {
+	return &Client{options: ClientOptions{MaxReply: testReply}, base: base{conns: conns{namespace: namespace}}}
 }
 
 // Fails when the memory for a tenant's endless answers grows with its Providers and sends, when they delay the answers of another
@@ -46,7 +46,7 @@ func TestT6AnswersThatDoNotEndTakeUpLittle(t *testing.T) {
 		var read atomic.Int64
 		ended := make(chan error, providers*sends)
 		for range providers {
-			tr := newTransport("hostile")
+			tr := newReader("hostile")
 			for range sends {
 				go func() {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -61,12 +61,12 @@ func TestT6AnswersThatDoNotEndTakeUpLittle(t *testing.T) {
 			t.Errorf("%d MiB are kept, want %d at most", read.Load()>>20, most>>20)
 		}
 		began := time.Now()
-		answer, err := newTransport("other").reply(t.Context(), strings.NewReader(strings.Repeat("x", testReply)), func() {})
+		answer, err := newReader("other").reply(t.Context(), strings.NewReader(strings.Repeat("x", testReply)), func() {})
 		if err != nil || len(answer) != testReply || time.Since(began) != 0 {
 			t.Errorf("another namespace: %d bytes, %v, after %v", len(answer), err, time.Since(began))
 		}
 		began = time.Now()
-		answer, err = newTransport("hostile").reply(t.Context(), strings.NewReader(strings.Repeat("x", freeReply)), func() {})
+		answer, err = newReader("hostile").reply(t.Context(), strings.NewReader(strings.Repeat("x", freeReply)), func() {})
 		if err != nil || len(answer) != freeReply || time.Since(began) != 0 {
 			t.Errorf("a short one: %d bytes, %v, after %v", len(answer), err, time.Since(began))
 		}
@@ -94,7 +94,7 @@ func TestT6AnswersThatDripTakeUpLittle(t *testing.T) {
 		for n := range namespaces {
 			for range sends {
 				go func() {
-					_, _ = newTransport("hostile"+strconv.Itoa(n)).reply(ctx, &dripping{ctx: ctx, left: mediumReply - 1, read: &read}, func() {})
+					_, _ = newReader("hostile"+strconv.Itoa(n)).reply(ctx, &dripping{ctx: ctx, left: mediumReply - 1, read: &read}, func() {})
 				}()
 			}
 		}
@@ -104,7 +104,7 @@ func TestT6AnswersThatDripTakeUpLittle(t *testing.T) {
 			t.Errorf("%d MiB are kept, want %d at most", read.Load()>>20, most>>20)
 		}
 		began := time.Now()
-		answer, err := newTransport("other").reply(t.Context(), strings.NewReader(strings.Repeat("x", mediumReply)), func() {})
+		answer, err := newReader("other").reply(t.Context(), strings.NewReader(strings.Repeat("x", mediumReply)), func() {})
 		if err != nil || len(answer) != mediumReply || time.Since(began) != 0 {
 			t.Errorf("another namespace: %d bytes, %v, after %v", len(answer), err, time.Since(began))
 		}
@@ -118,11 +118,11 @@ func TestAnAnswerIsReadWholeOrNotAtAll(t *testing.T) {
 	broken := errors.New("broken")
 	for _, length := range []int{0, 1, freeReply, freeReply + 1, mediumReply, mediumReply + 1, testReply - 1, testReply, testReply + 1} {
 		text := strings.Repeat("x", length)
-		answer, err := newTransport("n").reply(t.Context(), strings.NewReader(text), func() {})
+		answer, err := newReader("n").reply(t.Context(), strings.NewReader(text), func() {})
 		if want := length <= testReply; (err == nil) != want || want && string(answer) != text {
 			t.Errorf("%d bytes: got %d, %v", length, len(answer), err)
 		}
-		answer, err = newTransport("n").reply(t.Context(), io.MultiReader(strings.NewReader(text), errReader{broken}), func() {})
+		answer, err = newReader("n").reply(t.Context(), io.MultiReader(strings.NewReader(text), errReader{broken}), func() {})
 		if err == nil || answer != nil {
 			t.Errorf("%d bytes and a failure: got %d bytes", length, len(answer))
 		}

@@ -58,7 +58,7 @@ func (c *Client) do(ctx context.Context, cancel context.CancelFunc, r Request) (
 			return nil, event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
 		}
 	}
-	return c.transport.send(ctx, newRequest(ctx, method, u, r), cancel)
+	return c.request(ctx, newRequest(ctx, method, u, r), cancel)
 }
 
 // newRequest is http.NewRequest for a URL that is already parsed, whose user logs in unless the header does.

@@ -25,38 +25,15 @@ const (
 	MaxRetryAfter = time.Hour
 )
 
-// transport makes one request, classifies its answer and returns only a short successful answer.
-type transport struct {
-	base    *base
-	proxy   func(*http.Request) (*url.URL, error)
-	network Network
-	// resolves means that the proxy is the tenant's, whose owner decides which names it resolves.
-	resolves bool
-	// header is sent to host alone.
-	host      string
-	header    []headerField
-	maxReply  int
-	namespace string // the Provider's
-	word      func(answer []byte) string
-	wait      func(status int, header http.Header, answer []byte) (time.Duration, bool)
-	temporary func(status int, answer []byte) bool
-}
-
-// headerField is a field of a header that is kept for thousands of Providers. A map of one is 400 bytes.
-type headerField struct {
-	name   string
-	values []string
-}
-
-// send makes a request of context ctx, which it may change, and returns the answer if it is 2xx and the type reads answers. It calls cancel,
+// request makes a request of context ctx, which it may change, and returns the answer if it is 2xx and the type reads answers. It calls cancel,
 // which ends ctx, to end the reading of an answer. Its errors are *event.Error.
-func (t *transport) send(ctx context.Context, req *http.Request, cancel context.CancelFunc) ([]byte, error) {
-	if err := t.checkBehindProxy(req); err != nil {
+func (c *Client) request(ctx context.Context, req *http.Request, cancel context.CancelFunc) ([]byte, error) {
+	if _, err := c.base.via(req); err != nil {
 		return nil, Classify(err)
 	}
 	req = fenced(req)
-	if req.URL.Host == t.host {
-		for _, f := range t.header {
+	if req.URL.Host == c.address.Host {
+		for _, f := range c.header {
 			req.Header[f.name] = f.values
 		}
 	}
@@ -64,28 +41,28 @@ func (t *transport) send(ctx context.Context, req *http.Request, cancel context.
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "notifier")
 	}
-	resp, err := t.base.roundTrip(req)
+	resp, err := c.base.roundTrip(req)
 	if err != nil {
 		return nil, Classify(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode/100 != 2 {
-		return nil, t.refusal(resp, cancel)
+		return nil, c.refusal(resp, cancel)
 	}
-	if t.maxReply == 0 {
+	if c.options.MaxReply == 0 {
 		drain(resp.Body, cancel)
 		return nil, nil
 	}
-	return t.reply(ctx, resp.Body, cancel)
+	return c.reply(ctx, resp.Body, cancel)
 }
 
 // refusal classifies an answer that is not 2xx, by its status and the parts of it that the type reads.
-func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *event.Error {
+func (c *Client) refusal(resp *http.Response, cancel context.CancelFunc) *event.Error {
 	after, now := resp.Header.Get("Retry-After"), time.Now()
 	e := statusError(resp.StatusCode, after, now)
-	answer := t.short(resp.Body, cancel)
-	if t.wait != nil {
-		if wait, limited := t.wait(resp.StatusCode, resp.Header, answer); limited {
+	answer := c.short(resp.Body, cancel)
+	if c.options.Wait != nil {
+		if wait, limited := c.options.Wait(resp.StatusCode, resp.Header, answer); limited {
 			if resp.StatusCode != http.StatusTooManyRequests {
 				e.Reason += " (rate limit)"
 			}
@@ -93,11 +70,11 @@ func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *eve
 			e.RetryAfter = max(e.Period, ParseRetryAfter(after, now))
 		}
 	}
-	if t.temporary != nil && e.Class != event.Retry && t.temporary(resp.StatusCode, answer) {
+	if c.options.Temporary != nil && e.Class != event.Retry && c.options.Temporary(resp.StatusCode, answer) {
 		e.Class, e.RetryAfter = event.Retry, ParseRetryAfter(after, now)
 	}
-	if t.word != nil && answer != nil {
-		if word := t.word(answer); word != "" {
+	if c.options.Word != nil && answer != nil {
+		if word := c.options.Word(answer); word != "" {
 			e.Reason += ": " + word
 		}
 	}
@@ -105,8 +82,8 @@ func (t *transport) refusal(resp *http.Response, cancel context.CancelFunc) *eve
 }
 
 // short returns the answer of a refusal, read within bounds. It is nil if the type reads no refusals or the answer is too long.
-func (t *transport) short(body io.Reader, cancel context.CancelFunc) []byte {
-	if t.word == nil && t.wait == nil && t.temporary == nil {
+func (c *Client) short(body io.Reader, cancel context.CancelFunc) []byte {
+	if c.options.Word == nil && c.options.Wait == nil && c.options.Temporary == nil {
 		drain(body, cancel)
 		return nil
 	}
@@ -126,27 +103,6 @@ func StatusOf(err error) int {
 		return e.Status
 	}
 	return 0
-}
-
-// checkBehindProxy checks the destination's host when a proxy will dial it in our place. Without a proxy, and for the proxy itself,
-// the dialler checks. A tenant's own proxy may know names that are unknown here, and its owner decides which addresses it reaches. The
-// environment's proxy is the administrator's: the addresses of a tenant's name here must be allowed, and a name unknown here is left
-// to the proxy to resolve.
-func (t *transport) checkBehindProxy(req *http.Request) error {
-	if t.proxy == nil {
-		return nil
-	}
-	proxy, err := t.proxy(req)
-	if err != nil {
-		return event.NewError(event.Retry, LabelProxy, "proxy address is not valid", err)
-	}
-	if proxy == nil {
-		return nil
-	}
-	if t.resolves {
-		return t.network.checkNamed(req.URL.Hostname())
-	}
-	return t.network.checkHost(req.Context(), req.URL.Hostname())
 }
 
 // connectResult classifies a proxy's answer to CONNECT.
