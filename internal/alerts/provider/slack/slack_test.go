@@ -128,7 +128,7 @@ var forms = []string{
 	"https://slack.com/api/chat.postMessage?pretty=1",
 }
 
-// Fails when a refusal by the API, whose status is 200, counts as a success because the address is written in another form.
+// Fails when a refusal by the API, whose status is 200, counts as a success because the address is written in another form (invariant E2).
 func TestARefusalOfTheAPIIsReadUnderEveryFormOfItsAddress(t *testing.T) {
 	for _, address := range forms {
 		s, sink := newAPIAt(t, address, providertest.Says(200, `{"ok":false,"error":"channel_not_found"}`))
