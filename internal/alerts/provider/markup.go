@@ -78,6 +78,9 @@ func Backslashes(characters string) func(string) string {
 // BreakMentions returns s with a zero-width character behind each @ that may begin a mention, so that "@name" notifies nobody. An @
 // within a word stays unchanged, as in an e-mail address or an image's digest.
 func BreakMentions(s string) string {
+	if !strings.Contains(s, "@") {
+		return s
+	}
 	var b strings.Builder
 	for i := range len(s) {
 		b.WriteByte(s[i])

@@ -172,7 +172,9 @@ func WordAt(known []string, path ...string) func(answer []byte) string {
 // BreakLinks keeps text from hiding an address behind a label in Markdown: "[label](address)" and the definition "[label]: address" are
 // shown as they are written. The text of an event is written by tools, commits and unauthenticated senders, and readers trust the links of
 // a bot.
-var BreakLinks = strings.NewReplacer("](", "]\u200B(", "]:", "]\u200B:").Replace
+func BreakLinks(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "](", "]\u200B("), "]:", "]\u200B:")
+}
 
 // BreakLabels is BreakLinks for servers that also read Slack's "<address|label>".
 func BreakLabels(s string) string { return strings.ReplaceAll(BreakLinks(s), "<", "<\u200B") }
