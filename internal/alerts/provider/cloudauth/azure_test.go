@@ -119,7 +119,7 @@ func TestATokenIsRenewedBeforeItsEndAndKeptWhileThatFails(t *testing.T) {
 	down.Store(true)
 	s.token.renew = time.Now()
 	want("cloud-2")
-	s.token.expiresAt = time.Now()
+	s.token.renew, s.token.expiresAt = time.Now(), time.Now()
 	_, err := s.Token(t.Context())
 	if e := event.AsError(err); e.Class != event.Retry || e.Reason != "login at Microsoft Entra ID: HTTP 502" {
 		t.Errorf("got class %d, %q", e.Class, e.Reason)

@@ -8,8 +8,8 @@
 //
 // Azure and Google need Config.ServiceAccount, Config.Identity and Config.Annotations. Their errors name the missing one and the
 // person to ask. A Source keeps its token until a fifth of its life is left, for at most an hour. One exchange runs at a time. If a
-// renewal fails, a token that is still valid is used, and the renewal is tried again a minute later. Any number of goroutines may call
-// Token; its errors are *event.Error.
+// renewal fails, or takes longer than some seconds, a token that is still valid is used, and the next renewal is tried a minute later. Any
+// number of goroutines may call Token; its errors are *event.Error.
 //
 // A refused login is retried under every status: federations are set up and repaired at the cloud, without an edit of the Provider,
 // and take minutes to take effect.

@@ -19,7 +19,9 @@ const (
 	maxAge = time.Hour
 	// renewShare is a divisor: the token is renewed when this part of its life is left.
 	renewShare = 5
-	// renewAgain is the time until a failed renewal of a token that is still valid is tried again, by the next message.
+	// renewTime bounds the renewal of a token that is still valid, and renewAgain is the time between two of its failures: a cloud that hangs
+	// must not take the time of each send.
+	renewTime  = 5 * time.Second
 	renewAgain = time.Minute
 )
 
@@ -85,15 +87,25 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	}
 	defer func() { <-s.turn }()
 	now := time.Now()
-	if now.Before(s.token.renew) && now.Before(s.token.expiresAt) {
+	if now.Before(s.token.renew) {
 		return s.token.value, nil
+	}
+	lasts := s.token.expiresAt.Add(-renewTime)
+	valid := now.Before(lasts)
+	if valid {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, renewTime)
+		defer cancel()
 	}
 	got, err := s.exchange(ctx, s.client)
 	switch {
 	case err == nil:
 		s.token = got
-	case now.Before(s.token.expiresAt):
-		s.token.renew = time.Now().Add(renewAgain)
+	case valid:
+		s.token.renew = now.Add(renewAgain)
+		if lasts.Before(s.token.renew) {
+			s.token.renew = lasts
+		}
 	default:
 		return "", s.failed(err)
 	}
