@@ -11,10 +11,10 @@ import (
 
 // encodeJSON encodes a request's body. Escapes for HTML make a message longer and are of no use to a destination. The error is an
 // *event.Error.
-func encodeJSON(v any, escapeHTML bool) ([]byte, error) {
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(escapeHTML)
+	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
 		return nil, event.NewError(event.Permanent, LabelPayload, "message could not be encoded", err)
 	}

@@ -22,11 +22,11 @@ func TestWaitsAreBounded(t *testing.T) {
 }
 
 func TestJSONIsEncodedAsItIsRead(t *testing.T) {
-	got, err := encodeJSON(map[string]string{"a": "<b> & c"}, false)
+	got, err := encodeJSON(map[string]string{"a": "<b> & c"})
 	if err != nil || string(got) != `{"a":"<b> & c"}` {
 		t.Errorf("%s, %v", got, err)
 	}
-	if _, err := encodeJSON(func() {}, false); Classify(err).Label != LabelPayload {
+	if _, err := encodeJSON(func() {}); Classify(err).Label != LabelPayload {
 		t.Errorf("got %v", err)
 	}
 }

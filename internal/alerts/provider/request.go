@@ -21,9 +21,8 @@ type Request struct {
 	// Header is added to the Client's. With a Body, Content-Type is application/json by default.
 	Header http.Header
 	Body   []byte
-	// JSON, unless it is nil, is encoded as the Body. Unescaped leaves out the escapes for HTML.
-	JSON      any
-	Unescaped bool
+	// JSON, unless it is nil, is encoded as the Body, without escapes for HTML.
+	JSON any
 }
 
 // Do makes a request within a Call and returns the answer, as far as ClientOptions.MaxReply allows. The Call classifies its errors.
@@ -47,7 +46,7 @@ func (c *Client) Exchange(ctx context.Context, r Request, out any, api string) e
 func (c *Client) do(ctx context.Context, cancel context.CancelFunc, r Request) ([]byte, error) {
 	if r.JSON != nil {
 		var err error
-		if r.Body, err = encodeJSON(r.JSON, !r.Unescaped); err != nil {
+		if r.Body, err = encodeJSON(r.JSON); err != nil {
 			return nil, err
 		}
 	}

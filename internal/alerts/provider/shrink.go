@@ -11,10 +11,10 @@ func Shrink[S, T any](sizes []S, limit int, length func(T) int, build func(S) T)
 	return made
 }
 
-// ShrinkJSON is Shrink for a message that is sent as JSON, without escapes for HTML, of at most maxBytes. Its error is an *event.Error.
+// ShrinkJSON is Shrink for a message that is sent as JSON, of at most maxBytes. Its error is an *event.Error.
 func ShrinkJSON[S, T any](sizes []S, maxBytes int, build func(S) T) (body []byte, err error) {
 	body = Shrink(sizes, maxBytes, func(body []byte) int { return len(body) }, func(size S) []byte {
-		body, err = encodeJSON(build(size), false)
+		body, err = encodeJSON(build(size))
 		return body
 	})
 	return body, err

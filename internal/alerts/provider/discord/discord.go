@@ -52,7 +52,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one embed.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{JSON: s.message(n), Unescaped: true})
+	return s.client.Post(ctx, provider.Request{JSON: s.message(n)})
 }
 
 // codes are Discord's names of the errors of a webhook, by their codes.

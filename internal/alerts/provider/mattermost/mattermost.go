@@ -53,7 +53,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if s.api != nil {
 		message = post{ChannelID: s.channel, PendingPostID: n.DeliveryID, Props: props{[]attachment{newAttachment(n)}}}
 	}
-	return s.client.Post(ctx, provider.Request{URL: s.api, JSON: message, Unescaped: true})
+	return s.client.Post(ctx, provider.Request{URL: s.api, JSON: message})
 }
 
 // The parts of messages that are used here, in the names of Mattermost's webhooks and API.

@@ -27,7 +27,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{JSON: s.message(n), Unescaped: true})
+	return s.client.Post(ctx, provider.Request{JSON: s.message(n)})
 }
 
 // The parts of a message that are used here, in the names of Rocket.Chat's webhooks.

@@ -69,7 +69,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{URL: s.client.URL("bot"+s.token, "sendMessage"), JSON: s.message(n), Unescaped: true})
+	return s.client.Post(ctx, provider.Request{URL: s.client.URL("bot"+s.token, "sendMessage"), JSON: s.message(n)})
 }
 
 // descriptions are the Bot API's known descriptions of refusals.

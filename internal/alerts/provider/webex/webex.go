@@ -47,7 +47,7 @@ type message struct {
 
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{JSON: message{RoomID: s.room, Markdown: markdown(n)}, Unescaped: true})
+	return s.client.Post(ctx, provider.Request{JSON: message{RoomID: s.room, Markdown: markdown(n)}})
 }
 
 // answers are the errors of Webex's API.

@@ -36,7 +36,7 @@ func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{URL: s.endpoint, JSON: newMessage(n), Unescaped: true})
+	return s.client.Post(ctx, provider.Request{URL: s.endpoint, JSON: newMessage(n)})
 }
 
 // The parts of a message that are used here, in the names of Zoom's chat apps.
