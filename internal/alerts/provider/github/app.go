@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -41,12 +40,10 @@ type app struct {
 	signer                  jose.Signer
 	// client calls the API that issues tokens.
 	client *provider.Client
-	// turn has one place: one send at a time requests a token, and the others wait for its outcome.
-	turn chan struct{}
-
-	mu    sync.Mutex
-	value string
-	until time.Time
+	// turn has one place: the right to read and to request a token. While one send requests it the others wait for the outcome.
+	turn          chan struct{}
+	value         string
+	until, issued time.Time
 }
 
 // newApp returns the app of the Secret's keys. The API that issues tokens is that of the Config's address, unless the Secret names
@@ -89,19 +86,21 @@ func positive(number string) bool {
 	return err == nil && n > 0
 }
 
-// token returns a token of the installation. fresh means that it was issued during this call, to this send or to another one.
-func (a *app) token(ctx context.Context) (token string, fresh bool, err error) {
-	if token := a.kept(time.Now()); token != "" {
-		return token, false, nil
-	}
+// token returns a token of the installation, and a new one in place of one that was refused. fresh means that it was issued during this
+// call, to this send or to another one.
+func (a *app) token(ctx context.Context, refused string) (token string, fresh bool, err error) {
+	began := time.Now()
 	select {
 	case a.turn <- struct{}{}:
 	case <-ctx.Done():
 		return "", false, ctx.Err()
 	}
 	defer func() { <-a.turn }()
-	if token := a.kept(time.Now()); token != "" {
-		return token, true, nil
+	if a.value == refused {
+		a.until = time.Time{}
+	}
+	if time.Now().Before(a.until.Add(-renewBefore)) {
+		return a.value, a.issued.After(began), nil
 	}
 	installation, err := a.find(ctx)
 	if err != nil {
@@ -117,29 +116,8 @@ func (a *app) token(ctx context.Context) (token string, fresh bool, err error) {
 	if answer.Token == "" {
 		return "", false, event.NewError(event.Retry, provider.LabelReply, "answer has no token of the installation", nil)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.value, a.until = answer.Token, answer.ExpiresAt
+	a.value, a.until, a.issued = answer.Token, answer.ExpiresAt, time.Now()
 	return answer.Token, true, nil
-}
-
-// kept returns the kept token, or an empty string if there is none or it ends soon.
-func (a *app) kept(now time.Time) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now.Before(a.until.Add(-renewBefore)) {
-		return a.value
-	}
-	return ""
-}
-
-// forget drops a refused token.
-func (a *app) forget(token string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.value == token {
-		a.value, a.until = "", time.Time{}
-	}
 }
 
 // find returns the ID of the installation. Without one in the Secret it looks the owner up, first as an organization and then as a

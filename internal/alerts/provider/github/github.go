@@ -117,7 +117,7 @@ func (s *Sender) do(ctx context.Context, r provider.Request, out any) error {
 	if s.app == nil {
 		return s.request(ctx, r, "", out)
 	}
-	token, fresh, err := s.app.token(ctx)
+	token, fresh, err := s.app.token(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -125,8 +125,7 @@ func (s *Sender) do(ctx context.Context, r provider.Request, out any) error {
 	if provider.StatusOf(err) != http.StatusUnauthorized || fresh {
 		return err
 	}
-	s.app.forget(token)
-	if token, _, err = s.app.token(ctx); err != nil {
+	if token, _, err = s.app.token(ctx, token); err != nil {
 		return err
 	}
 	return s.request(ctx, r, token, out)

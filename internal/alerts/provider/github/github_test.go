@@ -186,10 +186,12 @@ func TestATokenOfTheAppIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	if f.minted != 1 {
 		t.Errorf("%d tokens for eight sends, want 1", f.minted)
 	}
-	now := time.Now()
-	a := &app{value: "t", until: now.Add(time.Hour)}
-	if early, late := now.Add(55*time.Minute-time.Second), now.Add(55*time.Minute); a.kept(early) == "" || a.kept(late) != "" {
-		t.Errorf("five minutes and a second before its end the token is %q, five minutes before %q", a.kept(early), a.kept(late))
+	for left, minted := range map[time.Duration]int{renewBefore + time.Minute: 1, renewBefore: 2} {
+		f.minted, s.app.until = 1, time.Now().Add(left)
+		providertest.SendAll(t, s, providertest.About(needed, "info", "X"))
+		if f.minted != minted {
+			t.Errorf("%v before its end: %d tokens, want %d", left, f.minted, minted)
+		}
 	}
 }
 
