@@ -70,13 +70,14 @@ var denied = prefixes(
 	"127.0.0.0/8", "::1/128", // loopback
 	"169.254.0.0/16", "fe80::/10", "fec0::/10", // link-local (with most clouds' metadata service), site-local
 	"224.0.0.0/4", "ff00::/8", "255.255.255.255/32", // multicast, broadcast
-	"fd00:ec2::/32",      // EC2 services over IPv6, metadata at ::254
-	"fd20:ce::/32",       // Google metadata over IPv6
-	"fd00:42::42/128",    // Scaleway metadata over IPv6
-	"100.100.100.200/32", // Alibaba metadata
-	"168.63.129.16/32",   // Azure wire server
-	"192.0.0.192/32",     // Oracle metadata
-	"64:ff9b:1::/48",     // NAT64 of local use: the operator chooses where the IPv4 address is in it
+	"fd00:ec2::/32",                               // EC2 services over IPv6, metadata at ::254
+	"fd20:ce::/32",                                // Google metadata over IPv6
+	"fd00:42::42/128",                             // Scaleway metadata over IPv6
+	"fd00:a9fe:a9fe::1/128",                       // Akamai metadata over IPv6
+	"100.100.100.200/32", "fd00:100::100:200/128", // Alibaba metadata
+	"168.63.129.16/32",                         // Azure wire server
+	"192.0.0.192/32", "fd00:c1::a9fe:a9fe/128", // Oracle metadata
+	"64:ff9b:1::/48", // NAT64 of local use: the operator chooses where the IPv4 address is in it
 )
 
 func prefixes(cidrs ...string) []netip.Prefix {
