@@ -86,25 +86,20 @@ var errTooLong = event.NewError(event.Retry, LabelReply, "answer is too long", n
 // inTime reads on, within restTime, until the answer has ended or has one byte more than most.
 func inTime(body io.Reader, begin []byte, most int, cancel context.CancelFunc) (answer []byte, ended bool, err error) {
 	timer := time.AfterFunc(restTime, cancel)
-	answer, ended, err = rest(body, begin, most)
-	if !timer.Stop() && err != nil {
-		return nil, false, event.NewError(event.Retry, LabelTimeout, "answer takes too long", err)
-	}
-	return answer, ended, err
-}
-
-// rest is inTime for any time.
-func rest(body io.Reader, begin []byte, most int) (answer []byte, ended bool, err error) {
 	answer = make([]byte, most+1)
-	for n := copy(answer, begin); n < len(answer); {
-		read, err := body.Read(answer[n:])
+	n := copy(answer, begin)
+	for n < len(answer) && err == nil {
+		var read int
+		read, err = body.Read(answer[n:])
 		n += read
-		switch {
-		case errors.Is(err, io.EOF) && n < len(answer):
-			return answer[:n], true, nil
-		case err != nil && !errors.Is(err, io.EOF):
-			return nil, false, Classify(err)
-		}
 	}
-	return answer, false, nil
+	late := !timer.Stop()
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return answer[:n], n < len(answer), nil
+	case late:
+		return nil, false, event.NewError(event.Retry, LabelTimeout, "answer takes too long", err)
+	default:
+		return nil, false, Classify(err)
+	}
 }
