@@ -69,8 +69,9 @@ const maxNamespaces = 16384
 type Options struct {
 	Events  Events
 	Objects Objects
-	// Address and Namespace are the budgets of one client address, in events of up to 2 KiB, and of one namespace. A namespace has two: one for events that name their
-	// object's UID and are not doubted, the other for the rest. So no other sender can use up the budget of a namespace's controllers.
+	// Address and Namespace are the budgets of one client address, in events of up to 2 KiB, and of one namespace. A namespace has two: one
+	// for events that name their object's UID and are not doubted, the other for the rest. So no other sender can use up the budget of a
+	// namespace's controllers.
 	Address, Namespace limit.Budget
 	// MaxBody is the greatest event that the bus accepts, in bytes; 0 for no bound below limit.MaxBody.
 	MaxBody int
