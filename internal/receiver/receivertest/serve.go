@@ -34,7 +34,7 @@ func Serve(t testing.TB, s Server) (url string) {
 	return "http://" + s.Addr().String()
 }
 
-// Buffer is a bytes.Buffer that several goroutines can write to.
+// Buffer is a bytes.Buffer that several goroutines can write to, while its String is called.
 type Buffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -44,6 +44,12 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.Buffer.Write(p)
+}
+
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
 }
 
 // Elapse lets time pass on the clock of a synctest bubble.

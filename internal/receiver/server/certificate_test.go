@@ -266,6 +266,7 @@ func TestACertificateThatExpiresIsLoggedOnceADay(t *testing.T) {
 		go func() { done <- c.Run(ctx) }()
 		for want, after := range []time.Duration{6 * time.Hour, 24 * time.Hour, 24 * time.Hour} {
 			elapse(after)
+			synctest.Wait()
 			if got := strings.Count(lines.String(), "expires within a week"); got != want {
 				t.Errorf("%d lines, want %d", got, want)
 			}
