@@ -3,6 +3,7 @@ package filter
 import (
 	"io"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
 
@@ -43,10 +44,17 @@ func compilePattern(expr string) (pattern, error) {
 	}
 	p := pattern{re: re, size: size}
 	// LiteralPrefix calls "^text$" complete too, which does not match the text within another.
-	if literal, complete := re.LiteralPrefix(); complete && re.MatchString(" "+literal+" ") {
+	if literal, complete := re.LiteralPrefix(); complete && isLiteral(expr) {
 		p.literal, p.plain = literal, true
 	}
 	return p, nil
+}
+
+// isLiteral reports whether a valid pattern is nothing but a text. Its form is looked at: to match it would take seconds, for a text whose
+// parts are equal.
+func isLiteral(expr string) bool {
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	return err == nil && (tree.Op == syntax.OpLiteral || tree.Op == syntax.OpEmptyMatch)
 }
 
 // match reports whether the pattern matches a message. When its time runs out first, ended is false and matched is meaningless.
