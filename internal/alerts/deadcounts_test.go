@@ -165,7 +165,7 @@ func TestT6TheDeadLettersOfANamespaceKeepNoOthersCountsUnknown(t *testing.T) {
 		w := refusingWorld(t)
 		die := func(d event.Delivery) {
 			w.bus.nextSeq++
-			w.bus.dead = append(w.bus.dead, deadLetter{d, labelExpired, "", time.Now(), w.bus.nextSeq})
+			w.bus.dead = append(w.bus.dead, &deadLetter{d, labelExpired, "", time.Now(), w.bus.nextSeq})
 		}
 		many := func(d event.Delivery, i int) event.Delivery {
 			d.Namespace, d.Provider = "many", fmt.Sprint("chat-", i)

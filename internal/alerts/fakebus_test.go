@@ -38,7 +38,7 @@ type fakeBus struct {
 	// records are the events that are kept, by their order.
 	records       map[uint64]*event.Record
 	sent          []event.Delivery // as it was recorded
-	dead          []deadLetter
+	dead          []*deadLetter
 	deadCounted   deadCount
 	large         largeLetters
 	published     map[string]time.Time // when messages were published, by their IDs
@@ -370,7 +370,7 @@ func (b *fakeBus) left() int {
 
 func (b *fakeBus) empty() bool { return b.left() == 0 }
 
-func (b *fakeBus) deadLetters() []deadLetter {
+func (b *fakeBus) deadLetters() []*deadLetter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.dead)

@@ -135,12 +135,12 @@ func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.T
 func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, reason string) error {
 	err := s.op("deadletter", func() {
 		if s.repeated(d.Run()+"#dead", func() bool {
-			return slices.ContainsFunc(s.dead, func(l deadLetter) bool { return l.d.Run() == d.Run() })
+			return slices.ContainsFunc(s.dead, func(l *deadLetter) bool { return l.d.Run() == d.Run() })
 		}) {
 			return
 		}
 		s.nextSeq++
-		s.dead = append(s.dead, deadLetter{s.large.small(*d), label, reason, time.Now(), s.nextSeq})
+		s.dead = append(s.dead, &deadLetter{s.large.small(*d), label, reason, time.Now(), s.nextSeq})
 	})
 	s.answer("deadletter")
 	return err
@@ -166,7 +166,7 @@ func (b *fakeBus) deadProviders() map[event.ProviderKey]int {
 		*c = deadCount{by: map[event.ProviderKey]int{}}
 	}
 	for ; c.n < len(b.dead); c.n++ {
-		l := &b.dead[c.n]
+		l := b.dead[c.n]
 		c.last = l.seq
 		c.by[event.ProviderKey{Namespace: l.d.Namespace, Provider: l.d.Provider}]++
 	}
@@ -177,9 +177,9 @@ func (s *fakeSession) NextDead(
 	_ context.Context, namespace, provider string, since time.Time, from uint64,
 ) (letter *event.Dead, next uint64, err error) {
 	err = s.op("deadletters", func() {
-		first, _ := slices.BinarySearchFunc(s.dead, from, func(l deadLetter, seq uint64) int { return cmp.Compare(l.seq, seq) })
-		for i := range s.dead[first:] {
-			if l := &s.dead[first+i]; l.d.Namespace == namespace && l.d.Provider == provider {
+		first, _ := slices.BinarySearchFunc(s.dead, from, func(l *deadLetter, seq uint64) int { return cmp.Compare(l.seq, seq) })
+		for _, l := range s.dead[first:] {
+			if l.d.Namespace == namespace && l.d.Provider == provider {
 				if next = l.seq + 1; !l.at.Before(since) {
 					letter = &event.Dead{Delivery: s.large.read(l.d), Label: l.label, Seq: l.seq}
 				}
@@ -203,7 +203,7 @@ func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
 		if s.faults("letter") != nil {
 			return // the process dies before it removes the letter
 		}
-		s.dead = slices.DeleteFunc(s.dead, func(l deadLetter) bool { return l.seq == letter.Seq })
+		s.dead = slices.DeleteFunc(s.dead, func(l *deadLetter) bool { return l.seq == letter.Seq })
 	})
 	s.answer("replay")
 	return err

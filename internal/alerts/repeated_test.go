@@ -47,11 +47,11 @@ func TestE2BothLettersOfADeliveryAreOneReplay(t *testing.T) {
 		w.bus.publish(w.delivery("chat", "app"))
 		wait(time.Minute)
 		w.bus.mu.Lock()
-		again := w.bus.dead[0]
+		again := *w.bus.dead[0]
 		again.d.Reschedules++
 		w.bus.nextSeq++
 		again.seq = w.bus.nextSeq
-		w.bus.dead = append(w.bus.dead, again)
+		w.bus.dead = append(w.bus.dead, &again)
 		w.bus.mu.Unlock()
 		replays := 0
 		w.bus.faults = func(op string) error {

@@ -126,7 +126,7 @@ func TestFinalDeadLettersAreNotReplayed(t *testing.T) {
 		w.bus.mu.Lock()
 		for i, label := range final {
 			d := w.delivery("chat", fmt.Sprint("app", i))
-			w.bus.dead = append(w.bus.dead, deadLetter{d, label, "", time.Now(), uint64(1000 + i)})
+			w.bus.dead = append(w.bus.dead, &deadLetter{d, label, "", time.Now(), uint64(1000 + i)})
 		}
 		w.bus.mu.Unlock()
 		stop()
