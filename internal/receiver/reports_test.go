@@ -170,12 +170,12 @@ func TestRefusalsAloneAreReportedOnceAMinute(t *testing.T) {
 func TestT6NamespacesTakeTurnsInBeingReported(t *testing.T) {
 	t.Parallel()
 	var flood []*Hook
-	for i := range 600 {
+	for i := range 240 {
 		flood = append(flood, newHook(t, fmt.Sprintf("flood-%d/hook-%d", i%20, i)))
 	}
 	victim := newHook(t, "team-a/hook")
 	reporting(t, append([]*Hook{victim}, flood...), func(r *redelivery, b *reportStore) {
-		for i := range 60 {
+		for i := range 24 {
 			for _, h := range flood {
 				r.send(h, token, "", "{}")
 			}
