@@ -33,18 +33,15 @@ func (l *Limiters[K]) AllowN(key K, n int) bool {
 	return l.limit == rate.Inf || l.of(key).AllowN(time.Now(), n)
 }
 
-// Take takes a token that can be given back, by CancelAt of the reservation with the same time. It returns nil if the bucket is
-// empty.
-func (l *Limiters[K]) Take(key K, now time.Time) *rate.Reservation {
+// Take takes a token of the key's bucket, and returns a function that gives it back, to be called once at most. It returns nil if the bucket
+// is empty.
+func (l *Limiters[K]) Take(key K, now time.Time) (giveBack func()) {
 	limiter := l.of(key)
-	l.mu.Lock() // of two reservations that are cancelled together, one is not given back
-	defer l.mu.Unlock()
-	taken := limiter.ReserveN(now, 1)
-	if !taken.OK() || taken.DelayFrom(now) > 0 {
-		taken.CancelAt(now)
+	if !limiter.AllowN(now, 1) {
 		return nil
 	}
-	return taken
+	// A cancelled Reservation gives back less, or nothing, if another token was taken since.
+	return func() { limiter.AllowN(time.Now(), -1) }
 }
 
 // Len returns the number of keys that have a bucket.

@@ -64,13 +64,36 @@ func TestATokenCanBeGivenBack(t *testing.T) {
 		if taken == nil || l.Take(1, now) != nil {
 			t.Fatal("want one token")
 		}
-		taken.CancelAt(now)
+		taken()
 		if l.Take(1, now) == nil {
 			t.Error("the token is gone")
 		}
 		pass(time.Second)
 		if !l.Allow(1) {
 			t.Error("a token that was refused was taken")
+		}
+	})
+}
+
+// Fails when a token that is given back after others were taken is lost, or fills a bucket beyond its burst.
+func TestATokenIsGivenBackInFullAfterOthersWereTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const burst = 3
+		l := NewLimiters[int](1, burst, 10)
+		first := l.Take(1, time.Now())
+		pass(time.Second)
+		second := l.Take(1, time.Now())
+		if l.Take(1, time.Now()) == nil {
+			t.Fatal("no third token")
+		}
+		first()
+		if tokens := l.of(1).Tokens(); tokens != burst-1 {
+			t.Errorf("%v tokens, want %d", tokens, burst-1)
+		}
+		pass(time.Minute)
+		second()
+		if tokens := l.of(1).Tokens(); tokens != burst {
+			t.Errorf("%v tokens in a bucket of %d", tokens, burst)
 		}
 	})
 }

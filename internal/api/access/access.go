@@ -90,9 +90,9 @@ type Authority struct {
 
 	addresses *fair.Limiters[netip.Addr]
 	// failing are the addresses that sent a token at a cost within failingFor.
-	failing                                   *brief.Answers[netip.Addr, struct{}]
-	knownBudget, unknownBudget, reserveBudget *rate.Limiter
-	rightBudget                               *rate.Limiter
+	failing                      *brief.Answers[netip.Addr, struct{}]
+	unknownBudget, reserveBudget *fair.Limiters[struct{}]
+	knownBudget, rightBudget     *rate.Limiter
 	// asking has the access reviews that are under way or waited for, by tenant.
 	asking  *fair.Capacities[string]
 	trouble *rate.Limiter
@@ -115,14 +115,15 @@ func New(o Options) (*Authority, error) {
 	return &Authority{
 		options: o, metrics: newMetrics(o.Registerer),
 		users: brief.New[tokenKey, *api.User](maxUsers), owned: newOwned(),
-		unknown:     brief.New[tokenKey, struct{}](maxRefused),
-		allowed:     brief.New[question, struct{}](maxAllowed),
-		denied:      brief.New[question, struct{}](maxRefused),
-		made:        brief.New[string, time.Time](maxAllowed),
-		addresses:   fair.NewLimiters[netip.Addr](addressRate, addressBurst, maxAddresses),
-		failing:     brief.New[netip.Addr, struct{}](maxAddresses),
-		knownBudget: rate.NewLimiter(knownRate, knownBurst), unknownBudget: rate.NewLimiter(unknownRate, unknownBurst),
-		reserveBudget: rate.NewLimiter(reserveRate, reserveBurst),
+		unknown:       brief.New[tokenKey, struct{}](maxRefused),
+		allowed:       brief.New[question, struct{}](maxAllowed),
+		denied:        brief.New[question, struct{}](maxRefused),
+		made:          brief.New[string, time.Time](maxAllowed),
+		addresses:     fair.NewLimiters[netip.Addr](addressRate, addressBurst, maxAddresses),
+		failing:       brief.New[netip.Addr, struct{}](maxAddresses),
+		unknownBudget: fair.NewLimiters[struct{}](unknownRate, unknownBurst, 1),
+		reserveBudget: fair.NewLimiters[struct{}](reserveRate, reserveBurst, 1),
+		knownBudget:   rate.NewLimiter(knownRate, knownBurst),
 		rightBudget:   rate.NewLimiter(rightRate, rightBurst), asking: fair.NewCapacities[string](nil, tenantQuestions, 0),
 		trouble: rate.NewLimiter(rate.Every(time.Second), 10),
 	}, nil

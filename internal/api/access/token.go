@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/internal/api"
+	"notifier/internal/fair"
 )
 
 // Authenticate returns the owner of a token that was sent from an address.
@@ -45,7 +45,7 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: a.options.Audiences},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		refund(charged, now)
+		refund(charged)
 		a.metrics.tokens.failed.Inc()
 		return nil, a.failed(ctx, "TokenReview", err)
 	}
@@ -63,7 +63,7 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 		a.users.Forget(oldest)
 		a.failing.Put(from, struct{}{}, time.Now().Add(failingFor))
 	} else {
-		refund(charged, now)
+		refund(charged)
 	}
 	a.users.Put(key, u, now.Add(userFor))
 	return u, nil
@@ -72,7 +72,7 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 // charge takes the cost of a review: from the budget of tokens that were good before, or else from that of the address and the common
 // one, or if that is empty, unless the address is failing, the reserve. The latter are refunded for a token that is valid and one of the
 // few that are remembered of its tenant.
-func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (charged []*rate.Reservation, ok bool) {
+func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (charged []func(), ok bool) {
 	if a.users.Had(key) {
 		return nil, a.knownBudget.AllowN(now, 1)
 	}
@@ -80,25 +80,22 @@ func (a *Authority) charge(key tokenKey, from netip.Addr, now time.Time) (charge
 	if address == nil {
 		return nil, false
 	}
-	charged = []*rate.Reservation{address}
-	budgets := []*rate.Limiter{a.unknownBudget, a.reserveBudget}
+	budgets := []*fair.Limiters[struct{}]{a.unknownBudget, a.reserveBudget}
 	if _, failing := a.failing.Get(from); failing {
 		budgets = budgets[:1]
 	}
 	for _, budget := range budgets {
-		all := budget.ReserveN(now, 1)
-		if all.DelayFrom(now) == 0 {
-			return append(charged, all), true
+		if all := budget.Take(struct{}{}, now); all != nil {
+			return []func(){address, all}, true
 		}
-		all.CancelAt(now)
 	}
-	refund(charged, now)
+	address()
 	return nil, false
 }
 
-func refund(charged []*rate.Reservation, at time.Time) {
-	for _, c := range charged {
-		c.CancelAt(at)
+func refund(charged []func()) {
+	for _, giveBack := range charged {
+		giveBack()
 	}
 }
 

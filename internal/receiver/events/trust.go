@@ -51,17 +51,17 @@ func newTrust() *trust {
 func (t *trust) doubts(r *event.Record, object event.Object, now time.Time) (doubted bool, undo func()) {
 	o := r.Event.InvolvedObject
 	key := objectKey{o.Namespace, o.Kind, o.Name}
-	taken := []*rate.Reservation{t.objects.Take(key, now)}
+	taken := []func(){t.objects.Take(key, now)}
 	if object.Outcome != event.OutcomeNone && object.Outcome != r.Outcome {
 		taken = append(taken, t.states.Take(objectState{key, object.Version}, now))
 	}
-	for _, token := range taken {
-		doubted = doubted || token == nil
+	for _, giveBack := range taken {
+		doubted = doubted || giveBack == nil
 	}
 	return doubted, func() {
-		for _, token := range taken {
-			if token != nil {
-				token.CancelAt(now)
+		for _, giveBack := range taken {
+			if giveBack != nil {
+				giveBack()
 			}
 		}
 	}
