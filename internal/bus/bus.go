@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
 	"notifier/internal/bus/embedded"
@@ -61,6 +62,8 @@ type Bus struct {
 	stats            *stats
 	progress         *progress
 	poisoning        poisoning
+	deadLists        singleflight.Group
+	deadList         sync.Mutex // held while the dead letters are listed
 	takeOvers        *fair.Capacity
 	notTaken         rate.Sometimes // warnings that a consumer cannot be taken over: all of them, while the server is away
 	givenUp          rate.Sometimes // errors of consumers: all fail for one reason, each once a second

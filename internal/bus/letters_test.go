@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,5 +75,44 @@ func TestDeadLettersAreReadOneAfterTheOther(t *testing.T) {
 		if !slices.Equal(got, tc.want) || steps != tc.steps {
 			t.Errorf("%s: %v in %d steps", name, got, steps)
 		}
+	}
+}
+
+// The list of all subjects of DEADLETTERS is long. Fails when each shard that counts its dead letters has it made for itself, as at a start,
+// or when one is given a list that was begun before it asked.
+func TestShardsThatCountTheirDeadLettersTogetherShareAList(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	lists, err := b.nc.SubscribeSync("$JS.API.STREAM.INFO." + streamDeadLetters)
+	must(t, err)
+	count := func(shard int) int {
+		found, err := b.DeadProviders(ctx, shard)
+		if err != nil {
+			t.Error(err)
+		}
+		return len(found)
+	}
+	for i := range 100 {
+		d := testDelivery(fmt.Sprint(i), "team", fmt.Sprint("provider-", i))
+		must(t, b.DeadLetter(ctx, &d, "client", "refused"))
+		if count(b.DeliveryShard("team", d.Provider)) == 0 {
+			t.Fatalf("dead letter %d is not counted", i)
+		}
+	}
+	must(t, b.nc.Flush())
+	before, _, err := lists.Pending()
+	must(t, err)
+	var all atomic.Int32
+	var counts sync.WaitGroup
+	const rounds = 32
+	for i := range rounds * b.Shards() {
+		counts.Go(func() { all.Add(int32(count(i % b.Shards()))) })
+	}
+	counts.Wait()
+	must(t, b.nc.Flush())
+	after, _, err := lists.Pending()
+	must(t, err)
+	if n := all.Load(); n != rounds*100 || before != 100 || after-before > rounds*b.Shards()/2 {
+		t.Errorf("%d Providers are counted in %d rounds, with %d lists, and %d before", n, rounds, after-before, before)
 	}
 }

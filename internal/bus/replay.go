@@ -13,21 +13,46 @@ import (
 	"notifier/internal/event"
 )
 
-// DeadProviders returns the number of dead letters of each Provider of a shard that has any.
+// DeadProviders returns the number of dead letters of each Provider of a shard that has any, which the caller does not change. Shards that ask
+// at the same time share a list of all, which is begun after each of them has asked.
 func (b *Bus) DeadProviders(ctx context.Context, shard int) (map[event.ProviderKey]int, error) {
+	answer := b.deadLists.DoChan("", func() (any, error) {
+		b.deadList.Lock() // until the list before ends, others may join this one
+		defer b.deadList.Unlock()
+		b.deadLists.Forget("")
+		return b.listDead(context.WithoutCancel(ctx))
+	})
+	select {
+	case got := <-answer:
+		if got.Err != nil {
+			return nil, fmt.Errorf("list the dead letters: %w", got.Err)
+		}
+		return got.Val.([]map[event.ProviderKey]int)[shard], nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// listDead returns the number of dead letters of each Provider that has any, by shard.
+func (b *Bus) listDead(ctx context.Context) ([]map[event.ProviderKey]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
 	info, err := b.streams[streamDeadLetters].Info(ctx, jetstream.WithSubjectFilter(prefixDead+everythingElse))
 	if err != nil {
-		return nil, fmt.Errorf("list the dead letters: %w", err)
+		return nil, err
 	}
-	found := map[event.ProviderKey]int{}
+	found := make([]map[event.ProviderKey]int, b.Shards())
 	for subject, n := range info.State.Subjects {
 		of := event.ProviderKey{Namespace: namespaceOf(subject), Provider: providerOf(subject)}
 		// A letter without a Provider is of a message that could not be read.
-		if of.Namespace != "" && of.Provider != "" && b.DeliveryShard(of.Namespace, of.Provider) == shard {
-			found[of] = int(min(n, math.MaxInt32))
+		if of.Namespace == "" || of.Provider == "" {
+			continue
 		}
+		shard := b.DeliveryShard(of.Namespace, of.Provider)
+		if found[shard] == nil {
+			found[shard] = map[event.ProviderKey]int{}
+		}
+		found[shard][of] = int(min(n, math.MaxInt32))
 	}
 	return found, nil
 }
