@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word, Wait: wait})
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +55,11 @@ func word(answer []byte) string {
 		return ""
 	}
 	return provider.KnownWord(reply.Errors[0], answers)
+}
+
+// wait returns the rest of the period in which no more requests are accepted.
+func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
+	return provider.ParseRetryAfter(header.Get("X-RateLimit-Reset"), time.Now()), status == http.StatusTooManyRequests
 }
 
 // Close closes idle connections.

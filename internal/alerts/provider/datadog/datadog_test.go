@@ -164,3 +164,18 @@ func TestAKeyIsNeededAndARefusalIsShown(t *testing.T) {
 		t.Errorf("without a token: %v", err)
 	}
 }
+
+// Fails when the wait that Datadog asks for in a header of its own is not kept.
+func TestTheRestOfAPeriodIsWaitedFor(t *testing.T) {
+	for header, want := range map[string]time.Duration{"37": 37 * time.Second, "": 0, "x": 0, "99999999": provider.MaxRetryAfter} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-RateLimit-Reset", header)
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"errors":["Too many requests"]}`)
+		})
+		got := event.AsError(newSender(t, sink.URL).Send(t.Context(), providertest.Notifications(t)["error"]))
+		if got.Class != event.Retry || got.RetryAfter != want || got.Period != want || got.Reason != "HTTP 429: Too many requests" {
+			t.Errorf("%q: %q, class %d after %v, period %v", header, got.Reason, got.Class, got.RetryAfter, got.Period)
+		}
+	}
+}
