@@ -23,6 +23,8 @@ type listener struct {
 	handler    http.Handler
 	// cert and key are the files of its certificate, empty for none.
 	cert, key string
+	// inside says that its clients are inside the cluster.
+	inside bool
 }
 
 // listeners returns the listeners of the process without the API's. Each answers only its own requests, so that each port can be opened to
@@ -32,9 +34,9 @@ func listeners(o Options, webhooks, events http.Handler, registry prometheus.Gat
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return []listener{
 		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, cert: o.TLSCertFile, key: o.TLSKeyFile},
-		{name: "events", addr: o.EventsAddr, handler: events},
-		{name: "metrics", addr: o.MetricsAddr, handler: metrics},
-		{name: "health", addr: o.HealthAddr, handler: h.handler()},
+		{name: "events", addr: o.EventsAddr, handler: events, inside: true},
+		{name: "metrics", addr: o.MetricsAddr, handler: metrics, inside: true},
+		{name: "health", addr: o.HealthAddr, handler: h.handler(), inside: true},
 	}
 }
 
@@ -55,6 +57,7 @@ func (a *App) certificate(l listener, log *slog.Logger) (*server.Certificate, er
 func (a *App) open(ctx context.Context, l listener, log *slog.Logger) error {
 	o := server.DefaultOptions()
 	o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = l.name, l.addr, l.handler, listenersDrain, log, a.registry
+	o.WholeAddresses = l.inside
 	var err error
 	if o.Certificate, err = a.certificate(l, log); err != nil {
 		return err

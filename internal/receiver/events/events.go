@@ -180,7 +180,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 
 // take reads, checks and publishes one event. The record is nil if no event could be decoded.
 func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, *event.Record, error) {
-	client, early := limit.ClientAddress(r), (*answer.Answer)(nil)
+	client, early := limit.Peer(r), (*answer.Answer)(nil)
 	switch {
 	case !h.addresses.Allow(client):
 		early = postOverBudget

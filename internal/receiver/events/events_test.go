@@ -297,6 +297,18 @@ func TestAnAddressOverItsBudgetIs503BeforeItsBodyIsRead(t *testing.T) {
 	}
 }
 
+// T6: with IPv6 the Pods of a node share a /64. Fails when one of them uses up the budget of the controllers on its node.
+func TestT6PodsOfOneNodeHaveBudgetsOfTheirOwn(t *testing.T) {
+	h := newEvents(t, &eventLog{}, func(o *Options) { o.Address = limit.Budget{Rate: 0.001, Burst: 1} })
+	for _, address := range []string{"[fd00:10:244:1::2f]:4567", "[fd00:10:244:1::30]:4567"} {
+		r := post(posted(func(e *event.Event) { e.Message = address }))
+		r.RemoteAddr = address
+		if resp := do(h, r); resp.StatusCode != 202 {
+			t.Errorf("%s: %d, want 202", address, resp.StatusCode)
+		}
+	}
+}
+
 func TestAnEventMayHaveThreeMiBOrWhatTheBusTakes(t *testing.T) {
 	sized := func(size int) string {
 		rest := len(posted(func(e *event.Event) { e.Message = "" }))

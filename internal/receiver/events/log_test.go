@@ -30,7 +30,7 @@ func TestARefusedEventIsLoggedWithTheAddressOfItsSender(t *testing.T) {
 	if lines.Len() == 0 {
 		t.Error("nothing is logged")
 	}
-	r := post(posted(nil)) // with IPv6 the budget is that of a /64, in which a cluster may have many Pods
+	r := post(posted(nil))
 	r.RemoteAddr = "[fd00:10:244:1::2f]:4567"
 	for range 2 {
 		h.ServeHTTP(httptest.NewRecorder(), r)

@@ -54,10 +54,8 @@ func (p Proxies) Client(r *http.Request) netip.Addr {
 	return AddressKey(known)
 }
 
-// ClientAddress returns the address of the connection's peer, as a key of budgets.
-func ClientAddress(r *http.Request) netip.Addr { return Proxies(nil).Client(r) }
-
-// Peer returns the whole address of the connection's peer, to be shown.
+// Peer returns the whole address of the connection's peer. It is a key of budgets for senders inside the cluster: with IPv6 the Pods of a
+// node share a /64, and none of them has all of it.
 func Peer(r *http.Request) netip.Addr {
 	a, _ := address(r.RemoteAddr)
 	return a

@@ -239,7 +239,7 @@ func TestClearTextIsHTTP1Alone(t *testing.T) {
 
 // Fails when a TLS connection that serves a request counts as waiting for one: it would be evicted first.
 func TestATLSConnectionAtWorkIsNotEvictedBeforeAWaitingConnection(t *testing.T) {
-	cs := newConns(2, func() {})
+	cs := newConns(2, false, func() {})
 	first, second := newPipe("192.0.2.1"), newPipe("192.0.2.1")
 	busy := cs.admit(first)
 	cs.admit(second)

@@ -22,6 +22,7 @@ import (
 // while another connection waits. The work per connection is logarithmic in the number of addresses, which is at most that of connections.
 type conns struct {
 	max     int
+	whole   bool // IPv6 addresses count one by one
 	onEvict func()
 
 	mu    sync.Mutex
@@ -52,8 +53,8 @@ type conn struct {
 	closed  bool
 }
 
-func newConns(limit int, onEvict func()) *conns {
-	return &conns{max: limit, onEvict: onEvict, peers: make(map[netip.Addr]*peer)}
+func newConns(limit int, whole bool, onEvict func()) *conns {
+	return &conns{max: limit, whole: whole, onEvict: onEvict, peers: make(map[netip.Addr]*peer)}
 }
 
 // admit counts a new connection and evicts another if needed, or returns nil to refuse it.
@@ -71,7 +72,7 @@ func (cs *conns) admit(nc net.Conn) *conn {
 func (cs *conns) place(nc net.Conn) (c, evicted *conn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	address := connAddress(nc)
+	address := cs.address(nc)
 	p := cs.peers[address]
 	if cs.total >= cs.max {
 		heaviest := cs.heavy[0]
@@ -197,11 +198,16 @@ func (l cappedListener) Accept() (net.Conn, error) {
 	}
 }
 
-func connAddress(nc net.Conn) netip.Addr {
-	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		return limit.AddressKey(tcp.AddrPort().Addr())
+// address returns the address by which the connections of a peer are counted.
+func (cs *conns) address(nc net.Conn) netip.Addr {
+	tcp, ok := nc.RemoteAddr().(*net.TCPAddr)
+	switch {
+	case !ok:
+		return netip.Addr{}
+	case cs.whole:
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
 	}
-	return netip.Addr{}
+	return limit.AddressKey(tcp.AddrPort().Addr())
 }
 
 // Before implements fair.HeapItem: the peer that loses a connection next is before the others.

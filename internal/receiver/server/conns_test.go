@@ -34,7 +34,7 @@ func newPipe(from string) pipe { return pipe{from: from, closed: new(bool)} }
 func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 	const flooder, victim = "192.0.2.1", "192.0.2.2"
 	refused := 0
-	cs := newConns(10, func() { refused++ })
+	cs := newConns(10, false, func() { refused++ })
 	var flood []pipe
 	var admitted []*conn
 	for range 10 {
@@ -74,7 +74,7 @@ func TestT6AtTheCapTheAddressWithTheMostConnectionsGivesOneUp(t *testing.T) {
 // that serves a request. Also fails when an address with a few more connections counts as the heaviest while all of them serve requests.
 func TestT6AConnectionAtWorkIsNotEvictedBeforeAWaitingConnection(t *testing.T) {
 	for _, at := range []int{1, 3} { // the victim's connections, all of which serve requests
-		cs := newConns(64, func() {})
+		cs := newConns(64, false, func() {})
 		client := func(i int) pipe { return newPipe(fmt.Sprintf("2001:db8:0:%x::1", i)) }
 		var first []pipe
 		for i := range 64 - at {
@@ -111,7 +111,7 @@ func TestT6AConnectionAtWorkIsNotEvictedBeforeAWaitingConnection(t *testing.T) {
 // Fails when the counts drift: after any sequence of events all are back to zero.
 func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	cs := newConns(50, func() {})
+	cs := newConns(50, false, func() {})
 	var open []*conn
 	for range 20_000 {
 		switch n := rnd.IntN(10); {
@@ -168,5 +168,19 @@ func TestIdleConnectionsUpToTheCapKeepNobodyOut(t *testing.T) {
 	}
 	if n := s.conns.open(); n > 20 {
 		t.Errorf("%d connections, the cap is 20", n)
+	}
+}
+
+// T6: with IPv6 the Pods of a node share a /64. Fails when, at a listener inside the cluster, connections of one of them use up those of
+// another.
+func TestT6PodsOfOneNodeHaveConnectionsOfTheirOwn(t *testing.T) {
+	for _, whole := range []bool{true, false} {
+		cs := newConns(2, whole, func() {})
+		for range 2 {
+			cs.state(cs.admit(newPipe("fd00:10:244:1::30")), http.StateActive)
+		}
+		if admitted := cs.admit(newPipe("fd00:10:244:1::2f")) != nil; admitted != whole {
+			t.Errorf("whole addresses %t: admitted %t", whole, admitted)
+		}
 	}
 }

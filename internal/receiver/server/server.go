@@ -32,6 +32,9 @@ type Options struct {
 	HeaderBytes int
 	// Connections caps the open connections. At the cap the address with the most of them loses one.
 	Connections int
+	// WholeAddresses counts IPv6 addresses one by one, for senders inside the cluster: the Pods of a node share a /64. Otherwise a /64 counts
+	// as one address, since a sender outside has all of one.
+	WholeAddresses bool
 	// Certificate makes the listener HTTPS, with HTTP/2 beside HTTP/1. Without one it is HTTP/1 in clear text and nothing else.
 	Certificate *Certificate
 	// Drain bounds the time that requests in progress may take after the end of Run's context.
@@ -88,7 +91,7 @@ func New(o Options) (*Server, error) {
 		Name: "notifier_http_connections_refused_total", ConstLabels: label,
 		Help: "Connections that were closed because the listener had as many as it may have.",
 	})
-	s := &Server{options: o, conns: newConns(o.Connections, evicted.Inc)}
+	s := &Server{options: o, conns: newConns(o.Connections, o.WholeAddresses, evicted.Inc)}
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "notifier_http_connections", ConstLabels: label, Help: "Open connections of a listener.",
 	}, func() float64 { return float64(s.conns.open()) })
