@@ -41,6 +41,40 @@ func TestAllNamespacesAreThoseThatTheCallerMayList(t *testing.T) {
 	call(t, api, "deliveries", "list", "-A").wants(t, "NAMESPACE", "team-a", "team-b", "3f1c", "99ff")
 }
 
+// Fails when a namespace whose items the caller may not list, or that is deleted meanwhile, hides those of the others, is not named, or leaves
+// the command a success.
+func TestAllNamespacesButThoseThatRefuseAreShown(t *testing.T) {
+	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":"you may not list deliveries"}`, http.StatusForbidden)
+	})
+	answers := map[string]any{
+		"GET /v1/namespaces":                            view.Namespaces{Items: []string{"team-a", "team-b", "team-c", "team-d"}},
+		"GET /v1/namespaces/team-a/deliveries?limit=50": refuse,
+		"GET /v1/namespaces/team-b/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{dead}},
+		"GET /v1/namespaces/team-c/deliveries?limit=50": view.Page[view.Delivery]{},
+	}
+	api := newFakeAPI(t, answers) // that has no team-d
+	for _, line := range [][]string{{"deliveries", "list", "-A"}, {"deliveries", "list", "-A", "-o", "json"}} {
+		r := call(t, api, line...)
+		if !strings.Contains(r.out, dead.ID) {
+			t.Errorf("%v: the output lacks the delivery: %s", line, r.out)
+		}
+		if r.err == nil || !strings.Contains(r.err.Error(), "namespace team-d") || !strings.Contains(r.notes, "namespace team-a: you may not") {
+			t.Errorf("%v: error %v, notes %q", line, r.err, r.notes)
+		}
+	}
+	answers["GET /v1/namespaces/team-b/deliveries?limit=50"] = refuse
+	if r := call(t, api, "deliveries", "list", "-A"); r.err == nil || r.out != "" || strings.Contains(r.notes, "Nothing found") {
+		t.Errorf("where all refuse: error %v, output %q, notes %q", r.err, r.out, r.notes)
+	}
+	answers["GET /v1/namespaces/team-c/deliveries?limit=50"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	})
+	if r := call(t, api, "deliveries", "list", "-A"); r.err == nil || !strings.Contains(r.err.Error(), "namespace team-c") {
+		t.Errorf("where the API cannot be reached: error %v", r.err)
+	}
+}
+
 // Fails when the output for programs differs from the API's answer.
 func TestTheOutputForProgramsIsWhatTheAPIAnswered(t *testing.T) {
 	api := newFakeAPI(t, map[string]any{

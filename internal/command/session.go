@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"slices"
 	"time"
 
@@ -116,10 +117,10 @@ func list[T any](ctx context.Context, s *session, of view.List, columns []column
 		return err
 	}
 	items, err := listed(ctx, s, namespaces, of, at)
-	if err != nil {
+	if err != nil && len(items) == 0 {
 		return err
 	}
-	return show(s, columns, items)
+	return errors.Join(show(s, columns, items), err)
 }
 
 // watched shows the items of a list, oldest first, and then new items until ctx ends or the API refuses.
@@ -146,12 +147,20 @@ func watched[T any](ctx context.Context, s *session, of view.List, columns []col
 	return f.show(items)
 }
 
-// listed returns the items of a list in some namespaces, newest first.
-func listed[T any](ctx context.Context, s *session, namespaces []string, of view.List, at func(T) time.Time) (items []T, err error) {
+// listed returns the items of a list in some namespaces, newest first. A namespace that the caller may not list, or that is gone, leaves the
+// others: the last one is the error, each before it is noted.
+func listed[T any](ctx context.Context, s *session, namespaces []string, of view.List, at func(T) time.Time) (items []T, refused error) {
 	for _, namespace := range namespaces {
 		found, err := pages[T](ctx, s, namespace, of)
 		if err != nil {
-			return nil, inNamespace(namespace, err)
+			err = inNamespace(namespace, err)
+			if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != http.StatusForbidden && e.Status != http.StatusNotFound {
+				return nil, err
+			}
+			if refused != nil {
+				fmt.Fprintln(s.notes, plain(refused.Error()))
+			}
+			refused = err
 		}
 		items = append(items, found...)
 	}
@@ -159,7 +168,7 @@ func listed[T any](ctx context.Context, s *session, namespaces []string, of view
 	if s.query.Limit > 0 && len(items) > s.query.Limit {
 		items = items[:s.query.Limit]
 	}
-	return items, nil
+	return items, refused
 }
 
 // inNamespace adds the namespace to an error.
