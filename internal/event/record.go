@@ -41,6 +41,12 @@ var unsettled = map[string]bool{
 // Unsettled reports whether reason says that a reconciliation is still under way.
 func Unsettled(reason string) bool { return unsettled[reason] }
 
+// Waits reports whether a failure of an object of the kind with the reason only says that a reconciliation is still under way. An ImagePolicy
+// that has no tags to select from has failed: its controller POSTs an error then, and a success when it has them again.
+func Waits(kind, reason string) bool {
+	return Unsettled(reason) && (kind != "ImagePolicy" || reason != "DependencyNotReady")
+}
+
 // repairing has the reasons of a wait for something else, and of the steps by which helm-controller repairs a failed release, which is
 // still failed after them.
 var repairing = map[string]bool{"SourceNotReady": true, "RollbackSucceeded": true, "UninstallSucceeded": true, "DriftDetected": true}
@@ -51,7 +57,7 @@ func LeavesOpen(reason string) bool { return unsettled[reason] || repairing[reas
 // OutcomeOf derives the terminal outcome that an event reports from its severity and reason.
 func OutcomeOf(e Event) Outcome {
 	switch {
-	case e.Severity == SeverityError && !Unsettled(e.Reason):
+	case e.Severity == SeverityError && !Waits(e.InvolvedObject.Kind, e.Reason):
 		return OutcomeFailed
 	case e.Severity == SeverityError || e.Severity == SeverityTrace || LeavesOpen(e.Reason):
 		return OutcomeNone

@@ -50,3 +50,30 @@ func TestAFlapInTheSameWordsIsNoDuplicate(t *testing.T) {
 		t.Errorf("%d IDs for 5 events", len(ids))
 	}
 }
+
+// policies is a cache that has the object as an ImagePolicy.
+type policies struct{ cache }
+
+func (p policies) Lookup(_, namespace, name string) (event.Object, bool) {
+	return p.cache.Lookup("Kustomization", namespace, name)
+}
+
+// Fails when the recovery of an ImagePolicy that had lost its tags, to the image from before, is taken for a repetition.
+func TestTheRecoveryOfAnImagePolicyIsNoDuplicate(t *testing.T) {
+	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	h := newEvents(t, &eventLog{}, func(o *Options) { o.Objects = policies{} })
+	for i, step := range [][3]string{
+		{"info", "Succeeded", "Latest image tag for registry.example/app resolved to 1.0.0"},
+		{"error", "DependencyNotReady", "retrying in 30s error: no tags in database"},
+		{"info", "Succeeded", "Latest image tag for registry.example/app resolved to 1.0.0"},
+	} {
+		r := post(posted(func(e *event.Event) {
+			e.InvolvedObject.APIVersion, e.InvolvedObject.Kind = "image.toolkit.fluxcd.io/v1", "ImagePolicy"
+			e.Severity, e.Reason, e.Message, e.Metadata = step[0], step[1], step[2], nil
+			e.Timestamp = began.Add(time.Duration(i) * time.Second)
+		}))
+		if resp := do(h, r); resp.StatusCode != 202 {
+			t.Errorf("%v: answered %d, want 202", step, resp.StatusCode)
+		}
+	}
+}

@@ -168,6 +168,9 @@ func TestWaitingForASourceIsNoFailure(t *testing.T) {
 		"a HelmRelease whose source does not exist":   {"HelmRelease", "ArtifactFailed", "could not get Source object: " + missing, true, event.OutcomeFailed},
 		"a HelmRelease that failed":                   {"HelmRelease", "InstallFailed", "x", false, event.OutcomeFailed},
 		"a HelmChart whose source has no artifact":    {"HelmChart", "NoSourceArtifact", "no artifact available for GitRepository source 'app'", true, ""},
+		"an ImagePolicy without tags":                 {"ImagePolicy", "DependencyNotReady", "no tags in database", true, event.OutcomeFailed},
+		"an ImagePolicy at work":                      {"ImagePolicy", "ProgressingWithRetry", "x", true, ""},
+		"a Kustomization that waits for another":      {"Kustomization", "DependencyNotReady", "x", false, ""},
 		"a source that cannot be stored":              {"GitRepository", "ArtifactFailed", "x", false, event.OutcomeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {

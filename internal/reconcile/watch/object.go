@@ -125,7 +125,7 @@ func (o *object) terminal() (state, bool) {
 		return state{}, false
 	}
 	switch {
-	case o.Deleted != 0, event.Unsettled(o.ready.reason), o.outdated():
+	case o.Deleted != 0, event.Waits(o.kind.Kind, o.ready.reason), o.outdated():
 		return state{}, false
 	case s.Outcome == event.OutcomeFailed && o.awaitsSource():
 		return state{}, false
