@@ -8,7 +8,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
+	"time"
 )
 
 // send answers with a value, which it encodes in the user's turn. It waits while too many bytes of answers are being sent.
@@ -49,7 +51,32 @@ func writeBody(w http.ResponseWriter, status int, body []byte) {
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:gosec // it is no HTML: JSON, which nosniff has browsers believe; an error means a client that is gone
+	WriteParts(w, body)
+}
+
+// Bounds on the time in which a client reads an answer: partTimeout for each partBytes, answerTimeout for all. The largest list takes
+// answerTimeout at 17 KiB a second.
+const (
+	partBytes     = 16 << 10
+	partTimeout   = 25 * time.Second
+	answerTimeout = 2 * time.Minute
+)
+
+// WriteParts writes the body of an answer in parts. Each has its own write deadline, so that a slow client reads to the end and one that does
+// not read is cut.
+func WriteParts(w http.ResponseWriter, body []byte) {
+	control, end := http.NewResponseController(w), time.Now().Add(answerTimeout)
+	for part := range slices.Chunk(body, partBytes) {
+		deadline := time.Now().Add(partTimeout)
+		if deadline.After(end) {
+			deadline = end
+		}
+		_ = control.SetWriteDeadline(deadline) // without deadlines of its own an answer has that of the server
+		//nolint:gosec // it is JSON, which nosniff has browsers believe, or a page, whose texts are escaped, as a test of its source checks
+		if _, err := w.Write(part); err != nil {
+			return // the client is gone
+		}
+	}
 }
 
 // maxBody bounds the body of a request, in bytes. A thousand IDs have some forty thousand.

@@ -58,6 +58,7 @@ var figures = []struct {
 	{"operations.md", "all together have %v reads", "api.maxReads", 1},
 	{"operations.md", "and %v watches at a time, beside", "maxWatches", 1},
 	{"operations.md", "beside %v watches of each", "ownWatches", 1},
+	{"operations.md", "as it is read, up to %v minutes", "api.answerTimeout", int64(time.Minute)},
 	{"operations.md", "From one address %v tokens a second", "addressRate", 1},
 	{"operations.md", "from all addresses %v,", "unknownRate", 1},
 	{"operations.md", "and %v more from addresses that have sent none", "access.reserveRate", 1},

@@ -116,7 +116,7 @@ func (h *Handler) page(show show) http.Handler {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(max(s.status, http.StatusOK))
-		_, _ = w.Write(page) //nolint:gosec // every text in it is escaped, as a test of the source checks
+		api.WriteParts(w, page)
 	})
 }
 
