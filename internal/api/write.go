@@ -72,7 +72,6 @@ func WriteParts(w http.ResponseWriter, body []byte) {
 			deadline = end
 		}
 		_ = control.SetWriteDeadline(deadline) // without deadlines of its own an answer has that of the server
-		//nolint:gosec // it is JSON, which nosniff has browsers believe, or a page, whose texts are escaped, as a test of its source checks
 		if _, err := w.Write(part); err != nil {
 			return // the client is gone
 		}
