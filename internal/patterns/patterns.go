@@ -19,6 +19,11 @@ const (
 	sizeCeiling = 1 << 30
 	// classRunes is the number of range bounds in a character class that take as much memory as an instruction.
 	classRunes = 16
+	// nameSize is the Size of the largest class that has a name, such as \pL.
+	nameSize = 83
+	// maxOnePass is the Size beyond which a pattern is not prepared to be matched in one pass, as regexp does for anchored ones of up to a
+	// thousand instructions: that takes time and memory by the third power of their number, 630 MB for "^" and 480 letters with "?".
+	maxOnePass = 64
 )
 
 // Bounds bound a pattern.
@@ -48,7 +53,11 @@ func (b Bounds) Compile(source string) (*regexp.Regexp, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	re, err := regexp.Compile(source)
+	built := source
+	if size > maxOnePass {
+		built = "(?:)" + source // means the same, and to regexp it is not anchored
+	}
+	re, err := regexp.Compile(built)
 	if err != nil {
 		return nil, 0, fmt.Errorf("pattern is not valid: %w", err)
 	}
@@ -74,15 +83,33 @@ func (b Bounds) Measure(source string) (int, error) {
 	if len(source) > b.Source {
 		return 0, LimitError(fmt.Sprintf("pattern is longer than %d bytes", b.Source))
 	}
+	// Within brackets many names become a few ranges, but each is parsed as thousands of characters.
+	named := nameSize * classNames(source)
+	if named > b.Size {
+		return 0, LimitError(fmt.Sprintf("pattern is too expensive: it has more than %d names of classes, such as \\pL", b.Size/nameSize))
+	}
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
 		return 0, fmt.Errorf("pattern is not valid: %w", err)
 	}
-	size := instructions(tree)
+	size := max(named, instructions(tree))
 	if size > b.Size {
 		return 0, LimitError(fmt.Sprintf("pattern is too expensive: its repetitions multiply to a program of more than %d instructions", b.Size))
 	}
 	return size, nil
+}
+
+// classNames counts the names of classes of Unicode in a source.
+func classNames(source string) (n int) {
+	for i := 0; i+1 < len(source); i++ {
+		if source[i] != '\\' {
+			continue
+		}
+		if i++; source[i] == 'p' || source[i] == 'P' {
+			n++
+		}
+	}
+	return n
 }
 
 // instructions estimates the Size of a tree whose repetitions are not expanded yet.

@@ -87,3 +87,55 @@ func TestAPatternIsKeptOnceAndNoLongerThanItIsUsed(t *testing.T) {
 	}
 	t.Error("a pattern that nobody uses is kept")
 }
+
+// Fails when a pattern of a few kilobytes takes many times the memory, and so the time, of an ordinary one of its length to compile.
+func TestT6NoPatternIsFarDearerToCompileThanItsLength(t *testing.T) {
+	most := Bounds{Source: 8 << 10, Size: 16_000} // of an Alert's patterns
+	cost := func(source string) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, _ = most.Compile(source)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	ordinary := cost(strings.Repeat(".*", most.Source/2))
+	var letters strings.Builder
+	for r := rune(0x4e00); r < 0x4e00+480; r++ {
+		letters.WriteString(string(0x4e00+2*(r-0x4e00)) + "?")
+	}
+	for name, source := range map[string]string{
+		"it could be matched in one pass":        "^" + letters.String() + "$",
+		"names of classes become a few ranges":   "(?i)[" + strings.Repeat(`\pL`, 2600) + "]",
+		"as many names as there may be":          "(?i)[" + strings.Repeat(`\PL`, 190) + "]",
+		"names of classes in what is not closed": "(?i)[" + strings.Repeat(`\pL`, 2600),
+		"escapes before names of classes":        "[" + strings.Repeat(`\\\pL`, 1600) + "]",
+	} {
+		if got := cost(source); got > 8*ordinary {
+			t.Errorf("%s: %d KiB are allocated, and %d for an ordinary pattern", name, got>>10, ordinary>>10)
+		}
+	}
+}
+
+// Fails when a pattern that is not matched in one pass matches otherwise than one that is.
+func TestALongAnchoredPatternMatchesAsWritten(t *testing.T) {
+	most := Bounds{Source: 8 << 10, Size: 16_000}
+	long := strings.Repeat("a?b", 40)
+	for source, texts := range map[string][2]string{
+		"^" + long + "$":            {strings.Repeat("b", 40), "x" + strings.Repeat("b", 40)},
+		"^" + long + "|c":           {"xc", "xb"},
+		"{x}" + long:                {"{x}" + strings.Repeat("ab", 40), strings.Repeat("ab", 40)},
+		"(?i)^" + long:              {strings.Repeat("B", 40), "-" + strings.Repeat("B", 40)},
+		`\Q^\E` + long + `[\\p]\\P`: {"^" + strings.Repeat("b", 40) + `p\P`, strings.Repeat("b", 40) + `p\P`},
+	} {
+		re, _, err := most.Compile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !re.MatchString(texts[0]) || re.MatchString(texts[1]) {
+			t.Errorf("%.20q: %v and %v", source, re.MatchString(texts[0]), re.MatchString(texts[1]))
+		}
+	}
+	if _, _, err := most.Compile("*" + long); err == nil {
+		t.Error("a repetition of nothing compiles")
+	}
+}
