@@ -41,7 +41,7 @@ type LimitError string
 func (e LimitError) Error() string { return string(e) }
 
 // Compile returns the compiled pattern and its Size. The error quotes only the source. It is a LimitError for a pattern beyond the
-// bounds.
+// bounds. With an error the size is that of the names of classes in the source, which were parsed.
 func (b Bounds) Compile(source string) (*regexp.Regexp, int, error) {
 	if known, ok := live.Load(source); ok {
 		c := known.(compiled) //nolint:forcetypeassert // nothing else is stored
@@ -51,7 +51,7 @@ func (b Bounds) Compile(source string) (*regexp.Regexp, int, error) {
 	}
 	size, err := b.Measure(source)
 	if err != nil {
-		return nil, 0, err
+		return nil, size, err
 	}
 	built := source
 	if size > maxOnePass {
@@ -59,7 +59,7 @@ func (b Bounds) Compile(source string) (*regexp.Regexp, int, error) {
 	}
 	re, err := regexp.Compile(built)
 	if err != nil {
-		return nil, 0, fmt.Errorf("pattern is not valid: %w", err)
+		return nil, size, fmt.Errorf("pattern is not valid: %w", err)
 	}
 	own := compiled{weak.Make(re), size}
 	live.Store(source, own)
@@ -77,8 +77,8 @@ type compiled struct {
 	size int
 }
 
-// Measure returns an upper estimate of the number of instructions of a pattern, or the reason for refusing it. It measures the
-// tree, since compiling a program of the worst size would itself take hundreds of megabytes.
+// Measure returns an upper estimate of the number of instructions of a pattern, or the reason for refusing it, with a size as Compile. It
+// measures the tree, since compiling a program of the worst size would itself take hundreds of megabytes.
 func (b Bounds) Measure(source string) (int, error) {
 	if len(source) > b.Source {
 		return 0, LimitError(fmt.Sprintf("pattern is longer than %d bytes", b.Source))
@@ -90,11 +90,11 @@ func (b Bounds) Measure(source string) (int, error) {
 	}
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
-		return 0, fmt.Errorf("pattern is not valid: %w", err)
+		return named, fmt.Errorf("pattern is not valid: %w", err)
 	}
 	size := max(named, instructions(tree))
 	if size > b.Size {
-		return 0, LimitError(fmt.Sprintf("pattern is too expensive: its repetitions multiply to a program of more than %d instructions", b.Size))
+		return named, LimitError(fmt.Sprintf("pattern is too expensive: its repetitions multiply to a program of more than %d instructions", b.Size))
 	}
 	return size, nil
 }

@@ -120,7 +120,7 @@ func (r *patternRoom) compile(list string, expressions []string) (compiled []pat
 		}
 		p, err := compilePattern(expr)
 		if err != nil {
-			p.size = min(2*length, patternBounds.Size)
+			p.size = max(p.size, min(2*length, patternBounds.Size))
 		}
 		switch {
 		case p.size > r.instructions:

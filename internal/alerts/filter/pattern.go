@@ -40,7 +40,7 @@ type pattern struct {
 func compilePattern(expr string) (pattern, error) {
 	re, size, err := patternBounds.Compile(expr)
 	if err != nil {
-		return pattern{}, err
+		return pattern{size: size}, err
 	}
 	p := pattern{re: re, size: size}
 	// LiteralPrefix calls "^text$" complete too, which does not match the text within another.
