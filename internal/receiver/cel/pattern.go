@@ -47,7 +47,7 @@ func (c *call) matching() error {
 		}
 		size, err := bounds.Measure(string(source))
 		if err != nil {
-			return text(source)
+			return max(text(source), uint64(size)) * compileWork // it was parsed
 		}
 		return uint64(size)*compileWork + matchWork(size, args[0])
 	}
