@@ -96,32 +96,47 @@ func ObjectKey(providerUID string, o event.ObjectReference) string {
 
 const truncated = "… (truncated)"
 
-// reorders are the characters that show the text around them in another order (Unicode, UAX 9: embeddings, overrides and isolates).
+// reorders reports whether a character shows the text around it in another order (Unicode, UAX 9: embeddings, overrides and isolates).
 // With them a reader sees another text than the written one. Marks of a direction stay: they order nothing but themselves.
-var reorders = strings.NewReplacer(
-	"\u202A", "", "\u202B", "", "\u202C", "", "\u202D", "", "\u202E", "", "\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "",
-)
+func reorders(r rune) bool { return '\u202A' <= r && r <= '\u202E' || '\u2066' <= r && r <= '\u2069' }
 
 // Truncate returns s as valid UTF-8 of at most maxRunes characters, without characters that reorder text. A cut text ends in a mark.
 func Truncate(s string, maxRunes int) string {
-	// No more than a part of a long text is cleaned: enough for the result, unless most of it is removed.
-	part := utf8.UTFMax * (max(maxRunes, 0) + 1)
-	if len(s)/(utf8.UTFMax+1) < maxRunes {
-		part = len(s)
-	}
-	for ; part < len(s); part *= 2 {
-		if begin := clean(event.Truncate(s, part, "")); utf8.RuneCountInString(begin) > maxRunes {
-			return cut(begin, maxRunes)
-		}
-	}
-	s = clean(s)
+	s = clean(s, max(maxRunes, 0)+1)
 	if len(s) <= maxRunes || utf8.RuneCountInString(s) <= maxRunes {
 		return s
 	}
 	return cut(s, maxRunes)
 }
 
-func clean(s string) string { return reorders.Replace(strings.ToValidUTF8(s, "\uFFFD")) }
+// clean returns the first characters of s as valid UTF-8, at most so many, without those that reorder text. It reads no more of s than
+// that, and reads it once: megabytes may be removed.
+func clean(s string, most int) string {
+	var b strings.Builder
+	from, wasInvalid := 0, false // s[:from] is in b
+	for i, r := range s {
+		invalid := r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD")
+		dropped := reorders(r) || invalid && wasInvalid // as with strings.ToValidUTF8, invalid bytes in a row become one character
+		wasInvalid = invalid
+		if !dropped {
+			if most == 0 {
+				return b.String() + s[from:i]
+			}
+			most--
+		}
+		if dropped || invalid {
+			b.WriteString(s[from:i])
+			from = i + len("\u202A")
+		}
+		if invalid {
+			from = i + 1
+			if !dropped {
+				b.WriteString("\uFFFD")
+			}
+		}
+	}
+	return b.String() + s[from:]
+}
 
 // cut returns a text that is longer than maxRunes characters as one of so many, or of the mark alone.
 func cut(s string, maxRunes int) string {
