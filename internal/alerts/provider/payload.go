@@ -11,6 +11,9 @@ import (
 // EventJSON returns the event as JSON, for types that pass it on unchanged. If it is longer than maxBytes the message is cut at a
 // character's boundary and gets a mark.
 func EventJSON(e event.Event, maxBytes int) ([]byte, error) {
+	if most := max(maxBytes, 0); len(e.Message) > most { // it is not encoded whole: it may have megabytes
+		e.Message = e.Message[:most+1]
+	}
 	body, err := json.Marshal(e)
 	if err != nil {
 		return nil, event.NewError(event.Permanent, LabelPayload, "event could not be encoded", err)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -34,5 +35,22 @@ func TestAnEventIsCutToWhatTheDestinationTakes(t *testing.T) {
 	}
 	if _, err := EventJSON(event.Event{Metadata: map[string]string{"a": strings.Repeat("x", 2000)}}, 1000); event.AsError(err).Label != LabelPayload {
 		t.Errorf("what cannot be cut: %v", err)
+	}
+}
+
+// Fails when a message is encoded whole before it is cut: 3 MiB that are escaped took 108 MB.
+func TestT6TheCutPartOfAMessageIsNotEncoded(t *testing.T) {
+	cost := func(size int) uint64 {
+		e := event.Event{Message: strings.Repeat("\x01", size)}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if body, err := EventJSON(e, 100_000); err != nil || len(body) < 99_000 {
+			t.Errorf("%d bytes: %v", len(body), err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if long, short := cost(3<<20), cost(150_000); long > 30*short {
+		t.Errorf("%d KiB are allocated for a message of 3 MiB, and %d for one of 150 KB", long>>10, short>>10)
 	}
 }

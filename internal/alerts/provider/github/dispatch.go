@@ -48,6 +48,9 @@ func dispatchOf(n provider.Notification) dispatch {
 		ClientPayload: payload{Event: n.Event, DeliveryID: n.DeliveryID},
 	}
 	e := &d.ClientPayload.Event
+	if len(e.Message) > maxPayload { // it is not encoded whole: it may have megabytes
+		e.Message = provider.Truncate(e.Message, maxPayload)
+	}
 	for limit := maxMessage; size(d) > maxPayload && limit > 1; limit /= 2 {
 		e.Message = provider.Truncate(e.Message, limit)
 	}
