@@ -22,6 +22,9 @@ func (l *List[T]) UnmarshalJSON(raw []byte) error {
 	if bytes.Equal(raw, []byte("null")) {
 		return nil
 	}
+	if len(raw) <= maxListed { // it has fewer elements, and a decoder takes a kilobyte: an answer may have any number of short lists
+		return json.Unmarshal(raw, (*[]T)(l))
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
 		return errors.Join(err, errors.New("no list"))

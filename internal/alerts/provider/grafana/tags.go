@@ -62,14 +62,18 @@ func part(s string) string {
 	return strings.ToValidUTF8(s[:maxPart-len(end)], "") + end
 }
 
-// hasTags reports whether tags, as Grafana returns them, include all the wanted ones.
+// hasTags reports whether tags, as Grafana returns them, include all the wanted ones. There may be hundreds of thousands of tags.
 func hasTags(tags, wanted []string) bool {
+	missing := make(map[string]bool, len(wanted))
 	for _, tag := range wanted {
-		if !slices.ContainsFunc(tags, func(t string) bool { return plain(t) == plain(tag) }) {
-			return false
+		missing[plain(tag)] = true
+	}
+	for _, tag := range tags {
+		if delete(missing, plain(tag)); len(missing) == 0 {
+			break
 		}
 	}
-	return true
+	return len(missing) == 0
 }
 
 // plain returns a tag as Grafana stores it, without the space behind the colon.

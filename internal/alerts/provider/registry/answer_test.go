@@ -21,7 +21,8 @@ func TestT6AnAnswerCostsLittleMoreThanItsLength(t *testing.T) {
 	nothings := strings.Repeat("{},", 1_300_000) + "{}"
 	for name, answer := range map[string]string{
 		"a list": "[" + nothings + "]", "a list within": `{"statuses":[` + nothings + `],"value":[` + nothings[:1<<19] + `{}]}`,
-		"a short list": "[" + nothings[:999_999] + "{}]", "a short list within": `{"value":[` + nothings[:1_999_998] + `{}]}`,
+		"a list again and again": "{" + strings.Repeat(`"value":[{}],`, 160_000) + `"value":[]}`,
+		"a short list":           "[" + nothings[:999_999] + "{}]", "a short list within": `{"value":[` + nothings[:1_999_998] + `{}]}`,
 	} {
 		body := []byte(answer)
 		handler := func(w http.ResponseWriter, r *http.Request) {
