@@ -93,10 +93,11 @@ func TestTheWorstTextStillFits(t *testing.T) {
 
 // fakeReview has the comments of one change request.
 type fakeReview struct {
-	comments []Comment
-	asked    int
-	log      []string
-	now      time.Time
+	pages, pageBytes int // the pages that were read, and the length of each
+	comments         []Comment
+	asked            int
+	log              []string
+	now              time.Time
 }
 
 // do answers a request for the account, for a page of the comments or for a change of them.
@@ -111,7 +112,8 @@ func (f *fakeReview) do(_ context.Context, r provider.Request, out any) error {
 	case r.Method == http.MethodGet:
 		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 		from := min((page-1)*pageSize, len(f.comments))
-		*out.(*provider.List[Comment]) = f.comments[from:min(from+pageSize, len(f.comments))]
+		f.pages++
+		*out.(*listed) = listed{f.comments[from:min(from+pageSize, len(f.comments))], f.pageBytes}
 	case id != 0:
 		f.log = append(f.log, fmt.Sprintf("edit %d", id))
 		f.comments[id-1].Body, f.comments[id-1].Updated = r.JSON.(text).Body, f.now
@@ -196,6 +198,15 @@ func TestTheSearchForTheOwnCommentEnds(t *testing.T) {
 	f := &fakeReview{comments: make([]Comment, (maxPages+1)*pageSize)}
 	if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); event.AsError(err).Class != event.Permanent || len(f.log) != 0 {
 		t.Errorf("got %v, %v", err, f.log)
+	}
+}
+
+// Fails when a host can have fifty answers of the greatest length decoded for one delivery, which take five seconds of a processor.
+func TestT6TheSearchForTheOwnCommentReadsSomeMegabytes(t *testing.T) {
+	f := &fakeReview{comments: make([]Comment, maxPages*pageSize), pageBytes: 4 << 20}
+	err := newComments(t, f).Send(t.Context(), onChange(bad, "7"))
+	if event.AsError(err).Class != event.Permanent || f.pages > 9 {
+		t.Errorf("%d pages of 4 MiB are read: %v", f.pages, err)
 	}
 }
 

@@ -39,8 +39,20 @@ func (a *CommentAPI) login(ctx context.Context) (string, error) {
 	return own.Name(), err
 }
 
+// listed is a page of comments, with its length in bytes.
+type listed struct {
+	comments provider.List[Comment]
+	size     int
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *listed) UnmarshalJSON(raw []byte) error {
+	l.size = len(raw)
+	return l.comments.UnmarshalJSON(raw)
+}
+
 // page returns a page of the comments on a change request. The first page is 1. More means that there may be a next page.
-func (a *CommentAPI) page(ctx context.Context, number int64, page int) (comments []Comment, more bool, err error) {
+func (a *CommentAPI) page(ctx context.Context, number int64, page int) (found listed, more bool, err error) {
 	u := a.On(number)
 	if a.Pages != nil {
 		query := maps.Clone(a.Pages)
@@ -48,9 +60,8 @@ func (a *CommentAPI) page(ctx context.Context, number int64, page int) (comments
 		query.Set("page", strconv.Itoa(page))
 		u.RawQuery = query.Encode()
 	}
-	var found provider.List[Comment]
 	err = a.Do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found)
-	return found, a.Pages != nil && len(found) >= pageSize, err
+	return found, a.Pages != nil && len(found.comments) >= pageSize, err
 }
 
 // text is the body of a request that writes a comment.

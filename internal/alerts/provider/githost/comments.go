@@ -34,8 +34,12 @@ type Account struct {
 // Name returns the account's name at its host.
 func (a Account) Name() string { return cmp.Or(a.Login, a.Username) }
 
-// maxPages bounds the search for the own comment. GitHub keeps 2,500 comments at most on a pull request.
-const maxPages = 50
+// The bounds on the search for the own comment. GitHub keeps 2,500 comments at most on a pull request, which are 50 pages. A megabyte takes
+// a fortieth of a second to decode, and a tenant's host may fill each page.
+const (
+	maxPages    = 50
+	maxSearched = 32 << 20 // bytes of all pages; beyond it no other is read
+)
 
 // Comments sends notifications as comments on change requests.
 type Comments struct {
@@ -107,15 +111,16 @@ func (c *Comments) own(ctx context.Context) (string, error) {
 
 // find returns the first comment for which wanted returns true, the zero Comment if there is none.
 func (c *Comments) find(ctx context.Context, number int64, wanted func(Comment) bool) (Comment, error) {
-	for page := 1; page <= maxPages; page++ {
-		comments, more, err := c.api.page(ctx, number, page)
+	searched := 0
+	for page := 1; page <= maxPages && searched <= maxSearched; page++ {
+		found, more, err := c.api.page(ctx, number, page)
 		if err != nil {
 			return Comment{}, err
 		}
-		if i := slices.IndexFunc(comments, wanted); i >= 0 {
-			return comments[i], nil
+		if i := slices.IndexFunc(found.comments, wanted); i >= 0 {
+			return found.comments[i], nil
 		}
-		if !more {
+		if searched += found.size; !more {
 			return Comment{}, nil
 		}
 	}
