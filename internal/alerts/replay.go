@@ -56,7 +56,7 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 				s.wakes.set(q, time.Now().Add(recallGap))
 				return
 			}
-			s.publish(work, q, letters, new(atomic.Int64), func() { q.replaying = false })
+			s.publish(work, work, q, letters, new(atomic.Int64), func(int) { q.replaying = false })
 			s.pump(work, q)
 		})
 	})
@@ -70,8 +70,8 @@ func renew(d *event.Delivery, now time.Time) {
 	d.Attempts, d.FirstAttempt, d.LastError, d.Tries = 0, time.Time{}, "", nil
 }
 
-// resend publishes deliveries of one Provider, in their order. It returns how many are on the bus, with an error as well, and the reasons
-// why others are not, by their IDs: a delivery that has its place in a line already is not published. When ctx ends the publishing continues.
+// resend publishes deliveries of one Provider, in their order, until shortly before ctx ends. It returns how many are on the bus, with an
+// error as well, and the reasons why others are not, by their IDs: a delivery that has its place in a line already is not published.
 func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ended) (resent int, refused map[string]string, _ error) {
 	if len(ready) == 0 {
 		return 0, nil, nil
@@ -80,23 +80,37 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ende
 	if s == nil {
 		return 0, nil, view.ErrNoWorker
 	}
+	until, end := context.WithCancel(ctx)
+	defer end()
+	if deadline, bounded := ctx.Deadline(); bounded {
+		until, end = context.WithDeadline(ctx, deadline.Add(-busTimeout))
+		defer end()
+	}
 	var published atomic.Int64
 	over := make(chan struct{})
 	refused = map[string]string{}
 	called := s.call(ctx, func(work context.Context) {
 		q := s.queue(key.namespace, key.name, time.Now())
 		var allowed []ended
+		var giveBack []func()
 		for _, e := range ready {
-			switch {
-			case q.has(&e):
+			if _, place := q.find(&e); place != nil {
 				refused[e.id] = refusedWaiting
-			case !d.requests.again.Allow(deliveryKey{key.namespace, e.id}):
-				refused[e.id] = refusedJustNow
-			default:
-				allowed = append(allowed, e)
+				continue
 			}
+			token := d.requests.again.Take(deliveryKey{key.namespace, e.id}, time.Now())
+			if token == nil {
+				refused[e.id] = refusedJustNow
+				continue
+			}
+			allowed, giveBack = append(allowed, e), append(giveBack, token)
 		}
-		s.publish(work, q, allowed, &published, func() { close(over) })
+		s.publish(work, until, q, allowed, &published, func(n int) {
+			for _, token := range giveBack[n:] {
+				token()
+			}
+			close(over)
+		})
 	})
 	if !called {
 		return 0, nil, cmp.Or(ctx.Err(), view.ErrNoWorker) // the loop was not reached
@@ -108,29 +122,37 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ende
 	}
 	resent = int(published.Load())
 	if resent+len(refused) < len(ready) {
-		return resent, refused, view.ErrNoWorker // another worker does the rest on the next request
+		return resent, refused, cmp.Or(until.Err(), view.ErrNoWorker) // the next request, or another worker's, does the rest
 	}
 	return resent, refused, nil
 }
 
-// has reports whether a delivery has a place.
-func (q *queue) has(e *ended) (found bool) {
-	if l := q.lines[e.object]; l != nil {
-		_, found = l.find(e.order, e.id)
+// find returns the place of a delivery, nil if it has none.
+func (q *queue) find(e *ended) (*line, *entry) {
+	l := q.lines[e.object]
+	if l == nil {
+		return nil, nil
 	}
-	return found
+	i, found := l.find(e.order, e.id)
+	if !found {
+		return l, nil
+	}
+	return l, l.entries[i]
 }
 
 // publish publishes ended deliveries, one after the other, and counts those on the bus. They get their places in the lines before that, so
-// that no later delivery overtakes them (invariant E4). In the end the loop calls then.
-func (s *shard) publish(work context.Context, q *queue, letters []ended, published *atomic.Int64, then func()) {
+// that no later delivery overtakes them (invariant E4). At least one is published; when until ends, the others lose their places. In the end
+// the loop calls then with the number of those that were published.
+func (s *shard) publish(
+	work, until context.Context, q *queue, letters []ended, published *atomic.Int64, then func(n int),
+) {
 	for i := range letters {
 		q.place(letters[i].object, letters[i].order, letters[i].id, time.Now())
 	}
 	s.dead.changing(q.key, len(letters))
 	s.spawn(func() {
 		n := 0
-		for ; n < len(letters); n++ {
+		for ; n < len(letters) && (n == 0 || until.Err() == nil); n++ {
 			e, doubtful := &letters[n], false
 			if !s.persist(work, q.key.namespace, func(ctx context.Context) (err error) {
 				doubtful, err = s.whole.publish(ctx, q.key, e)
@@ -151,29 +173,31 @@ func (s *shard) publish(work context.Context, q *queue, letters []ended, publish
 			})
 		}
 		s.post(func() {
-			for range letters[n:] {
+			for i := range letters[n:] {
 				s.dead.changed(q.key)
+				s.leavePlace(q, &letters[n+i])
 			}
 			if n > 0 {
 				s.log.Info("deliveries replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", n)
 			}
-			then()
+			then(n)
 			s.pump(work, q)
 		})
 	})
 }
 
+// leavePlace removes the place of a delivery that was not published, unless a message of it came meanwhile.
+func (s *shard) leavePlace(q *queue, e *ended) {
+	if l, place := q.find(e); place != nil && place.item == nil && !place.onSchedule {
+		q.forget(l, place, time.Now())
+	}
+}
+
 // doubt looks for a delivery that has a place and may not be on the bus. If it is not there, its place is given up at once: until then
 // nothing behind it is sent. A replayed delivery is not on the schedule, so one look is enough.
 func (s *shard) doubt(work context.Context, q *queue, e *ended) {
-	l := q.lines[e.object]
-	if l == nil {
-		return
-	}
-	if i, found := l.find(e.order, e.id); found {
-		if place := l.entries[i]; place.item == nil && !place.onSchedule && !place.recalling {
-			place.missing = misses - 1
-			s.recall(work, q, []lookup{q.mark(l, place, true)})
-		}
+	if l, place := q.find(e); place != nil && place.item == nil && !place.onSchedule && !place.recalling {
+		place.missing = misses - 1
+		s.recall(work, q, []lookup{q.mark(l, place, true)})
 	}
 }

@@ -41,8 +41,8 @@ const (
 )
 
 // Replay has deliveries of a namespace sent again, both dead letters and sent ones, one Provider's after another's. It replays at most
-// view.MaxReplay of them, and no more than the bus takes in replayTime. It returns when they are on the bus. An error after some are leaves
-// the others to another request. Each keeps its ID and its place among the deliveries of its object, and is tried anew. Replay works in the
+// view.MaxReplay of them, and no more than the bus takes in replayTime. It returns when they are on the bus. The others are left to another
+// request, also after an error. Each keeps its ID and its place among the deliveries of its object, and is tried anew. Replay works in the
 // process that serves the shards: elsewhere it returns view.ErrNoWorker. When so many were asked for that none is replayed now, it returns
 // an *event.Error with a RetryAfter.
 //
