@@ -53,7 +53,8 @@ type Bus struct {
 	events, triggers *committer
 	history          *history
 	reads            *reads
-	quotas           map[string]*quotas // by stream
+	quotas           map[string]*quotas                  // by stream
+	turns            map[string]*fair.Capacities[string] // of single messages, by stream and namespace
 	pendingTriggers  *pendingTriggers
 	triggerQuotas    *triggerQuotas
 	recent           *recent
@@ -80,12 +81,15 @@ func newBus(o Options) *Bus {
 	b := &Bus{
 		opts: o, log: o.Log,
 		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{}, created: map[string]time.Time{},
-		quotas: map[string]*quotas{}, progress: newProgress(), poisoning: defaultPoisoning, takeOvers: fair.NewCapacity(takeOvers),
+		quotas: map[string]*quotas{}, turns: map[string]*fair.Capacities[string]{}, progress: newProgress(), poisoning: defaultPoisoning, takeOvers: fair.NewCapacity(takeOvers),
 		notTaken: rate.Sometimes{Interval: warnEvery}, givenUp: rate.Sometimes{Interval: warnEvery}, interrupted: rate.Sometimes{Interval: warnEvery},
 		crashes: &crashes{}, recent: newRecent(), backlogged: newBacklogged(), ending: make(chan struct{}),
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })
 	b.reads = newReads(b)
+	for _, stream := range allStreams {
+		b.turns[stream] = fair.NewCapacities[string](fair.NewCapacity(maxUnanswered), maxUnansweredEach, 0)
+	}
 	return b
 }
 

@@ -33,6 +33,10 @@ const (
 	maxSubject = 3 << 10
 	// maxPublishing is how many messages of this process may be on their way to the server.
 	maxPublishing = 1 << 16
+	// maxUnanswered is how many single messages of a stream may await the server's answer at a time, maxUnansweredEach how many of a
+	// namespace. A server that syncs each message for up to 60 ms answers as many within publishTimeout.
+	maxUnanswered     = 64
+	maxUnansweredEach = 16
 )
 
 // Codes of the server's answers that mean something to callers.
@@ -51,16 +55,31 @@ type outcome struct {
 	unanswered jetstream.PubAckFuture
 }
 
-// publish writes m to stream and returns when it is on disk (see durable), or with an error within publishTimeout.
+// publish writes m to stream and returns when it is on disk (see durable). It waits for its turn until ctx ends, and then returns within
+// publishTimeout, also with an error.
 func (b *Bus) publish(ctx context.Context, stream string, m *nats.Msg) error {
 	return b.publishOne(ctx, stream, m).err
 }
 
 // publishOne is publish with the whole outcome.
+//
+// Very many deliveries may be put on the schedule at once, and again after an error. A server with a slow disk serves them in their order.
+// Without turns it would be late for each of them, and what is published again would make it later.
 func (b *Bus) publishOne(ctx context.Context, stream string, m *nats.Msg) outcome {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	turn, err := b.turns[stream].Acquire(ctx, namespaceOf(m.Subject), 1)
+	if err != nil {
+		out := []outcome{{err: err}}
+		b.confirm(ctx, stream, out)
+		return out[0]
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
-	return b.publishAll(ctx, stream, []*nats.Msg{m})[0]
+	msgs := []*nats.Msg{m}
+	out := b.writeAll(ctx, stream, msgs)
+	turn.Release() // one sync serves all that were stored before it
+	b.confirm(ctx, stream, out)
+	b.quotas[stream].count(msgs, out)
+	return out[0]
 }
 
 // publishUnlessThere is publish for a message that an earlier one with its ID makes needless only while that is in the stream. The stream
