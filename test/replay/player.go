@@ -43,6 +43,8 @@ type player struct {
 	clock *clock
 	// begun is the start of the play, or of the player before that.
 	begun time.Time
+	// held is the longest time that steps which are one action took here, from the beginning of one to the end of the next.
+	held time.Duration
 	// live are the objects here, recorded those of the recording at the same time, and uids maps recorded UIDs to those
 	// here.
 	live, recorded map[string]*unstructured.Unstructured
@@ -70,21 +72,23 @@ func (p *player) found(ctx context.Context) error {
 // request meanwhile. All steps after a late one are as late, so a state lasts at least as long as it did.
 func (p *player) play(ctx context.Context) error {
 	p.begun = time.Now()
-	late, before := time.Duration(0), time.Duration(0)
+	late, before, began := time.Duration(0), time.Duration(0), time.Now()
 	for _, s := range p.steps {
 		if s.Watch != nil && s.T == 0 {
 			continue
 		}
 		var err error
+		previous := began
 		if gap := s.at() - before; gap < together {
 			err = pause(ctx, gap)
 		} else {
 			err = p.clock.wait(ctx, late+s.at())
+			previous = time.Now()
 		}
 		if err != nil {
 			return err
 		}
-		before = s.at()
+		before, began = s.at(), time.Now()
 		switch {
 		case s.Watch != nil:
 			err = p.write(ctx, s)
@@ -93,6 +97,9 @@ func (p *player) play(ctx context.Context) error {
 		}
 		if err != nil {
 			return fmt.Errorf("%s at %s: %w", p.name, s.at(), err)
+		}
+		if s.Watch != nil {
+			p.held = max(p.held, time.Since(previous))
 		}
 		late = max(late, p.clock.now()-s.at())
 	}
