@@ -137,6 +137,16 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 			},
 		},
 	},
+	"NotifierDeliveriesNotStored": {
+		fires: map[string][]string{
+			"one delivery is tried again and again": {`notifier_delivery_bus_errors_total{pod="a"} 0+0x100 0+7x140`, `notifier_delivery_bus_errors_total{pod="b"} 0+0x241`},
+		},
+		quiet: map[string][]string{
+			"all are stored":              {`notifier_delivery_bus_errors_total 0+0x241`},
+			"there was a fail-over":       {`notifier_delivery_bus_errors_total 0+0x210 900+0x30`},
+			"one call fails once a while": {`notifier_delivery_bus_errors_total 0+1x240`},
+		},
+	},
 	"NotifierAtCapacity": {
 		fires: map[string][]string{
 			"webhooks are refused all the time": {`notifier_webhooks_total{type="github",result="busy"} 0+1x240`, `notifier_webhooks_total{type="github",result="accepted"} 0+9x240`},
