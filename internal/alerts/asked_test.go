@@ -54,12 +54,14 @@ type askedLetters struct {
 	of *asked
 }
 
-// Replay notes when a delivery was replayed, and the replays of deliveries that were sent.
+// Replay notes when a delivery was replayed, which its answer may tell later, and the replays of deliveries that were sent.
 func (s *askedLetters) Replay(ctx context.Context, letter event.Dead) error {
+	s.of.mu.Lock()
+	s.of.replayed[letter.Delivery.ID] = time.Now()
+	s.of.mu.Unlock()
 	err := s.fakeSession.Replay(ctx, letter)
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	s.of.replayed[letter.Delivery.ID] = time.Now()
 	if err == nil && letter.Seq == 0 {
 		s.of.again[letter.Delivery.ID]++
 	}
