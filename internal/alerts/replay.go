@@ -56,7 +56,7 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 				s.wakes.set(q, time.Now().Add(recallGap))
 				return
 			}
-			s.publish(work, work, q, letters, new(atomic.Int64), func(int) { q.replaying = false })
+			s.publish(work, work, q, &republished{letters: letters, then: func() { q.replaying = false }})
 			s.pump(work, q)
 		})
 	})
@@ -86,12 +86,11 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ende
 		until, end = context.WithDeadline(ctx, deadline.Add(-busTimeout))
 		defer end()
 	}
-	var published atomic.Int64
+	var p republished
 	over := make(chan struct{})
 	refused = map[string]string{}
 	called := s.call(ctx, func(work context.Context) {
 		q := s.queue(key.namespace, key.name, time.Now())
-		var allowed []ended
 		var giveBack []func()
 		for _, e := range ready {
 			if _, place := q.find(&e); place != nil {
@@ -103,14 +102,15 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ende
 				refused[e.id] = refusedJustNow
 				continue
 			}
-			allowed, giveBack = append(allowed, e), append(giveBack, token)
+			p.letters, giveBack = append(p.letters, e), append(giveBack, token)
 		}
-		s.publish(work, until, q, allowed, &published, func(n int) {
-			for _, token := range giveBack[n:] {
+		p.then = func() {
+			for _, token := range giveBack[p.published.Load():] {
 				token()
 			}
 			close(over)
-		})
+		}
+		s.publish(work, until, q, &p)
 	})
 	if !called {
 		return 0, nil, cmp.Or(ctx.Err(), view.ErrNoWorker) // the loop was not reached
@@ -118,9 +118,9 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ende
 	select {
 	case <-over:
 	case <-ctx.Done(): // the loop may write refused
-		return int(published.Load()), nil, ctx.Err()
+		return int(p.published.Load()), nil, ctx.Err()
 	}
-	resent = int(published.Load())
+	resent = int(p.published.Load())
 	if resent+len(refused) < len(ready) {
 		return resent, refused, cmp.Or(until.Err(), view.ErrNoWorker) // the next request, or another worker's, does the rest
 	}
@@ -140,27 +140,33 @@ func (q *queue) find(e *ended) (*line, *entry) {
 	return l, l.entries[i]
 }
 
-// publish publishes ended deliveries, one after the other, and counts those on the bus. They get their places in the lines before that, so
-// that no later delivery overtakes them (invariant E4). At least one is published; when until ends, the others lose their places. In the end
-// the loop calls then with the number of those that were published.
-func (s *shard) publish(
-	work, until context.Context, q *queue, letters []ended, published *atomic.Int64, then func(n int),
-) {
-	for i := range letters {
-		q.place(letters[i].object, letters[i].order, letters[i].id, time.Now())
+// republished are ended deliveries that are published again, in their order.
+type republished struct {
+	letters []ended
+	// published is the number of those on the bus.
+	published atomic.Int64
+	// then is called by the loop in the end.
+	then func()
+}
+
+// publish publishes ended deliveries, one after the other. They get their places in the lines before that, so that no later delivery
+// overtakes them (invariant E4). At least one is published; when until ends, the others lose their places.
+func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
+	for i := range p.letters {
+		q.place(p.letters[i].object, p.letters[i].order, p.letters[i].id, time.Now())
 	}
-	s.dead.changing(q.key, len(letters))
+	s.dead.changing(q.key, len(p.letters))
 	s.spawn(func() {
 		n := 0
-		for ; n < len(letters) && (n == 0 || until.Err() == nil); n++ {
-			e, doubtful := &letters[n], false
+		for ; n < len(p.letters) && (n == 0 || until.Err() == nil); n++ {
+			e, doubtful := &p.letters[n], false
 			if !s.persist(work, q.key.namespace, func(ctx context.Context) (err error) {
 				doubtful, err = s.whole.publish(ctx, q.key, e)
 				return err
 			}) {
 				break
 			}
-			published.Add(1)
+			p.published.Add(1)
 			s.metrics.replayed.Inc()
 			s.post(func() {
 				s.dead.changed(q.key)
@@ -173,14 +179,14 @@ func (s *shard) publish(
 			})
 		}
 		s.post(func() {
-			for i := range letters[n:] {
+			for i := range p.letters[n:] {
 				s.dead.changed(q.key)
-				s.leavePlace(q, &letters[n+i])
+				s.leavePlace(q, &p.letters[n+i])
 			}
 			if n > 0 {
 				s.log.Info("deliveries replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", n)
 			}
-			then(n)
+			p.then()
 			s.pump(work, q)
 		})
 	})
