@@ -62,8 +62,7 @@ func (c *conns) dialer(dial func(context.Context, string, string) (net.Conn, err
 			return nil, net.ErrClosed
 		}
 		counted := &countedConn{in: c}
-		counted.Conn = conn
-		counted.Allow(idleBytes)
+		counted.meter(conn, idleBytes, c, c.namespace)
 		counted.place, counted.kept = kept.TryAcquire(c.namespace, 1)
 		if c.open == nil {
 			c.open = make(map[*countedConn]struct{})
@@ -98,6 +97,7 @@ func (c *conns) got(info httptrace.GotConnInfo) {
 		conn = over.NetConn()
 	}
 	if counted, ok := conn.(*countedConn); ok && counted.in == c {
+		counted.Opened()
 		if left := counted.left.Add(c.most); left > idleConns*c.most { // as many sends are under way at most
 			counted.left.Add(-c.most)
 		}
@@ -135,5 +135,5 @@ func (c *countedConn) Close() error {
 	delete(c.in.open, c)
 	c.place.Release()
 	c.in.mu.Unlock()
-	return c.Conn.Close()
+	return c.Metered.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -58,31 +57,41 @@ func (d *Dialer) TLS(host string) *tls.Config {
 	return c
 }
 
-// DialContext connects to a host and port, through the proxy if there is one. Its errors are for Classify.
-func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+// DialContext connects to a host and port, through the proxy if there is one. The bytes that come over the network are bounded to most by
+// metered, which is conn or beneath it: those of a proxy that speaks TLS count too. The caller closes metered. Errors are for Classify.
+func (d *Dialer) DialContext(ctx context.Context, network, address string, most int64) (conn net.Conn, metered *Metered, err error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, ErrDenied
+		return nil, nil, ErrDenied
 	}
 	// From the environment this takes the proxy for https, which passes a connection through unchanged.
 	r := &http.Request{URL: &url.URL{Scheme: "https", Host: address}}
 	via, err := d.via(r.WithContext(ctx))
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case via == nil:
-		return d.dialer().DialContext(ctx, network, address)
-	}
-	if via.Scheme == "socks5" || via.Scheme == "socks5h" { // as net/http
-		return d.socks(ctx, via, network, address)
-	}
-	conn, err := d.connect(ctx, via, address)
-	if err != nil {
-		if e, ok := errors.AsType[*event.Error](err); ok {
-			return nil, e
+		conn, err = d.dialer().DialContext(ctx, network, address)
+	case via.Scheme == "socks5" || via.Scheme == "socks5h": // as net/http
+		conn, err = d.socks(ctx, via, network, address)
+	default:
+		if conn, metered, err = d.connect(ctx, via, address, most); err == nil {
+			return conn, metered, nil
 		}
-		return nil, &net.OpError{Op: "proxyconnect", Net: network, Err: err}
+		if _, known := errors.AsType[*event.Error](err); !known {
+			err = &net.OpError{Op: "proxyconnect", Net: network, Err: err}
+		}
 	}
-	return conn, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	metered = d.meter(conn, most)
+	return metered, metered, nil
+}
+
+func (d *Dialer) meter(conn net.Conn, most int64) *Metered {
+	m := &Metered{}
+	m.meter(conn, most, d, d.namespace)
+	return m
 }
 
 // socks connects through a SOCKS5 proxy (RFC 1928), which resolves the host.
@@ -104,22 +113,21 @@ func (d *Dialer) socks(ctx context.Context, via *url.URL, network, address strin
 }
 
 // connect connects through an HTTP proxy by CONNECT (RFC 9110, section 9.3.6).
-func (d *Dialer) connect(ctx context.Context, via *url.URL, address string) (net.Conn, error) {
+func (d *Dialer) connect(ctx context.Context, via *url.URL, address string, most int64) (net.Conn, *Metered, error) {
 	port := "80"
 	if via.Scheme == "https" {
 		port = "443"
 	}
 	conn, err := d.dialer().DialContext(ctx, "tcp", withPort(via, port))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	through := conn
+	metered := d.meter(conn, most)
+	stop := context.AfterFunc(ctx, func() { _ = metered.Close() })
+	through := net.Conn(metered)
 	if via.Scheme == "https" {
-		metered := NewMetered(conn, HandshakeBytes)
 		secured := tls.Client(metered, d.TLS(via.Hostname()))
 		err, through = secured.HandshakeContext(ctx), secured
-		metered.Allow(math.MaxInt64) // the destination's bound is the caller's
 	}
 	if err == nil {
 		err = askConnect(ctx, through, via.User, address)
@@ -128,10 +136,10 @@ func (d *Dialer) connect(ctx context.Context, via *url.URL, address string) (net
 		err = ctx.Err()
 	}
 	if err != nil {
-		_ = conn.Close()
-		return nil, err
+		_ = metered.Close()
+		return nil, nil, err
 	}
-	return through, nil
+	return through, metered, nil
 }
 
 // askConnect asks the proxy at the other end of conn to connect to the address.

@@ -138,14 +138,13 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return err
 	}
-	conn, err := s.dialer.DialContext(ctx, "tcp", s.hostPort)
+	conn, metered, err := s.dialer.DialContext(ctx, "tcp", s.hostPort, maxSpoken)
 	if err != nil {
 		return provider.Classify(err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer func() { stop(); _ = conn.Close() }()
-	metered := provider.NewMetered(conn, maxSpoken)
-	if err := s.submit(ctx, metered, message); err != nil {
+	stop := context.AfterFunc(ctx, func() { _ = metered.Close() })
+	defer func() { stop(); _ = metered.Close() }()
+	if err := s.submit(ctx, conn, message); err != nil {
 		return classify(ctx, errors.Join(metered.Fault(), err))
 	}
 	return nil

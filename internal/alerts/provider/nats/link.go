@@ -221,21 +221,22 @@ func (w *way) dial(ctx context.Context, network, address string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	c, err := w.dialer.DialContext(ctx, network, address)
+	c, metered, err := w.dialer.DialContext(ctx, network, address, provider.HandshakeBytes)
 	if err != nil {
 		return nil, err
 	}
-	w.metered = provider.NewMetered(c, provider.HandshakeBytes)
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	greeted, err := greet(ctx, w.metered, w.secure, w.dialer.TLS(host))
+	w.metered = metered
+	stop := context.AfterFunc(ctx, func() { _ = metered.Close() })
+	greeted, err := greet(ctx, c, w.secure, w.dialer.TLS(host))
 	if !stop() {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
-		_ = c.Close()
+		_ = metered.Close()
 		return nil, err
 	}
-	w.metered.Allow(maxSpoken)
+	metered.Allow(maxSpoken)
+	metered.Opened() // the library writes under a lock that its reader needs, so its reader must not keep the turn
 	return greeted, nil
 }
 
