@@ -115,10 +115,13 @@ func cutVersion(apiVersion *string) { Text(apiVersion, maxVersion+1) }
 func Size(m map[string]string) int {
 	n := 0
 	for key, value := range m {
-		n += entry + len(key) + len(value)
+		n += EntrySize(key, value)
 	}
 	return n
 }
+
+// EntrySize is Size of a map with one entry.
+func EntrySize(key, value string) int { return entry + len(key) + len(value) }
 
 // unmatched are labels that no object has. They stand for those that are beyond a bound, since a part of them would select more. The map is
 // shared, as everything in a cache, and never changed.

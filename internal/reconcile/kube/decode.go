@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,7 @@ func (d tolerantDecoder) decodeReduced(data []byte, into runtime.Object, cause e
 }
 
 // reduce removes as few of an object's parts as are needed to decode it: the status, which its writer then replaces; the spec, which
-// marks the object as Undecodable; or both.
+// marks the object as Undecodable; or both. The rest, which may be large, is not decoded.
 func (d tolerantDecoder) reduce(data []byte) ([]byte, error) {
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(data, &kind); err != nil {
@@ -68,50 +69,52 @@ func (d tolerantDecoder) reduce(data []byte) ([]byte, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, fmt.Errorf("read object: %w", err)
 	}
-	if d.fits(gvk, fields) {
-		return data, nil
+	spec, status := d.fits(gvk, "spec", fields), d.fits(gvk, "status", fields)
+	if !status {
+		delete(fields, "status")
 	}
-	spec, status := fields["spec"], fields["status"]
-	delete(fields, "status")
-	if d.fits(gvk, fields) {
+	switch {
+	case spec && status:
+		return nil, errors.New("neither spec nor status is at fault")
+	case spec:
 		return json.Marshal(fields)
 	}
 	delete(fields, "spec")
-	if fields["status"] = status; status == nil || !d.fits(gvk, fields) {
-		delete(fields, "status")
-	}
-	if spec == nil {
-		return nil, errors.New("neither spec nor status is at fault")
-	}
 	return mark(gvk, fields)
 }
 
-// fits reports whether fields decode as a gvk.
-func (d tolerantDecoder) fits(gvk schema.GroupVersionKind, fields map[string]json.RawMessage) bool {
+// fits reports whether a gvk's part of that name decodes.
+func (d tolerantDecoder) fits(gvk schema.GroupVersionKind, part string, fields map[string]json.RawMessage) bool {
 	object, err := d.scheme.New(gvk)
 	if err != nil {
 		return false
 	}
-	data, err := json.Marshal(fields)
+	data, err := json.Marshal(map[string]json.RawMessage{part: fields[part]})
 	return err == nil && json.Unmarshal(data, object) == nil
 }
 
 // mark encodes fields with the annotation Undecodable. It also sets the kind, which an item of a list may lack.
 func mark(gvk schema.GroupVersionKind, fields map[string]json.RawMessage) ([]byte, error) {
-	var meta metav1.ObjectMeta
-	if err := json.Unmarshal(fields["metadata"], &meta); err != nil {
+	var metadata map[string]json.RawMessage
+	var read struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := errors.Join(json.Unmarshal(fields["metadata"], &metadata), json.Unmarshal(fields["metadata"], &read)); err != nil {
 		return nil, fmt.Errorf("read metadata: %w", err)
 	}
-	if meta.Annotations == nil {
-		meta.Annotations = map[string]string{}
+	if metadata == nil {
+		return nil, errors.New("no metadata")
 	}
-	meta.Annotations[Undecodable] = "true"
-	for name, value := range map[string]any{"metadata": meta, "apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind} {
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("mark: %w", err)
-		}
-		fields[name] = encoded
+	annotations := map[string]string{}
+	maps.Copy(annotations, read.Annotations)
+	annotations[Undecodable] = "true"
+	for name, value := range map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind} {
+		fields[name], _ = json.Marshal(value) // texts always encode
+	}
+	metadata["annotations"], _ = json.Marshal(annotations)
+	var err error
+	if fields["metadata"], err = json.Marshal(metadata); err != nil {
+		return nil, fmt.Errorf("mark: %w", err)
 	}
 	return json.Marshal(fields)
 }

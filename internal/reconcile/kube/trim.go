@@ -107,20 +107,29 @@ func trimAnnotations(all map[string]string) map[string]string {
 }
 
 // Within returns as many of the smallest entries of a map as n bytes allow, as bounds.Size counts them: the map itself if all fit, else another,
-// since a map whose entries were deleted keeps their memory.
+// since a map whose entries were deleted keeps their memory. It sorts no more than those: an object may have 130,000 labels.
 func Within(all map[string]string, n int) map[string]string {
 	if bounds.Size(all) <= n {
 		return all
 	}
-	size := func(key string) int { return len(key) + len(all[key]) }
-	kept := map[string]string{}
-	for _, key := range slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(a, b))
-	}) {
-		if n -= bounds.Size(map[string]string{key: all[key]}); n < 0 {
-			break
+	type sized struct {
+		key  string
+		size int
+	}
+	var smallest []sized
+	for key, value := range all {
+		one := sized{key, bounds.EntrySize(key, value)}
+		place, _ := slices.BinarySearchFunc(smallest, one, func(a, b sized) int {
+			return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.key, b.key))
+		})
+		smallest = slices.Insert(smallest, place, one)
+		for n -= one.size; n < 0; smallest = smallest[:len(smallest)-1] {
+			n += smallest[len(smallest)-1].size
 		}
-		kept[key] = all[key]
+	}
+	kept := make(map[string]string, len(smallest))
+	for _, one := range smallest {
+		kept[one.key] = all[one.key]
 	}
 	return kept
 }
