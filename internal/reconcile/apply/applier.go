@@ -118,6 +118,10 @@ type Applier struct {
 	queue *kube.Controller[item]
 	// storing bounds the confirmations from the bus that are awaited beside the work.
 	storing chan struct{}
+	// searching and searched bound the searches for Receivers that ask for what another's webhook was for: one of a namespace at a time, and
+	// their time.
+	searching *fair.Capacities[string]
+	searched  *fair.Share
 
 	mu    sync.Mutex
 	jobs  map[jobKey]*job
@@ -138,10 +142,12 @@ func New(opts Options) (*Applier, error) {
 	}
 	a := &Applier{
 		opts: opts, lines: fair.NewLines(), metrics: newMetrics(opts.Registerer),
-		limiter:  rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
-		refusals: newRefusals(opts.Log),
-		storing:  make(chan struct{}, maxSettling),
-		jobs:     map[jobKey]*job{}, slots: map[slotKey]*slot{}, claims: map[string]*claimed{},
+		limiter:   rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
+		refusals:  newRefusals(opts.Log),
+		storing:   make(chan struct{}, maxSettling),
+		searching: fair.NewCapacities[string](nil, 1, 0),
+		searched:  fair.NewShare(fair.ShareOptions{Window: searchWindow, Namespace: searchTime}),
+		jobs:      map[jobKey]*job{}, slots: map[slotKey]*slot{}, claims: map[string]*claimed{},
 		shards: map[int]*shard{},
 	}
 	a.queue = kube.NewController(kube.ControllerOptions[item]{

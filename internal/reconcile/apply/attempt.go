@@ -115,6 +115,8 @@ func (a *Applier) send(ctx context.Context, k slotKey, at *attempt) outcome {
 		return outcome{verdict: refused, err: errNotWatched, receiver: receiver, resource: target.Kind}
 	case resultUnknown:
 		return outcome{verdict: failed, err: errPending, receiver: receiver, resource: target.Kind}
+	case resultBusy:
+		return outcome{verdict: failed, err: errBusy, after: searchPause()}
 	default:
 		return outcome{ended: why}
 	}

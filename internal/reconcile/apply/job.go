@@ -183,6 +183,8 @@ func (a *Applier) endExpanding(j *job, target event.Target, names []string, why 
 		a.postpone(j, minRefusedPause, j.trigger.Accepted.Add(refusedFor))
 	case resultUnknown:
 		a.postpone(j, minFailedPause, time.Time{})
+	case resultBusy:
+		a.postpone(j, searchPause(), time.Time{})
 	case resultUnseen:
 		a.postpone(j, minUnseenPause, time.Time{})
 	default:

@@ -18,6 +18,7 @@ const (
 const (
 	resultUnknown = "unknown" // the target cannot be resolved now
 	resultUnseen  = "unseen"  // the Receiver or target may not have been seen yet
+	resultBusy    = "busy"    // a search for a Receiver that asks cannot be made now
 )
 
 // The answers about a service account.

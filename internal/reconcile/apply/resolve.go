@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 var (
 	errName       = errors.New("the target's name is not the name of an object")
 	errPending    = errors.New("objects of this kind are still being read")
+	errBusy       = errors.New("the Receivers of the namespace take long to search for one that asks for the object")
 	errNotWatched = errors.New("objects of this kind cannot be selected: the kind is not watched")
 )
 
@@ -31,6 +33,37 @@ func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, w
 			return named, target, why
 		}
 	}
+	if r, target, why = a.search(w); why == resultOwnerGone && alive {
+		why = resultRemoved
+	}
+	return r, target, why
+}
+
+const (
+	// searchWindow and searchTime bound the time of searches for a namespace to an eighth of a processor: a thousand Receivers have half a
+	// million selectors, which take half a second, and each of thousands of triggers may need a search.
+	searchWindow, searchTime = 8 * time.Second, time.Second
+	// slowSearch is the least time of a search that is remembered. An ordinary one takes some microseconds.
+	slowSearch = 100 * time.Microsecond
+)
+
+// searchPause returns the pause before a search that could not be made. It varies, so that those that wait do not come at one time.
+func searchPause() time.Duration { return minFailedPause + rand.N(searchWindow) }
+
+// search is resolve for the Receivers that the webhook was not for. Why is resultBusy while another search for the namespace is under way,
+// since this one would take one more of the workers that all share, and while the namespace has used up its time.
+func (a *Applier) search(w *indexedTrigger) (r Receiver, target event.Target, why string) {
+	turn, free := a.searching.TryAcquire(w.Namespace, 1)
+	defer turn.Release()
+	if !free || a.searched.Left(w.Namespace) <= 0 {
+		return Receiver{}, event.Target{}, resultBusy
+	}
+	began := time.Now()
+	defer func() {
+		if took := time.Since(began); took >= slowSearch {
+			a.searched.Spend(w.Namespace, took)
+		}
+	}()
 	for _, other := range a.opts.Receivers.InNamespace(w.Namespace) {
 		// Creation times are whole seconds, rounded down.
 		if other.Namespace != w.Namespace || other.Created.Add(time.Second).After(w.Accepted) {
@@ -44,9 +77,6 @@ func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, w
 		if target, why = a.asked(other, w); why == "" {
 			return other, target, ""
 		}
-	}
-	if alive {
-		return Receiver{}, event.Target{}, resultRemoved
 	}
 	return Receiver{}, event.Target{}, resultOwnerGone
 }
