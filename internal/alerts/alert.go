@@ -38,6 +38,12 @@ type Source struct {
 	MatchLabels map[string]string
 }
 
+// source is a compiled Source.
+type source struct {
+	key    sourceKey
+	wanted selector
+}
+
 // Alert is a compiled Alert. Once it is in a Table it is immutable and safe for concurrent use.
 type Alert struct {
 	Namespace, Name, UID string
@@ -49,7 +55,7 @@ type Alert struct {
 	// inert says that the spec is not served at all.
 	inert      bool
 	errorsOnly bool
-	sources    []Source
+	sources    []source
 	// seen is when the Table first had an Alert of this UID, by this process's clock.
 	seen time.Time
 	// candidates are the Alert's places in the index of its namespace, whose lock protects them.

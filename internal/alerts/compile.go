@@ -76,7 +76,7 @@ func (a *Alert) setSeverity(severity string) error {
 
 func (a *Alert) setSources(sources []Source) error {
 	sources = sources[:min(len(sources), MaxSources)]
-	a.sources = make([]Source, 0, len(sources))
+	a.sources = make([]source, 0, len(sources))
 	var errs []error
 	for i, s := range sources {
 		switch {
@@ -85,9 +85,7 @@ func (a *Alert) setSources(sources []Source) error {
 		case s.Namespace != "" && s.Namespace != a.Namespace:
 			a.Denied = append(a.Denied, s)
 		default:
-			// The caller's map may belong to an informer's cache. A nil map must stay nil, since it asks for no labels.
-			s.MatchLabels = maps.Clone(s.MatchLabels)
-			a.sources = append(a.sources, s)
+			a.sources = append(a.sources, source{sourceKey{s.Kind, s.Name}, newSelector(s.MatchLabels)})
 		}
 	}
 	return errors.Join(errs...)

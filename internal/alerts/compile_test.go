@@ -95,7 +95,7 @@ func TestASourceInAnotherNamespaceIsDenied(t *testing.T) {
 	if diff := cmp.Diff(want, a.Denied); diff != "" {
 		t.Error(diff)
 	}
-	if len(a.sources) != 1 || a.sources[0].Name != "ours" {
+	if len(a.sources) != 1 || a.sources[0].key.name != "ours" {
 		t.Errorf("serves %v", a.sources)
 	}
 }

@@ -74,10 +74,10 @@ func (a *Alert) selects(o event.ObjectReference, labels map[string]string) rulin
 	nearest := ruledKind
 	for _, s := range a.sources {
 		switch {
-		case s.Kind != o.Kind:
-		case s.Name != anyName && s.Name != o.Name:
+		case s.key.kind != o.Kind:
+		case s.key.name != anyName && s.key.name != o.Name:
 			nearest = max(nearest, ruledName)
-		case satisfy(labels, s.MatchLabels):
+		case s.wanted.satisfiedBy(labels):
 			return ruledTaken
 		case labels == nil:
 			nearest = max(nearest, ruledUnknown)
