@@ -136,8 +136,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	}
 	b.events = newEventCommitter(b)
 	b.triggerQuotas = newTriggerQuotas(b)
-	b.triggers = newCommitter(b, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamTriggers, msgs) })
-	b.triggers.coalesced = b.metrics.folded.Inc
+	b.triggers = newTriggerCommitter(b)
 	b.history = newHistory(b)
 	for _, stream := range forgetful {
 		b.quotas[stream] = newQuotas(stream, b.streams[stream].CachedInfo().Config.MaxBytes)

@@ -19,7 +19,14 @@ const (
 )
 
 // maxRound is the most messages of one round. More would save hardly any syncs, and messages that arrive meanwhile wait for all of it.
-const maxRound = 128
+//
+// A remote server may sync each message on a slow disk. Rounds that it does not answer in time would wait for each other there, and none would
+// ever be answered in time. So a round after one that takes longer than roundTime is half as large, down to minRound.
+const (
+	minRound  = 8
+	maxRound  = 128
+	roundTime = time.Second
+)
 
 // committer is the group commit of one stream. While one round is being written, the messages that arrive wait, and are then written
 // together with one sync.
@@ -49,6 +56,10 @@ type committer struct {
 	waiting *fair.Queue[*pending]
 	latest  map[string]*pending // the last of waiting that others may be coalesced with, by subject
 	busy    bool
+
+	// most is the bound on the messages of the next round, least the lowest bound, took the time of the last round. Only commitAll uses them.
+	most, least int
+	took        time.Duration
 }
 
 // entry is a message to commit.
@@ -78,6 +89,7 @@ func (e *entry) end() {
 type pending struct {
 	entry
 	callers int
+	since   time.Time // of the last call
 	done    chan struct{}
 	outcome
 }
@@ -86,10 +98,14 @@ func pendingNamespace(p *pending) string { return p.namespace }
 
 // newCommitter returns a committer that writes to one stream by write. Its goroutine runs while entries wait, and Close waits for it.
 func newCommitter(b *Bus, write func(ctx context.Context, msgs []*nats.Msg) []outcome) *committer {
-	return &committer{
+	c := &committer{
 		write: write, work: &b.work, ending: b.ending,
-		waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{},
+		waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{}, most: maxRound, least: minRound,
 	}
+	if b.embedded != nil {
+		c.least = maxRound // it is as fast with many as with one
+	}
+	return c
 }
 
 // commit returns when e, or an entry that e was coalesced with, is written. It returns an error within publishTimeout, also when two
@@ -147,14 +163,14 @@ func (c *committer) await(ctx context.Context, late <-chan time.Time, p *pending
 func (c *committer) enqueue(ctx context.Context, e entry) *pending {
 	if e.coalesce != nil {
 		if p := c.latest[e.msg.Subject]; p != nil && e.coalesce(&p.entry) {
-			p.callers++
+			p.callers, p.since = p.callers+1, time.Now()
 			if c.coalesced != nil {
 				c.coalesced()
 			}
 			return p
 		}
 	}
-	p := &pending{entry: e, callers: 1, done: make(chan struct{})}
+	p := &pending{entry: e, callers: 1, since: time.Now(), done: make(chan struct{})}
 	c.waiting.Push(p)
 	if e.coalesce != nil {
 		c.latest[e.msg.Subject] = p
@@ -167,20 +183,23 @@ func (c *committer) enqueue(ctx context.Context, e entry) *pending {
 }
 
 // seal removes and returns the entries of the next round, one of each namespace in turn; none if none waits. Entries that all callers have
-// given up are left out.
+// given up are left out, and so are those that wait for so long that their callers would give them up before the end of the round.
 func (c *committer) seal() (round []*pending) {
-	for size := 0; len(round) < maxRound; {
+	within := publishTimeout - min(c.took, publishTimeout/2)
+	for size := 0; len(round) < c.most; {
 		p, ok := c.waiting.Peek()
 		if !ok {
 			break
 		}
-		if p.callers > 0 {
+		if p.callers > 0 && time.Since(p.since) < within {
 			if size += p.msg.Size(); size > maxBatchBytes && len(round) > 0 {
 				break
 			}
 			round = append(round, p)
 		} else {
+			p.err = context.DeadlineExceeded
 			p.end()
+			close(p.done)
 		}
 		c.waiting.Pop()
 		if c.latest[p.msg.Subject] == p {
@@ -202,14 +221,26 @@ func (c *committer) commitAll(ctx context.Context) {
 		}
 		began := time.Now()
 		c.send(ctx, round)
+		c.adapt(len(round), time.Since(began))
 		switch {
 		case c.pause > 0:
 			_ = fair.Sleep(ctx, c.pause)
 		case len(round) > 1:
 			// The callers that have just been answered are about to call again. Without a pause they would miss the next round by microseconds, and
 			// rounds would carry half of the callers each.
-			_ = fair.Sleep(ctx, min(time.Since(began)/gatherShare, gatherMax))
+			_ = fair.Sleep(ctx, min(c.took/gatherShare, gatherMax))
 		}
+	}
+}
+
+// adapt sets the size of the next round by the time that one of so many messages took.
+func (c *committer) adapt(messages int, took time.Duration) {
+	c.took = took
+	switch {
+	case took > roundTime:
+		c.most = max(messages/2, c.least)
+	case took < roundTime/2 && messages == c.most:
+		c.most = min(2*c.most, maxRound)
 	}
 }
 

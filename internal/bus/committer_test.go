@@ -35,7 +35,7 @@ func (w *write) finish(err error) { w.end <- err }
 
 func newFakeStream() *fakeStream {
 	f := &fakeStream{started: make(chan *write)}
-	f.committer = &committer{waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{}, work: &f.work}
+	f.committer = &committer{waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{}, work: &f.work, most: maxRound, least: maxRound}
 	f.coalesced = func() { f.folds.Add(1) }
 	f.write = func(ctx context.Context, msgs []*nats.Msg) []outcome {
 		w := &write{msgs, make(chan error)}

@@ -49,7 +49,8 @@ func newHistory(b *Bus) *history {
 	return h
 }
 
-// Sent records that d was sent, and returns when the server has the record. The caller acknowledges d after that. So a delivery that is
+// Sent records that d was sent, and returns when the server has the record, or with an error within publishTimeout, also when ctx ends: a
+// record that was given up and made again would be written twice. The caller acknowledges d after that. So a delivery that is
 // handed out again after a crash is recognized as sent, unless the crash fell between the destination's answer and the record.
 func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
 	r := sent{ID: d.ID, Replays: d.Replays}
@@ -68,7 +69,7 @@ func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
 		waiting.msg.Data = append(waiting.msg.Data, e.line()...)
 		return true
 	}
-	if _, err := b.history.rounds.commit(ctx, entry{
+	if _, err := b.history.rounds.commit(context.WithoutCancel(ctx), entry{
 		msg: &nats.Msg{Subject: subject, Data: e.line()}, namespace: d.Namespace, coalesce: together,
 	}); err != nil {
 		return fmt.Errorf("record sent delivery: %w", err) // the record stays in use: the client may still be sending it

@@ -11,6 +11,12 @@ import (
 	"notifier/internal/event"
 )
 
+func newTriggerCommitter(b *Bus) *committer {
+	c := newCommitter(b, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamTriggers, msgs) })
+	c.coalesced = b.metrics.folded.Inc
+	return c
+}
+
 // PublishTriggers writes each trigger to its target's place in TRIGGERS. It returns when the stream has confirmed for all of them that a
 // trigger of this target, accepted no earlier, is on disk (invariant T3). Triggers of one target that wait for the disk together become one
 // message, so one hot target costs one message a sync. A trigger whose like is on disk already and waits here for its turn costs nothing.
