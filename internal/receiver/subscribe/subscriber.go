@@ -40,8 +40,9 @@ const (
 	idleTick  = 5 * time.Second
 	// flushTime bounds one flush of triggers and reports.
 	flushTime = 4 * time.Second
-	// mostTogether bounds the triggers of one publish. Those on the bus need not be published again when later ones fail.
-	mostTogether = 1024
+	// mostTogether bounds the triggers of one publish. Those on the bus need not be published again when later ones fail. After a failure
+	// half as many are published together: the server may be slow.
+	mostTogether = 128
 )
 
 // Options are the options of New. All but Registerer are required.
@@ -102,7 +103,7 @@ func (s *Subscriber) serve(ctx context.Context, events event.Reader) error {
 func (s *Subscriber) begin() *watch {
 	return &watch{
 		Subscriber: s, guards: map[subscriber]*guard{}, triggers: map[triggerID]event.Trigger{}, held: map[triggerID]event.Trigger{},
-		triggered: map[*Subscription]bool{}, reports: map[subscriber][]byte{},
+		triggered: map[*Subscription]bool{}, reports: map[subscriber][]byte{}, together: mostTogether,
 	}
 }
 
@@ -140,6 +141,8 @@ type watch struct {
 	// triggers and reports are those that the bus has not confirmed yet.
 	triggers map[triggerID]event.Trigger
 	reports  map[subscriber][]byte
+	// together is how many triggers are published together.
+	together int
 	// held are the triggers of namespaces that have too many on the bus. They are published when there is room, and delay no other namespace.
 	// If this term ends before, the next worker triggers their Receivers: see Loop.Held.
 	held map[triggerID]event.Trigger
@@ -355,11 +358,13 @@ func (w *watch) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
 	var errs []error
-	for some := range slices.Chunk(interleaved(w.triggers), mostTogether) {
+	for some := range slices.Chunk(interleaved(w.triggers), w.together) {
 		if err := w.publish(ctx, some); err != nil {
 			errs = append(errs, err)
+			w.together = max(w.together/2, 1)
 			break
 		}
+		w.together = min(2*w.together, mostTogether)
 	}
 	for id, value := range maps.Clone(w.reports) {
 		if err := w.Reports.Put(ctx, LoopPrefix+id.namespace+"/"+id.name, value); err != nil {
