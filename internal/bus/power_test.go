@@ -238,7 +238,7 @@ func TestABlockOutlivesWhatReplacesItUntilThatIsSynced(t *testing.T) {
 		must(t, err)
 		for i := range 60 {
 			if i%6 > 0 { // the first stays, so that the block is rewritten and its messages are not merely passed
-				must(t, b.remove(ctx, streamDeliveries, uint64(i+1)))
+				must(t, b.remove(ctx, streamDeliveries, "team", uint64(i+1)))
 			}
 		}
 	})

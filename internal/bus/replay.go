@@ -98,7 +98,7 @@ func (b *Bus) Replay(ctx context.Context, letter event.Dead) error {
 	if letter.Seq == 0 {
 		return nil
 	}
-	if err := b.remove(ctx, streamDeadLetters, letter.Seq); err != nil {
+	if err := b.remove(ctx, streamDeadLetters, d.Namespace, letter.Seq); err != nil {
 		return fmt.Errorf("replay delivery: %w", err)
 	}
 	return nil

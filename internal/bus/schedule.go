@@ -107,14 +107,15 @@ func (b *Bus) Recall(ctx context.Context, shard int, p event.Scheduled) (event.R
 	if err != nil {
 		return event.Recalled{}, errors.New("recall delivery: its schedule is not understood")
 	}
-	return event.Recalled{Held: event.Message[event.Delivery]{Value: d, Acker: &rescheduled{bus: b, seq: raw.Sequence}}, At: at}, nil
+	return event.Recalled{Held: event.Message[event.Delivery]{Value: d, Acker: &rescheduled{bus: b, namespace: p.Namespace, seq: raw.Sequence}}, At: at}, nil
 }
 
 // rescheduled acknowledges a message of the schedule, which is not handed out elsewhere before its time.
 type rescheduled struct {
-	bus   *Bus
-	seq   uint64
-	ended atomic.Bool
+	bus       *Bus
+	namespace string
+	seq       uint64
+	ended     atomic.Bool
 }
 
 // Ack removes the message from the schedule. It succeeds if the message is no longer there, since its time has come or a Reschedule has
@@ -123,7 +124,7 @@ func (p *rescheduled) Ack(ctx context.Context) error {
 	if p.ended.Load() {
 		return nats.ErrMsgAlreadyAckd
 	}
-	if err := p.bus.remove(ctx, streamDeliveries, p.seq); err != nil {
+	if err := p.bus.remove(ctx, streamDeliveries, p.namespace, p.seq); err != nil {
 		return fmt.Errorf("take delivery off the schedule: %w", err)
 	}
 	p.ended.Store(true)
@@ -139,9 +140,15 @@ func (p *rescheduled) Nak() error {
 	return nil
 }
 
-// remove deletes one message of a stream. It does no harm when the message is gone.
-func (b *Bus) remove(ctx context.Context, stream string, seq uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+// remove deletes one message of a namespace from a stream. It does no harm when the message is gone. Removals take the turns of publishes:
+// they are as many, and each is synced as well.
+func (b *Bus) remove(ctx context.Context, stream, namespace string, seq uint64) error {
+	turn, err := b.turns[stream].Acquire(ctx, namespace, 1)
+	if err != nil {
+		return fmt.Errorf("remove message: %w", err)
+	}
+	defer turn.Release()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
 	if err := b.streams[stream].DeleteMsg(ctx, seq); err != nil && !isGone(err) {
 		return fmt.Errorf("remove message: %w", err)

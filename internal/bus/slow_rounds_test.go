@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -99,5 +101,63 @@ func TestT6ASlowDiskServesOthersDuringAFloodOfTriggers(t *testing.T) {
 		}
 		end()
 		b.work.Wait()
+	})
+}
+
+// slowRemovals is a stream of a server that removes one message after the other, each with a sync. A removed one takes no time.
+type slowRemovals struct {
+	jetstream.Stream
+	turn             chan struct{}
+	removed          map[uint64]bool
+	waiting, waiters atomic.Int64 // now, and at most
+}
+
+func (s *slowRemovals) DeleteMsg(ctx context.Context, seq uint64) error {
+	s.waiters.Store(max(s.waiters.Load(), s.waiting.Add(1)))
+	done := make(chan struct{})
+	go func() { // a server knows nothing of time-outs
+		defer close(done)
+		defer s.waiting.Add(-1)
+		s.turn <- struct{}{}
+		defer func() { <-s.turn }()
+		if !s.removed[seq] {
+			pass(40 * time.Millisecond)
+			s.removed[seq] = true
+		}
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// E5. Many deliveries that waited are sent at once, and taken off the schedule. Fails when a server with a slow disk is asked for more of
+// that than it does in time, and again: whatever else it is asked for waits behind.
+func TestE5ASlowDiskIsAskedForFewRemovals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBus(Options{Shards: DefaultShards})
+		stream := &slowRemovals{turn: make(chan struct{}, 1), removed: map[uint64]bool{}}
+		b.streams[streamDeliveries] = stream
+		var all sync.WaitGroup
+		for i := range 1000 {
+			all.Go(func() {
+				sent := &rescheduled{bus: b, namespace: fmt.Sprint("team-", i%10), seq: uint64(i)}
+				for {
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+					err := sent.Ack(ctx)
+					cancel()
+					if err == nil {
+						return
+					}
+					pass(time.Second)
+				}
+			})
+		}
+		all.Wait()
+		if n := stream.waiters.Load(); n > maxUnanswered {
+			t.Errorf("%d removals waited for the disk", n)
+		}
 	})
 }

@@ -332,7 +332,7 @@ func TestTheServerWritesItsFilesAsSyncExpects(t *testing.T) {
 	for seq := range uint64(2) {
 		_, err = b.js.Publish(ctx, triggerSubject(0, &trigger), []byte("x"))
 		must(t, err)
-		must(t, b.remove(ctx, streamTriggers, seq+1))
+		must(t, b.remove(ctx, streamTriggers, "team", seq+1))
 	}
 	if diff := cmp.Diff([]string{"3.blk"}, blocks()); diff != "" {
 		t.Error(diff)
