@@ -26,14 +26,14 @@ func (t *Table) claim(path, key string, r *route) {
 	out := excess(t.claims[path])
 	claims := slices.DeleteFunc(slices.Clone(t.claims[path]), func(c *route) bool { return c.owner.key == key })
 	if r != nil {
-		claims = ranked(append(claims, r))
+		claims = append(claims, r)
 	}
 	if len(claims) == 0 {
 		delete(t.claims, path)
 		t.routes.Delete(path)
 		return
 	}
-	t.claims[path] = claims
+	t.claims[path] = ranked(claims)
 	t.routes.Store(path, t.served(path, claims))
 	if t.moved == nil {
 		return
