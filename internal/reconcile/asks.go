@@ -149,6 +149,7 @@ func (a *asks) reconcile(ctx context.Context, k asker) error {
 	if err != nil {
 		return err
 	}
+	var failed error
 	for _, one := range []struct {
 		value, refused string
 		last           *string
@@ -160,25 +161,26 @@ func (a *asks) reconcile(ctx context.Context, k asker) error {
 		acting, cancel := context.WithTimeout(ctx, askTimeout)
 		err := one.act(acting, k, o, one.value)
 		cancel()
+		if !a.leads() {
+			return nil // the next leader may have handled a newer value
+		}
 		refusal, ok := errors.AsType[*event.Error](err)
 		switch {
 		case ok && refusal.Class == event.Permanent:
 			a.tell(k, o, false, one.refused, refusal.Reason)
 		case ok && refusal.RetryAfter > 0:
 			a.queue.EnqueueAfter(k, refusal.RetryAfter)
-			return nil
+			continue
 		case err != nil:
-			return err
-		}
-		if !a.leads() {
-			return nil // the next leader may have handled a newer value
+			failed = err // it holds up no request of the other kind
+			continue
 		}
 		*one.last = mark(one.value)
 		if err := a.note(ctx, k, was); err != nil {
 			return err
 		}
 	}
-	return nil
+	return failed
 }
 
 // handled returns the last handled values of an object, from the feed, else from its status.
@@ -196,12 +198,18 @@ func (a *asks) handled(ctx context.Context, k asker, o subject) (asked, error) {
 	return asked{UID: uid, Replay: *replay, Test: *test}, nil
 }
 
+// note stores the last handled values of an object, while this replica leads: a request that is not noted is served again.
 func (a *asks) note(ctx context.Context, k asker, was asked) error {
 	value, err := json.Marshal(was)
 	if err != nil { // strings always encode
 		panic(err)
 	}
-	return a.options.Health.Put(ctx, k.feedKey(), value)
+	for {
+		err := a.options.Health.Put(ctx, k.feedKey(), value)
+		if err == nil || fair.Sleep(ctx, askPause) != nil || !a.leads() {
+			return err
+		}
+	}
 }
 
 // replay acts on v1.ReplayAnnotation.

@@ -1,0 +1,67 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	v1 "notifier/api/v1"
+	"notifier/api/v1beta3"
+	"notifier/internal/event/view"
+)
+
+// refusing is a feed that refuses the first notes of handled requests.
+type refusing struct {
+	HealthFeed
+	left atomic.Int64
+}
+
+func (r *refusing) Put(ctx context.Context, key string, value []byte) error {
+	if strings.HasPrefix(key, providerAsked) && r.left.Add(-1) >= 0 {
+		return errors.New("bus away")
+	}
+	return r.HealthFeed.Put(ctx, key, value)
+}
+
+// Fails when a request that was served is served again since it could not be noted: each time all selected deliveries would be sent once
+// more.
+func TestARequestThatIsNotNotedIsServedOnce(t *testing.T) {
+	asks, feed := &askedFor{result: view.ReplayResult{Replayed: 1}}, &refusing{}
+	feed.left.Store(3)
+	play(t, settings{change: func(o *Options) {
+		feed.HealthFeed = o.Health
+		o.Requests, o.Health = asks, feed
+	}}, func(w *world) {
+		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
+		w.settle()
+		w.settle()
+		if got := asks.take(); len(got) != 1 {
+			t.Errorf("asked %q", got)
+		}
+		if n := len(w.feed.values); n != 1 {
+			t.Errorf("%d are noted", n)
+		}
+	})
+}
+
+// Fails when a test message waits for a replay that fails.
+func TestATestDoesNotWaitForAReplay(t *testing.T) {
+	asks := &failing{}
+	play(t, settings{change: func(o *Options) { o.Requests = asks }}, func(w *world) {
+		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"})))
+		w.settle()
+		if got := asks.take(); !slices.Contains(got, "test team-a chat 1") || len(got) > 1 {
+			t.Errorf("done: %q", got)
+		}
+	})
+}
+
+// failing fails all replays.
+type failing struct{ askedFor }
+
+func (*failing) Replay(context.Context, string, view.ReplayRequest) (view.ReplayResult, error) {
+	return view.ReplayResult{}, errors.New("the history cannot be read")
+}
