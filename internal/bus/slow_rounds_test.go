@@ -161,3 +161,29 @@ func TestE5ASlowDiskIsAskedForFewRemovals(t *testing.T) {
 		}
 	})
 }
+
+// T3. Fails when a message that waited for too long, and is not written, counts as stored, or when one that came late enough is refused.
+func TestT3AMessageThatWaitedForTooLongIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStream()
+		first := f.join(t.Context(), "first", 1)
+		write := <-f.started
+		early := f.join(t.Context(), "early", 1)
+		pass(publishTimeout / 2)
+		late := f.join(t.Context(), "late", 1)
+		pass(publishTimeout / 4)
+		write.finish(nil)
+		write = <-f.started
+		if got := bodies(write.msgs); len(got) != 1 || got[0] != "late=1" {
+			t.Errorf("written: %v", got)
+		}
+		if err := <-early; err == nil {
+			t.Error("a message that is not written counts as stored")
+		}
+		write.finish(nil)
+		if err := errors.Join(<-first, <-late); err != nil {
+			t.Error(err)
+		}
+		f.work.Wait()
+	})
+}
