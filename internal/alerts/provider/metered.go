@@ -16,7 +16,7 @@ var ErrTooMuch = errors.New("the destination says too much")
 // A certificate's chain takes up to a quarter of a second of processor time to verify: crypto/x509 tries a hundred signatures, and one with
 // P-521 or a long RSA key takes milliseconds. No context ends that, and a tenant's destination can ask for it with each of a thousand sends.
 // So what the other end sends in a handshake is processed for one connection of a namespace at a time. The connections of one Provider wait
-// for each other before that, so that a bad destination delays another Provider of its namespace by one handshake only.
+// for each other before that, so that a bad destination delays each part that another Provider of its namespace reads by one handshake only.
 var (
 	clientTurns    = fair.NewCapacities[any](nil, 1, 0)
 	namespaceTurns = fair.NewCapacities[string](nil, 1, 0)

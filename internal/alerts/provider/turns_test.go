@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,8 +62,8 @@ func (h *handshaking) begun() bool {
 }
 
 // T6: fails when the certificates of a namespace's destinations are verified at once, a quarter of a second of a processor each; E5: when
-// another namespace's wait for them, or a Provider's for more than one of another Provider; and when a connection that is closed takes or
-// keeps the turn.
+// another namespace's wait for them, or each part of a handshake that a Provider reads for more than one of another Provider; and when a
+// connection that is closed takes or keeps the turn.
 func TestT6ANamespacesHandshakesAreProcessedInTurns(t *testing.T) {
 	s := httptest.NewUnstartedServer(nil)
 	s.StartTLS()
@@ -74,8 +75,14 @@ func TestT6ANamespacesHandshakesAreProcessedInTurns(t *testing.T) {
 		if !first.begun() {
 			t.Fatal("the first handshake does not begin")
 		}
-		second, closed, other := handshake(t, bad, server), handshake(t, bad, server), handshake(t, good, server)
-		if second.begun() || closed.begun() || other.begun() {
+		const queued, parts = 20, 5
+		closed := handshake(t, bad, server)
+		behind := make([]*handshaking, queued)
+		for i := range behind {
+			behind[i] = handshake(t, bad, server)
+		}
+		other := handshake(t, good, server)
+		if closed.begun() || other.begun() || slices.ContainsFunc(behind, (*handshaking).begun) {
 			t.Error("two handshakes of a namespace are processed at once")
 		}
 		if h := handshake(t, foreign, server); !h.begun() {
@@ -92,17 +99,27 @@ func TestT6ANamespacesHandshakesAreProcessedInTurns(t *testing.T) {
 		if err := <-first.done; err != nil {
 			t.Error(err)
 		}
-		if !other.begun() {
-			t.Error("a Provider waits for more than one handshake of another")
+		for !other.begun() {
+			next := slices.IndexFunc(behind, (*handshaking).begun)
+			if next < 0 {
+				t.Fatal("no handshake begins")
+			}
+			close(behind[next].proceed)
+			behind = slices.Delete(behind, next, next+1)
+		}
+		if before := queued - len(behind); before > parts {
+			t.Errorf("a Provider waits for %d handshakes of another", before)
 		}
 		close(other.proceed)
-		if !second.begun() {
-			t.Error("the last handshake does not begin")
+		for _, h := range behind {
+			close(h.proceed)
 		}
-		close(second.proceed)
-		if err := <-second.done; err != nil {
-			t.Error(err)
+		for _, h := range behind {
+			if err := <-h.done; err != nil {
+				t.Error(err)
+			}
 		}
+		synctest.Wait()
 		if n := clientTurns.Len() + namespaceTurns.Len(); n != 0 {
 			t.Errorf("%d turns are kept", n)
 		}
