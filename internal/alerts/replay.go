@@ -80,12 +80,9 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ende
 	if s == nil {
 		return 0, nil, view.ErrNoWorker
 	}
-	until, end := context.WithCancel(ctx)
+	deadline, _ := ctx.Deadline() // Replay sets one
+	until, end := context.WithDeadline(ctx, deadline.Add(-busTimeout))
 	defer end()
-	if deadline, bounded := ctx.Deadline(); bounded {
-		until, end = context.WithDeadline(ctx, deadline.Add(-busTimeout))
-		defer end()
-	}
 	var p republished
 	over := make(chan struct{})
 	refused = map[string]string{}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // slowDisk is the JetStream of a server that syncs each message before it stores the next, and takes as long for each.
@@ -56,12 +55,7 @@ func TestE5ASlowDiskIsNotGivenMoreThanItStores(t *testing.T) {
 		const syncs = 20 * time.Millisecond
 		until, end := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer end()
-		b := newBus(Options{Shards: DefaultShards})
-		disk := newSlowDisk(until, streamDeliveries, syncs)
-		b.js = disk
-		var err error
-		b.metrics, err = newMetrics(prometheus.NewRegistry(), func() bool { return true })
-		must(t, err)
+		b, disk := newSlowBus(until, t, streamDeliveries, syncs)
 		b.quotas[streamDeliveries] = newQuotas(streamDeliveries, 1<<30)
 		reschedule := func(namespace string, i int) (took time.Duration) {
 			began := time.Now()

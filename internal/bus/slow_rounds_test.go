@@ -15,16 +15,16 @@ import (
 )
 
 // newSlowBus returns a bus whose server takes a time for each message, until ctx ends.
-func newSlowBus(ctx context.Context, t *testing.T, stream string, syncs time.Duration) *Bus {
-	b := newBus(Options{Shards: DefaultShards, Budgets: defaultBudgets()})
-	b.js = newSlowDisk(ctx, stream, syncs)
+func newSlowBus(ctx context.Context, t *testing.T, stream string, syncs time.Duration) (*Bus, *slowDisk) {
+	b, disk := newBus(Options{Shards: DefaultShards, Budgets: defaultBudgets()}), newSlowDisk(ctx, stream, syncs)
+	b.js = disk
 	var err error
 	b.metrics, err = newMetrics(prometheus.NewRegistry(), func() bool { return true })
 	must(t, err)
 	b.stats, b.pendingTriggers, b.triggerQuotas = newStats(b), newPendingTriggers(), newTriggerQuotas(b)
 	b.triggers = newTriggerCommitter(b)
 	b.history = newHistory(b)
-	return b
+	return b, disk
 }
 
 // E5. Many deliveries to as many Providers are sent at once, and a server with a slow disk records them, each again after an error, as a
@@ -35,7 +35,7 @@ func TestE5ASlowDiskIsNotGivenMoreRecordsThanItStores(t *testing.T) {
 		const syncs, providers, each = 40 * time.Millisecond, 200, 3
 		until, end := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer end()
-		b := newSlowBus(until, t, streamHistory, syncs)
+		b, _ := newSlowBus(until, t, streamHistory, syncs)
 		began := time.Now()
 		var all sync.WaitGroup
 		for i := range providers {
@@ -70,7 +70,7 @@ func TestT6ASlowDiskServesOthersDuringAFloodOfTriggers(t *testing.T) {
 		const syncs, lasts = 40 * time.Millisecond, 2 * time.Minute
 		until, end := context.WithTimeout(t.Context(), lasts)
 		defer end()
-		b := newSlowBus(until, t, streamTriggers, syncs)
+		b, _ := newSlowBus(until, t, streamTriggers, syncs)
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		accepted, refused := map[string]int{}, map[string]int{}
