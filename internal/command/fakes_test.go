@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ const token = "the-callers-token"
 // fakeAPI answers each path with its given answer, to callers with the token.
 type fakeAPI struct {
 	*httptest.Server
+	mu    sync.Mutex // one request is answered at a time: a command asks for several namespaces at once, and again after an answer that was cut
 	asked []*http.Request
 }
 
@@ -27,6 +29,8 @@ func newFakeAPI(t *testing.T, answers map[string]any) *fakeAPI {
 	t.Helper()
 	f := &fakeAPI{}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.asked = append(f.asked, r)
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			http.Error(w, `{"error":"sign in"}`, http.StatusUnauthorized)
