@@ -12,10 +12,21 @@ import (
 
 // Replay publishes ended deliveries of a namespace again. The error is a refusal or that of the worker.
 func (s *Service) Replay(ctx context.Context, u *User, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
-	if err := validReplay(r); err != nil {
+	return s.replay(ctx, u, namespace, func() (view.ReplayRequest, error) { return r, nil })
+}
+
+// replay is Replay of a request that is read once the user may send one: to decode a body costs more than all else of a refused request.
+func (s *Service) replay(
+	ctx context.Context, u *User, namespace string, read func() (view.ReplayRequest, error),
+) (view.ReplayResult, error) {
+	if err := s.mayAsk(ctx, u, namespace, ReplayDeliveries); err != nil {
 		return view.ReplayResult{}, err
 	}
-	if err := s.mayAsk(ctx, u, namespace, ReplayDeliveries); err != nil {
+	r, err := read()
+	if err != nil {
+		return view.ReplayResult{}, err
+	}
+	if err := validReplay(r); err != nil {
 		return view.ReplayResult{}, err
 	}
 	made, err := s.options.Authority.Made(ctx, namespace)
@@ -43,16 +54,28 @@ func within(at time.Time) time.Time {
 
 // Test sends one test message through a Provider of a namespace. A request without a value gets a unique one.
 func (s *Service) Test(ctx context.Context, u *User, namespace string, r view.TestRequest) (view.TestResult, error) {
-	if !isName(r.Provider) {
+	return s.test(ctx, u, namespace, r.Provider, func() (view.TestRequest, error) { return r, nil })
+}
+
+// test is Test of a request for a Provider that is read once the user may send one.
+func (s *Service) test(
+	ctx context.Context, u *User, namespace, provider string, read func() (view.TestRequest, error),
+) (view.TestResult, error) {
+	if !isName(provider) {
 		return view.TestResult{}, invalid("name the Provider")
 	}
-	if r.Value != "" && !isID(r.Value) {
-		return view.TestResult{}, invalid("value is at most 128 letters, digits and -._~+/=")
-	}
-	if err := s.mayAsk(ctx, u, namespace, TestRight(r.Provider)); err != nil {
+	if err := s.mayAsk(ctx, u, namespace, TestRight(provider)); err != nil {
 		return view.TestResult{}, err
 	}
-	if r.Value == "" {
+	r, err := read()
+	switch {
+	case err != nil:
+		return view.TestResult{}, err
+	case r.Provider != provider:
+		return view.TestResult{}, invalid("the body names another Provider than the path")
+	case r.Value != "" && !isID(r.Value):
+		return view.TestResult{}, invalid("value is at most 128 letters, digits and -._~+/=")
+	case r.Value == "":
 		r.Value = rand.Text()
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)

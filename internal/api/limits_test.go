@@ -3,8 +3,10 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +152,60 @@ func TestT6AUserWithoutRightsAsksFewQuestions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// body is the body of a request. It counts the bodies that were read.
+type body struct {
+	*strings.Reader
+	begun sync.Once
+	read  *atomic.Int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.begun.Do(func() { b.read.Add(1) })
+	return b.Reader.Read(p)
+}
+
+// T6. To decode a body of 128 KiB takes milliseconds and megabytes. Fails when a user can have that done at any rate, as long as the requests
+// are refused for their form, or without a right to what is requested.
+func TestT6BodiesOfRequestsThatAreRefusedAreBoundedInRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", writes...)
+		w.authority.grant("joe", "team-a", reads...)
+		for _, path := range []string{"deliveries/replay", "providers/chat/test"} {
+			for user, most := range map[string]int64{"jane": askBurst, "joe": 0} {
+				<-time.After(time.Minute) // the budgets are full again
+				var read atomic.Int64
+				for range 2 * userBurst {
+					r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/namespaces/team-a/"+path, &body{Reader: strings.NewReader(`{"ids":7`), read: &read})
+					r.Header.Set("Authorization", "Bearer "+user)
+					r.Header.Set("Content-Type", "application/json")
+					w.handler.ServeHTTP(httptest.NewRecorder(), r)
+				}
+				if n := read.Load(); n > most || n < most/2 {
+					t.Errorf("%d bodies of %s to %s are read, want %d", n, user, path, most)
+				}
+			}
+		}
+	})
+}
+
+// T6. Fails when requests that are refused for their form do not count, or count for another user.
+func TestT6RequestsThatAreRefusedForTheirFormCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // time does not advance in the bubble
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		w.authority.grant("joe", "team-a", reads...)
+		codes := map[int]int{}
+		for range 3 * userBurst {
+			codes[w.ask("jane", "GET", "/v1/namespaces/team-a/events?no=such", "").Code]++
+		}
+		if codes[http.StatusBadRequest] != userBurst || codes[http.StatusTooManyRequests] != 2*userBurst {
+			t.Errorf("answered %v", codes)
+		}
+		w.want(http.StatusBadRequest, "joe", "GET", "/v1/namespaces/team-a/events?no=such", nil)
+	})
 }
 
 // T6. Fails when a user can have messages sent at the rate of reads.

@@ -116,11 +116,10 @@ func (h *Handler) health(w http.ResponseWriter, r *http.Request, u *User) error 
 }
 
 func (h *Handler) replay(w http.ResponseWriter, r *http.Request, u *User) error {
-	var asked view.ReplayRequest
-	if err := readJSON(w, r, &asked); err != nil {
-		return err
-	}
-	result, err := h.service.Replay(r.Context(), u, namespaceOf(r), asked)
+	result, err := h.service.replay(r.Context(), u, namespaceOf(r), func() (asked view.ReplayRequest, err error) {
+		err = readJSON(w, r, &asked)
+		return asked, err
+	})
 	if err != nil {
 		return err
 	}
@@ -148,16 +147,14 @@ func (h *Handler) replayOne(w http.ResponseWriter, r *http.Request, u *User) err
 
 func (h *Handler) test(w http.ResponseWriter, r *http.Request, u *User) error {
 	provider := chi.URLParam(r, "provider")
-	asked := view.TestRequest{Provider: provider}
-	if r.ContentLength != 0 {
-		if err := readJSON(w, r, &asked); err != nil {
-			return err
+	result, err := h.service.test(r.Context(), u, namespaceOf(r), provider, func() (view.TestRequest, error) {
+		asked := view.TestRequest{Provider: provider}
+		if r.ContentLength == 0 {
+			return asked, nil
 		}
-	}
-	if asked.Provider != provider {
-		return invalid("the body names another Provider than the path")
-	}
-	result, err := h.service.Test(r.Context(), u, namespaceOf(r), asked)
+		err := readJSON(w, r, &asked)
+		return asked, err
+	})
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,8 @@ func New(o Options) (*Service, error) {
 // maxToken bounds a token, in bytes. Tokens of service accounts have about a thousand.
 const maxToken = 6 << 10
 
-// Authenticate returns the user whose token a request has. The error is ErrUnauthenticated, ErrUnavailable or ErrBusy.
+// Authenticate returns the user whose token a request has, and counts the request: a user with too many of them is refused before anything is
+// done. The error is ErrUnauthenticated, ErrUnavailable or ErrBusy.
 func (s *Service) Authenticate(ctx context.Context, r *http.Request) (*User, error) {
 	token, ok := bearer(r)
 	if !ok {
@@ -104,6 +105,9 @@ func (s *Service) Authenticate(ctx context.Context, r *http.Request) (*User, err
 	u, err := s.options.Authority.Authenticate(ctx, token, from)
 	if err != nil {
 		return nil, err
+	}
+	if !s.limits.rate.Allow(u.Tenant()) {
+		return nil, ErrBusy
 	}
 	known := *u
 	known.token, known.from = secret(token), from
@@ -137,12 +141,8 @@ func (s *Service) May(ctx context.Context, u *User, namespace string, r Right) (
 	return s.options.Authority.Allowed(ctx, u, r, namespace)
 }
 
-// admit counts a request of a user and checks some rights in a namespace. It returns nil if the user has all of them, and the
-// refusal otherwise.
+// admit checks some rights in a namespace. It returns nil if the user has all of them, and the refusal otherwise.
 func (s *Service) admit(ctx context.Context, u *User, namespace string, rights ...Right) error {
-	if !s.limits.rate.Allow(u.Tenant()) {
-		return ErrBusy
-	}
 	for _, r := range rights {
 		if err := s.authorize(ctx, u, namespace, r); err != nil {
 			return err
@@ -248,9 +248,6 @@ func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q vie
 // Namespaces returns the namespaces with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a
 // service account is the first, even without such objects.
 func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, error) {
-	if !s.limits.rate.Allow(u.Tenant()) {
-		return view.Namespaces{}, ErrBusy
-	}
 	line, ok := s.limits.lines.TryAcquire(u.Tenant(), 1) // a user's searches wait for each other
 	if !ok {
 		return view.Namespaces{}, ErrBusy
@@ -262,9 +259,6 @@ func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, err
 // Health returns the state of the objects of a namespace. Providers and Alerts require the right to list deliveries, Receivers the
 // right to list webhooks.
 func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view.Health, error) {
-	if !s.limits.rate.Allow(u.Tenant()) {
-		return nil, ErrBusy
-	}
 	deliveries, err := s.shown(ctx, u, namespace, view.Deliveries)
 	if err != nil {
 		return nil, err
