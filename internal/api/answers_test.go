@@ -86,11 +86,30 @@ func TestAnAnswerBeyondTheBoundOfBytesIsSent(t *testing.T) {
 		w := newWorld(t)
 		w.authority.grant("jane", "team-a", reads...)
 		r := &event.Record{ID: "e1"}
-		r.Event.InvolvedObject.Namespace, r.Event.Message = "team-a", strings.Repeat("<", 3<<20) // six bytes each in JSON
+		r.Event.InvolvedObject.Namespace, r.Event.Message = "team-a", strings.Repeat("x", userAnswerBytes)
 		w.store.records["e1"] = r
 		got := w.want(http.StatusOK, "jane", "GET", "/v1/namespaces/team-a/events/e1/explain", nil)
 		if n := got.Body.Len(); n <= userAnswerBytes {
 			t.Errorf("the answer has %d bytes", n)
+		}
+	})
+}
+
+// T6. Fails when the form of an answer makes it many times as long as the event was that somebody posted: the bound on the bytes that are sent
+// counts less of it, and eight such answers would have three times the memory of that bound.
+func TestT6AnAnswerIsHardlyLongerThanItsEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // time does not advance in the bubble, and is not charged to the user
+		const size = 1 << 20
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		for _, char := range []string{"x", "<", "&", "'", "\x7f", "\u2028", "\u202e"} {
+			r := &event.Record{ID: "e1"}
+			r.Event.InvolvedObject.Namespace, r.Event.Message = "team-a", strings.Repeat(char, size/len(char))
+			w.store.records["e1"] = r
+			got := w.want(http.StatusOK, "jane", "GET", "/v1/namespaces/team-a/events/e1/explain", nil)
+			if n := got.Body.Len(); n > 2*size+size/8 {
+				t.Errorf("the answer has %d bytes of a message of %d that is made of %q", n, size, char)
+			}
 		}
 	})
 }

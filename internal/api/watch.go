@@ -294,7 +294,7 @@ func eventOf(item any) ([]byte, error) {
 	case view.Webhook:
 		at = i.Time
 	}
-	data, err := json.Marshal(item)
+	data, err := encoded(item)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,17 @@ func (h *Handler) encode(ctx context.Context, u *User, value any) ([]byte, error
 		return nil, err
 	}
 	defer end()
-	return json.Marshal(value)
+	return encoded(value)
+}
+
+// encoded returns a value in JSON, without the escapes that make JSON safe within HTML, which it never becomes a part of: they would make a
+// message of '<' six times as long.
+func encoded(value any) ([]byte, error) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
 // writeJSON answers with a value that can be encoded.

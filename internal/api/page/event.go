@@ -51,9 +51,10 @@ func decisions(p place, all []view.Decision) g.Node {
 	}
 	taken := slices.DeleteFunc(slices.Clone(all), func(d view.Decision) bool { return !d.Matched })
 	others := slices.DeleteFunc(slices.Clone(all), func(d view.Decision) bool { return d.Matched })
+	shown, more := firstRows(slices.Concat(taken, others))
 	return section(
 		"alerts", fmt.Sprintf("Taken by %d of %s", len(taken), count(len(all), "Alert", "Alerts")),
-		h.Ul(h.Class("decisions"), g.Map(slices.Concat(taken, others), p.decisionItem)),
+		h.Ul(h.Class("decisions"), g.Map(shown, p.decisionItem)), more,
 	)
 }
 

@@ -55,8 +55,9 @@ func (p place) groupSection(of group) g.Node {
 	if of.test {
 		columns = append(columns, column("num", h.Span(h.Class("sr"), g.Text("Test"))))
 	}
-	rows := make([]g.Node, len(of.objects))
-	for i, o := range of.objects {
+	shown, others := firstRows(of.objects)
+	rows := make([]g.Node, len(shown))
+	for i, o := range shown {
 		rows[i] = row(cell("state", chip(state(o))), p.objectCell(o), g.If(of.test, p.testCell(i, o.Name)))
 	}
 	content := sheet(columns, rows)
@@ -65,8 +66,8 @@ func (p place) groupSection(of group) g.Node {
 	}
 	return h.Section(
 		h.Aria("labelledby", id),
-		h.H2(h.ID(id), g.Text(of.kind+"s "), muted(strconv.Itoa(len(rows)))),
-		content,
+		h.H2(h.ID(id), g.Text(of.kind+"s "), muted(strconv.Itoa(len(of.objects)))),
+		content, others,
 	)
 }
 

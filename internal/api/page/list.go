@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 
 	g "maragu.dev/gomponents"
@@ -100,6 +101,17 @@ func (l *list[T]) table(columns []g.Node, row func(T) g.Node, unmatched, none g.
 	default:
 		return none
 	}
+}
+
+// mostRows bounds the items of a list that has no pages.
+const mostRows = 1000
+
+// firstRows returns the items of such a list that are shown, and a line about the others.
+func firstRows[T any](all []T) (shown []T, others g.Node) {
+	if len(all) <= mostRows {
+		return all, nil
+	}
+	return all[:mostRows], h.P(h.Class("muted"), g.Text(fmt.Sprintf("And %d more, which the API lists.", len(all)-mostRows)))
 }
 
 // empty returns the text for a list without items, with advice.

@@ -9,6 +9,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
 
@@ -88,10 +89,12 @@ func section(id, headline string, children ...g.Node) g.Node {
 // message returns the text of an event with its metadata, in the colour of its severity. It marks the keys whose values the Alert's author
 // wrote. A screen reader announces the text as name.
 func message(e *view.Event, name string, authored []string, above ...g.Node) g.Node {
+	text := event.Truncate(e.Message, maxMessage, "…")
 	return h.Article(
 		h.Class("message "+tone(e.Severity)),
 		g.Group(above),
-		h.Div(h.Class("body"), h.TabIndex("0"), h.Role("group"), h.Aria("label", name), h.Dir("auto"), g.Text(e.Message)),
+		h.Div(h.Class("body"), h.TabIndex("0"), h.Role("group"), h.Aria("label", name), h.Dir("auto"), g.Text(text)),
+		g.If(text != e.Message, h.P(h.Class("muted"), g.Text("This is the beginning of the text. The API has all of it."))),
 		g.If(len(e.Metadata) > 0, h.Dl(h.Class("meta"), g.Map(slices.Sorted(maps.Keys(e.Metadata)), func(key string) g.Node {
 			return h.Div(
 				h.Dt(g.Text(key), g.If(slices.Contains(authored, key), g.Group{g.Text(" "), muted("from the Alert")})),

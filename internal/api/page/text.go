@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 )
 
+// maxMessage bounds a message on its own page, in bytes. On a page each may become eight.
+const maxMessage = 256 << 10
+
 // clipAt bounds a message in a list, in characters.
 const clipAt = 240
 

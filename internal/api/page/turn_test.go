@@ -13,6 +13,7 @@ import (
 	g "maragu.dev/gomponents"
 
 	"notifier/internal/api"
+	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
 
@@ -78,6 +79,60 @@ func TestT6RowsAreMadeWhenThePageIsWritten(t *testing.T) {
 	}
 	if err := table.Render(&strings.Builder{}); err != nil || made != 3 {
 		t.Errorf("%d rows, %v", made, err)
+	}
+}
+
+// size returns the bytes of a page.
+func size(t *testing.T, f *fixture, path string) int {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+	r.Header.Set("Authorization", "Bearer viewer")
+	w := httptest.NewRecorder()
+	f.handler(t).ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s: %d", path, w.Code)
+	}
+	return w.Body.Len()
+}
+
+// T6. Fails when a page grows with a message or with the objects of a namespace beyond any use to its reader: a message of 3 MiB of characters
+// that are written as code points makes one of 24 MiB, and a hundred thousand Providers one of 90 MiB, within eight seconds of a processor.
+func TestT6PagesAreBounded(t *testing.T) {
+	pageOf := func(path string, n int, fill func(*kept, int)) int {
+		f := newFixture()
+		fill(f.kept["team-a"], n)
+		return size(t, f, path)
+	}
+	happened := event.Event{InvolvedObject: event.ObjectReference{Kind: "Bucket", Namespace: "team-a", Name: "b"}}
+	for name, tc := range map[string]struct {
+		path string
+		most int
+		fill func(*kept, int)
+	}{
+		"a message": {"/ns/team-a/events/big", maxMessage, func(k *kept, n int) {
+			e := happened
+			e.Message = strings.Repeat("\x7f", n)
+			k.events = []event.Record{{ID: "big", Event: e}}
+		}},
+		"decisions": {"/ns/team-a/events/big", mostRows, func(k *kept, n int) {
+			k.events = []event.Record{{ID: "big", Event: happened}}
+			for i := range n {
+				k.decisions = append(k.decisions, view.Decision{Alert: fmt.Sprintf("alert-%06d", i), Provider: "chat"})
+			}
+		}},
+		"objects": {"/ns/team-a/health", mostRows, func(k *kept, n int) {
+			for i := range n {
+				k.health = append(k.health, view.Health{Kind: "Provider", Name: fmt.Sprintf("chat-%06d", i)})
+			}
+		}},
+	} {
+		whole, large := pageOf(tc.path, tc.most, tc.fill), pageOf(tc.path, 8*tc.most, tc.fill)
+		if half := pageOf(tc.path, tc.most/2, tc.fill); whole < half+half/2 {
+			t.Errorf("%s: a page of %d bytes has not all of %d", name, whole, tc.most)
+		}
+		if large > whole+whole/8 {
+			t.Errorf("%s: a page has %d bytes, and %d of what is shown whole", name, large, whole)
+		}
 	}
 }
 
