@@ -136,6 +136,9 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 	lines.Buffer(make([]byte, 0, 64<<10), maxItem)
 	for lines.Scan() {
 		name, data := s.line(lines.Bytes())
+		if len(s.data) > maxItem {
+			return fmt.Errorf("read the stream: %w", bufio.ErrTooLong)
+		}
 		if name != "item" || data == nil {
 			continue // a sign of life, or the reason of the end: the next stream shows whether the reason lasts
 		}

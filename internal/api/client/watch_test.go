@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -158,6 +159,40 @@ func TestAWatchThatBreaksWithinAnItemGoesOn(t *testing.T) {
 		})
 		if !errors.Is(err, enough) {
 			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// lines is a transport whose stream is one item of very many lines of data. It counts the bytes that were read of it.
+type lines struct{ read int }
+
+func (l *lines) RoundTrip(*http.Request) (*http.Response, error) {
+	if l.read > 0 {
+		return nil, errors.New("it is not asked again")
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(l)}, nil
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	if l.read > 16*maxItem {
+		return 0, io.EOF
+	}
+	n := copy(p, "data: "+strings.Repeat("x", 1<<10)+"\n")
+	l.read += n
+	return n, nil
+}
+
+// Fails when an item of many lines has no bound: a server that never ends it would fill the memory.
+func TestAnItemOfManyLinesIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		endless := &lines{}
+		c, err := New("http://api", endless)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Follow(t.Context(), c, Watch{Namespace: "team-a", List: view.Events}, func(view.Event) error { return nil })
+		if !errors.Is(err, bufio.ErrTooLong) || endless.read > 2*maxItem {
+			t.Errorf("of an item that never ends %d bytes are read, then: %v", endless.read, err)
 		}
 	})
 }
