@@ -224,5 +224,21 @@ func (b *Bus) readFrom(
 	if err != nil {
 		return nil, 0, fmt.Errorf("read ordered consumer: %w", err)
 	}
-	return msgs, c.CachedInfo().NumPending, nil
+	return &ordered{MessagesContext: msgs, consumer: c, nc: b.nc}, c.CachedInfo().NumPending, nil
+}
+
+// ordered are the messages of an ordered consumer.
+type ordered struct {
+	jetstream.MessagesContext
+	consumer jetstream.Consumer
+	nc       *nats.Conn
+}
+
+// Stop ends the reading, and removes the consumer, which the client does not: a server has at most a thousand of a stream, and would have
+// this one for feedInactive. It does not wait for the removal.
+func (o *ordered) Stop() {
+	o.MessagesContext.Stop()
+	if info := o.consumer.CachedInfo(); o.nc.IsConnected() {
+		_ = o.nc.Publish("$JS.API.CONSUMER.DELETE."+info.Stream+"."+info.Name, nil) // of what is lost the server forgets the consumer
+	}
 }

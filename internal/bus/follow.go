@@ -211,7 +211,9 @@ func (f *followed) read(ctx context.Context, next *uint64) error {
 	if err != nil {
 		return err
 	}
-	msgs, _, err := f.reads.bus.readFrom(ctx, stream, *next, time.Time{}, false)
+	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // else nobody would remove a consumer that is being made
+	msgs, _, err := f.reads.bus.readFrom(opening, stream, *next, time.Time{}, false)
+	cancel()
 	if err != nil {
 		return err
 	}

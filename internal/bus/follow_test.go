@@ -184,11 +184,51 @@ func TestFollowersShareOneReader(t *testing.T) {
 	}
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
-	for consumers() != before { // the server forgets the consumer feedInactive later
+	for consumers() != before {
 		must(t, ctx.Err())
 		<-poll.C
 	}
 	if err := b.Follow(ctx, "team", "none", nil); err == nil {
 		t.Error("a list that there is not is followed")
+	}
+}
+
+// T6. A server has at most a thousand consumers of a stream. Fails when the reader of each watch that ended stays there for a while: a user
+// who begins and ends fifty watches a second has them all, and neither the worker nor anybody else can read the stream.
+func TestT6WatchesThatEndedLeaveNoReaders(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	published(t, b, "before", "team", "app")
+	readers := func() (count int) {
+		for _, stream := range allStreams {
+			info, err := b.streams[stream].Info(ctx)
+			must(t, err)
+			count += info.State.Consumers
+		}
+		return count
+	}
+	const watches = 100
+	errEnough := errors.New("enough")
+	for name, enough := range map[string]func(item any) bool{
+		"as it begins": func(any) bool { return true },
+		"with an item": func(item any) bool { _, is := item.(view.Event); return is },
+	} {
+		before := readers()
+		for i := range watches {
+			err := b.Follow(ctx, "team", view.Events, func(item any) error {
+				if enough(item) {
+					return errEnough
+				}
+				published(t, b, fmt.Sprint(name, i), "team", "app")
+				return nil
+			})
+			if !errors.Is(err, errEnough) {
+				t.Fatal(err)
+			}
+		}
+		if n := readers() - before; n > watches/4 { // the server may still be removing the last ones
+			t.Errorf("%d of %d watches that ended %s have left a reader", n, watches, name)
+		}
 	}
 }
