@@ -95,19 +95,13 @@ func NewReporter(o ReporterOptions) (*Reporter, error) {
 
 // Run reports until ctx ends, and then once more the news that senders with a token caused since.
 func (r *Reporter) Run(ctx context.Context) error {
-	tick := time.NewTicker(reportTick)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReports)
-			defer cancel()
-			r.report(last, r.rest())
-			return nil
-		case now := <-tick.C:
-			r.report(ctx, r.news(now))
-		}
+	for fair.Sleep(ctx, reportTick) == nil {
+		r.report(ctx, r.news(time.Now()))
 	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReports)
+	defer cancel()
+	r.report(last, r.rest())
+	return nil
 }
 
 // entry is one Receiver of a table.

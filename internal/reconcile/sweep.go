@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"notifier/internal/fair"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -17,14 +18,7 @@ const (
 
 // sweep removes from the feed, until ctx ends, the reports of ended replicas and about deleted objects.
 func (r *Reconciler) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for fair.Sleep(ctx, sweepEvery) == nil {
 		for _, key := range slices.Concat(r.deliveries.stale(ctx), r.health.stale(r.exists)) {
 			if err := r.options.Health.Put(ctx, key, nil); err != nil {
 				if ctx.Err() == nil {

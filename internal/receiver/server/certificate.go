@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
+
+	"notifier/internal/fair"
 )
 
 // certificatePoll is the interval at which the files of a certificate are read again. They are small, and a read finds changes that a time
@@ -64,15 +66,8 @@ func NewCertificate(listener, certFile, keyFile string, log *slog.Logger, reg pr
 
 // Run follows the files until ctx ends.
 func (c *Certificate) Run(ctx context.Context) error {
-	ticker := time.NewTicker(certificatePoll)
-	defer ticker.Stop()
 	soon := rate.Sometimes{Interval: 24 * time.Hour}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	for fair.Sleep(ctx, certificatePoll) == nil {
 		switch changed, err := c.load(); {
 		case !changed:
 		case err != nil:
@@ -88,6 +83,7 @@ func (c *Certificate) Run(ctx context.Context) error {
 			})
 		}
 	}
+	return nil
 }
 
 // load reads the files and reports whether they changed. Its error quotes nothing of them.

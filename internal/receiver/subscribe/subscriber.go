@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 	"notifier/internal/options"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/answer"
@@ -300,14 +301,7 @@ func (w *watch) report(id subscriber, g *guard) {
 
 // keepTime ends pauses and removes ended guards, until ctx ends.
 func (w *watch) keepTime(ctx context.Context) {
-	tick := time.NewTicker(clockTick)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for fair.Sleep(ctx, clockTick) == nil {
 		if err := w.passTime(ctx); err != nil && ctx.Err() == nil {
 			w.Log.Warn("what was held back is not triggered yet, it will be tried again", "error", err)
 		}
