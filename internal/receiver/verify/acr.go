@@ -9,9 +9,7 @@ import (
 // and detects a ping, if present. The other fields only feed filters.
 type acr struct{ generic }
 
-func newACR(Credentials) (Verifier, error) { return acr{}, nil }
-
-func (acr) Type() string { return "acr" }
+func newACR(Credentials) (scheme, error) { return acr{}, nil }
 
 func (acr) parse(_ http.Header, body []byte) (Content, error) {
 	var payload struct {

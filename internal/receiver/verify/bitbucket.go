@@ -11,9 +11,7 @@ import (
 // bitbucket serves Bitbucket Cloud and Bitbucket Data Center, which sign as GitHub does.
 type bitbucket struct{ macs *macs }
 
-func newBitbucket(c Credentials) (Verifier, error) { return bitbucket{newMACs(c.Token)}, nil }
-
-func (bitbucket) Type() string { return "bitbucket" }
+func newBitbucket(c Credentials) (scheme, error) { return bitbucket{newMACs(c.Token)}, nil }
 
 // UnsignedPing is the refusal of the test connection of Bitbucket Data Center, which is unsigned even where a secret is set. It proves
 // nothing, and is answered as a ping: a refusal would show a working webhook as broken.
@@ -35,8 +33,6 @@ func (bitbucket) Event(h http.Header) Event {
 		Name: h.Get("X-Event-Key"), Selects: true, Ping: bitbucketPing(h), Delivery: first(h, "X-Request-UUID", "X-Request-Id"),
 	}
 }
-
-func (bitbucket) Document(h http.Header, body []byte) []byte { return hubDocument(h, body) }
 
 func bitbucketPing(h http.Header) bool {
 	return strings.EqualFold(h.Get("X-Event-Key"), "diagnostics:ping")

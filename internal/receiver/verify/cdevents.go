@@ -30,9 +30,7 @@ const (
 // cdEvents serves senders of CDEvents, which cannot sign: like generic it authenticates by its path.
 type cdEvents struct{ generic }
 
-func newCDEvents(Credentials) (Verifier, error) { return cdEvents{}, nil }
-
-func (cdEvents) Type() string { return "cdevents" }
+func newCDEvents(Credentials) (scheme, error) { return cdEvents{}, nil }
 
 func (cdEvents) parse(h http.Header, body []byte) (Content, error) {
 	if len(body) > maxCDEvent {

@@ -9,12 +9,6 @@ import (
 	"strings"
 )
 
-// documents is a Verifier whose senders may wrap the JSON document for filters.
-type documents interface {
-	// Document returns the JSON in the body of an authentic request, nil for none.
-	Document(h http.Header, body []byte) []byte
-}
-
 // ContentOf returns the content of an authentic request. body is nil for a hook that keeps none.
 func ContentOf(ctx context.Context, v Verifier, h http.Header, body []byte) (Content, error) {
 	c := Content{Event: v.Event(h)}
@@ -31,8 +25,8 @@ func ContentOf(ctx context.Context, v Verifier, h http.Header, body []byte) (Con
 }
 
 func documentIn(v Verifier, h http.Header, body []byte) []byte {
-	if d, ok := v.(documents); ok {
-		return d.Document(h, body)
+	if find := kinds[v.Type()].document; find != nil {
+		return find(h, body)
 	}
 	return jsonDocument(h, body)
 }

@@ -30,7 +30,7 @@ type gcr struct {
 	audience  string
 }
 
-func newGCR(c Credentials) (Verifier, error) {
+func newGCR(c Credentials) (scheme, error) {
 	if c.Issuers == nil {
 		return nil, oidc.ErrNone
 	}
@@ -43,8 +43,6 @@ func newGCR(c Credentials) (Verifier, error) {
 		issuers: c.Issuers, namespace: c.Namespace, email: newTokenDigest(c.Values["email"]), audience: string(c.Values["audience"]),
 	}, nil
 }
-
-func (gcr) Type() string { return "gcr" }
 
 func (gcr) Event(http.Header) Event { return Event{} }
 

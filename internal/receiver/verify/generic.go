@@ -8,9 +8,8 @@ import (
 // generic authenticates by its path alone, which is derived from the token.
 type generic struct{}
 
-func newGeneric(Credentials) (Verifier, error) { return generic{}, nil }
+func newGeneric(Credentials) (scheme, error) { return generic{}, nil }
 
-func (generic) Type() string                                      { return "generic" }
 func (generic) Begin(context.Context, http.Header) (Check, error) { return accepted{}, nil }
 func (generic) Event(h http.Header) Event                         { return genericEvent(h) }
 

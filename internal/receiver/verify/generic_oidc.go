@@ -78,7 +78,7 @@ type oidcValidation struct {
 	message string
 }
 
-func newGenericOIDC(c Credentials) (Verifier, error) {
+func newGenericOIDC(c Credentials) (scheme, error) {
 	switch {
 	case c.Issuers == nil:
 		return nil, oidc.ErrNone
@@ -140,8 +140,6 @@ func compileClaim(field, source string, result cel.Result) (*cel.Program, error)
 	}
 	return program, nil
 }
-
-func (genericOIDC) Type() string { return "generic-oidc" }
 
 func (genericOIDC) Event(http.Header) Event { return Event{} }
 

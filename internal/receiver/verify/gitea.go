@@ -16,9 +16,7 @@ var (
 	giteaDeliveries = []string{"X-Forgejo-Delivery", "X-Gitea-Delivery", "X-Gogs-Delivery"}
 )
 
-func newGitea(c Credentials) (Verifier, error) { return gitea{newMACs(c.Token)}, nil }
-
-func (gitea) Type() string { return "gitea" }
+func newGitea(c Credentials) (scheme, error) { return gitea{newMACs(c.Token)}, nil }
 
 // Begin checks the signature's header. It refuses forms: unlike GitHub, Gitea signs the JSON in the form, not the body
 // that it sends.

@@ -11,9 +11,7 @@ import (
 // github serves GitHub, and Gitea and Forgejo, which sign alike. Their own headers count where GitHub's are absent.
 type github struct{ macs *macs }
 
-func newGitHub(c Credentials) (Verifier, error) { return github{newMACs(c.Token)}, nil }
-
-func (github) Type() string { return "github" }
+func newGitHub(c Credentials) (scheme, error) { return github{newMACs(c.Token)}, nil }
 
 func (g github) Begin(_ context.Context, h http.Header) (Check, error) {
 	if !hubContentType(h.Get("Content-Type")) {
@@ -32,8 +30,6 @@ func (github) Event(h http.Header) Event {
 		Delivery: cmp.Or(h.Get("X-GitHub-Delivery"), first(h, giteaDeliveries...)),
 	}
 }
-
-func (github) Document(h http.Header, body []byte) []byte { return hubDocument(h, body) }
 
 // hubSignature returns the signature in GitHub's headers, which other senders use too. The second header counts only if
 // the first is absent, so it cannot make up for a bad signature in the first.

@@ -11,7 +11,7 @@ type gitlab struct{ token tokenDigest }
 
 // newGitLab returns a verifier that also checks signatures if the token can be GitLab's newer signing token. Any other
 // token with that prefix is a secret token that an owner chose, and is checked as such.
-func newGitLab(c Credentials) (Verifier, error) {
+func newGitLab(c Credentials) (scheme, error) {
 	plain := gitlab{newTokenDigest(c.Token)}
 	if !bytes.HasPrefix(c.Token, []byte(signingPrefix)) {
 		return plain, nil // of a secret token, base64 or not
@@ -21,8 +21,6 @@ func newGitLab(c Credentials) (Verifier, error) {
 	}
 	return plain, nil
 }
-
-func (gitlab) Type() string { return "gitlab" }
 
 func (g gitlab) Begin(_ context.Context, h http.Header) (Check, error) {
 	return g.token.begin(h.Get("X-Gitlab-Token"))

@@ -9,9 +9,8 @@ import (
 // with one. Only the body names its events, and as in Flux they do not select.
 type harbor struct{ token tokenDigest }
 
-func newHarbor(c Credentials) (Verifier, error) { return harbor{newTokenDigest(c.Token)}, nil }
+func newHarbor(c Credentials) (scheme, error) { return harbor{newTokenDigest(c.Token)}, nil }
 
-func (harbor) Type() string            { return "harbor" }
 func (harbor) Event(http.Header) Event { return Event{} }
 
 func (v harbor) Begin(_ context.Context, h http.Header) (Check, error) {

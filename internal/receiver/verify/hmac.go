@@ -8,9 +8,8 @@ import (
 // hmacVerifier is the Verifier of type generic-hmac: X-Signature carries "<algorithm>=<hex>" over the raw body.
 type hmacVerifier struct{ macs *macs }
 
-func newHMAC(c Credentials) (Verifier, error) { return hmacVerifier{newMACs(c.Token)}, nil }
+func newHMAC(c Credentials) (scheme, error) { return hmacVerifier{newMACs(c.Token)}, nil }
 
-func (hmacVerifier) Type() string              { return "generic-hmac" }
 func (hmacVerifier) Event(h http.Header) Event { return genericEvent(h) }
 
 func (v hmacVerifier) Begin(_ context.Context, h http.Header) (Check, error) {

@@ -8,9 +8,7 @@ import (
 // nexus serves Sonatype Nexus, which sends the bare hex of an HMAC-SHA1. As in Flux, its event's name does not select.
 type nexus struct{ macs *macs }
 
-func newNexus(c Credentials) (Verifier, error) { return nexus{newMACs(c.Token)}, nil }
-
-func (nexus) Type() string { return "nexus" }
+func newNexus(c Credentials) (scheme, error) { return nexus{newMACs(c.Token)}, nil }
 
 func (v nexus) Begin(_ context.Context, h http.Header) (Check, error) {
 	return v.macs.beginHex(macSHA1, h.Get("X-Nexus-Webhook-Signature"))

@@ -9,15 +9,13 @@ import (
 // standardWebhooks serves every sender of the Standard Webhooks specification. The token is its signing secret.
 type standardWebhooks struct{ standard standard }
 
-func newStandardWebhooks(c Credentials) (Verifier, error) {
+func newStandardWebhooks(c Credentials) (scheme, error) {
 	s, err := newStandard(c.Token)
 	if err != nil {
 		return nil, err
 	}
 	return standardWebhooks{s}, nil
 }
-
-func (standardWebhooks) Type() string { return "standard-webhooks" }
 
 func (v standardWebhooks) Begin(_ context.Context, h http.Header) (Check, error) {
 	return v.standard.begin(h)

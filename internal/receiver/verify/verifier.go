@@ -38,11 +38,25 @@ type Parser interface {
 	Parse(ctx context.Context, h http.Header, body []byte) (Content, error)
 }
 
-// parser is the part of a Parser that its type defines.
-type parser interface {
-	Verifier
-	parse(h http.Header, body []byte) (Content, error)
+// scheme is the part of a Verifier that its type defines, parser that of a Parser.
+type (
+	scheme interface {
+		Begin(ctx context.Context, h http.Header) (Check, error)
+		Event(h http.Header) Event
+	}
+	parser interface {
+		scheme
+		parse(h http.Header, body []byte) (Content, error)
+	}
+)
+
+// named is the Verifier of a scheme.
+type named struct {
+	scheme
+	name string
 }
+
+func (v named) Type() string { return v.name }
 
 // parsedAtOnce is the greatest size of a body, in bytes of memory while it is parsed, that needs no turn. It takes 15 µs at
 // most, as long as the rest of a request.
@@ -51,7 +65,8 @@ const parsedAtOnce = 1 << 10
 // inTurn is the Parser of a parser. A body of 3 MiB may take a hundred times the processor time of its hash, so a flood of
 // them delays only its own namespace.
 type inTurn struct {
-	parser
+	named
+	parser    parser
 	namespace string
 	share     *limit.Share
 	growth    int64
@@ -60,14 +75,14 @@ type inTurn struct {
 func (v inTurn) Parse(ctx context.Context, h http.Header, body []byte) (Content, error) {
 	size := v.growth * int64(len(body))
 	if size <= parsedAtOnce {
-		return v.parse(h, body)
+		return v.parser.parse(h, body)
 	}
 	turn, ok := v.share.Enter(ctx, v.namespace, size)
 	if !ok {
 		return Content{}, limit.ErrNoTurn
 	}
 	defer turn.Leave()
-	return v.parse(h, body)
+	return v.parser.parse(h, body)
 }
 
 // Content is the content of a request: its event, and the document for filters.
@@ -130,11 +145,13 @@ type Credentials struct {
 
 // kind is a supported Receiver type.
 type kind struct {
-	make func(Credentials) (Verifier, error)
+	make func(Credentials) (scheme, error)
 	// keys are the keys of the Secret that the type reads beside the token.
 	keys []string
 	// noSecret says that the type has no Secret, and with it no token.
 	noSecret bool
+	// document finds the JSON in the body of an authentic request, nil for none. If it is not set, jsonDocument does.
+	document func(h http.Header, body []byte) []byte
 	// growth is the memory for each byte of a body while the type parses it, 1 if it is zero.
 	growth int64
 	// byPath says that the type takes the path for proof.
@@ -146,19 +163,19 @@ type kind struct {
 // kinds are the supported Receiver types by name. A new type is one file and one row.
 var kinds = map[string]kind{
 	"acr":               {byPath: true, make: newACR},
-	"bitbucket":         {make: newBitbucket},
+	"bitbucket":         {document: hubDocument, make: newBitbucket},
 	"cdevents":          {byPath: true, growth: cdEventGrowth, make: newCDEvents},
-	"dockerhub":         {byPath: true, make: newDockerHub},
+	"dockerhub":         {byPath: true, make: newUnsigned},
 	"gcr":               {keys: gcrKeys, make: newGCR},
 	"generic":           {byPath: true, anyMethod: true, make: newGeneric},
 	"generic-hmac":      {anyMethod: true, make: newHMAC},
 	"generic-oidc":      {noSecret: true, make: newGenericOIDC},
 	"gitea":             {make: newGitea},
-	"github":            {make: newGitHub},
+	"github":            {document: hubDocument, make: newGitHub},
 	"gitlab":            {make: newGitLab},
 	"harbor":            {make: newHarbor},
 	"nexus":             {make: newNexus},
-	"quay":              {byPath: true, make: newQuay},
+	"quay":              {byPath: true, make: newUnsigned},
 	"standard-webhooks": {make: newStandardWebhooks},
 }
 
@@ -214,11 +231,15 @@ func New(name string, c Credentials) (Verifier, error) {
 		return nil, ErrEmptyToken
 	}
 	c.Token = slices.Clone(c.Token)
-	v, err := k.make(c)
-	if p, parses := v.(parser); parses {
-		return inTurn{p, c.Namespace, c.Share, max(1, k.growth)}, err
+	s, err := k.make(c)
+	if err != nil {
+		return nil, err
 	}
-	return v, err
+	v := named{s, name}
+	if p, parses := s.(parser); parses {
+		return inTurn{v, p, c.Namespace, c.Share, max(1, k.growth)}, nil
+	}
+	return v, nil
 }
 
 // accepted is the Check of a request that its headers alone have proven.
