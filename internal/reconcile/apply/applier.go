@@ -143,7 +143,7 @@ func New(opts Options) (*Applier, error) {
 	a := &Applier{
 		opts: opts, lines: fair.NewLines(), metrics: newMetrics(opts.Registerer),
 		limiter:   rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
-		refusals:  newRefusals(opts.Log),
+		refusals:  newRefusals(opts.Reports, opts.Log),
 		storing:   make(chan struct{}, maxSettling),
 		searching: fair.NewCapacities[string](nil, 1, 0),
 		searched:  fair.NewShare(fair.ShareOptions{Window: searchWindow, Namespace: searchTime}),
@@ -190,7 +190,7 @@ func (a *Applier) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	wg.Go(func() { a.refusals.run(work, a.opts.Reports) })
+	wg.Go(func() { a.refusals.run(work) })
 	if a.opts.Access != nil {
 		a.reviews.begun.Store(true)
 		asking.Go(func() { a.reviews.run(asks) })

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 
+	"golang.org/x/time/rate"
+
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/fair"
@@ -56,11 +58,11 @@ const maxReason = 512
 const maxReport = 4 << 10
 
 // report returns the health in the form that is reported, with as many refusals as there is room for.
-func (h Health) report() ([]byte, error) {
+func (h Health) report() []byte {
 	for {
-		value, err := json.Marshal(h)
-		if err != nil || len(value) <= maxReport || len(h.Denied) <= 1 {
-			return value, err
+		value, _ := json.Marshal(h) // strings and times always encode
+		if len(value) <= maxReport || len(h.Denied) <= 1 {
+			return value
 		}
 		h.Denied = h.Denied[:len(h.Denied)-1]
 	}
@@ -76,12 +78,15 @@ type Reports interface {
 
 // refusals are the refused writes, by Receiver, and their reports. A Receiver without refusals has no entry.
 type refusals struct {
-	log     *slog.Logger
+	stored Reports
+	log    *slog.Logger
+	// queue reports the Receivers in changed; failed bounds the lines about reports that fail.
+	queue  *kube.Controller[kube.Key]
+	failed rate.Sometimes
+
 	mu      sync.Mutex
 	entries map[string]map[string]*refusedWrites // by namespace, then name
-	// changed has the Receivers to report; wake is filled when changed gets its first.
 	changed map[kube.Key]bool
-	wake    chan struct{}
 }
 
 // refusedWrites is the entry of one Receiver. Earlier reports of other replicas do not overwrite an entry that this replica wrote.
@@ -91,8 +96,15 @@ type refusedWrites struct {
 	own    bool
 }
 
-func newRefusals(log *slog.Logger) *refusals {
-	return &refusals{log: log, entries: map[string]map[string]*refusedWrites{}, changed: map[kube.Key]bool{}, wake: make(chan struct{}, 1)}
+func newRefusals(stored Reports, log *slog.Logger) *refusals {
+	b := &refusals{
+		stored: stored, log: log, failed: rate.Sometimes{Interval: time.Minute},
+		entries: map[string]map[string]*refusedWrites{}, changed: map[kube.Key]bool{},
+	}
+	b.queue = kube.NewController(kube.ControllerOptions[kube.Key]{
+		Name: "refusals", Workers: 1, Parts: kube.Key.Parts, Reconcile: b.report, MinBackoff: reportPause, MaxBackoff: reportPause, Log: log,
+	})
+	return b
 }
 
 // deny records that a write for the Receiver was refused.
@@ -273,11 +285,9 @@ func (b *refusals) drop(n kube.Key) {
 
 // mark schedules the Receiver's report. The caller holds the lock.
 func (b *refusals) mark(namespace, receiver string) {
-	b.changed[kube.Key{Namespace: namespace, Name: receiver}] = true
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	n := kube.Key{Namespace: namespace, Name: receiver}
+	b.changed[n] = true
+	b.queue.Enqueue(n)
 }
 
 // learn takes in a report about a Receiver, from this replica or another.
@@ -315,27 +325,14 @@ func (b *refusals) disown(namespaces map[string]bool) {
 }
 
 // run reports changes and takes in those of other replicas, until ctx ends.
-func (b *refusals) run(ctx context.Context, reports Reports) {
+func (b *refusals) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			if err := reports.Watch(ctx, b.learn); ctx.Err() == nil {
-				b.log.Warn("health reports are not followed, it will be tried again", "error", err)
-				_ = fair.Sleep(ctx, reportPause)
-			}
-		}
-	})
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-b.wake:
-		}
-		for !b.flush(ctx, reports) {
-			if fair.Sleep(ctx, reportPause) != nil {
-				return
-			}
+	wg.Go(func() { _ = b.queue.Run(ctx) }) // it waits for no cache and ends with ctx alone
+	for ctx.Err() == nil {
+		if err := b.stored.Watch(ctx, b.learn); ctx.Err() == nil {
+			b.log.Warn("health reports are not followed, it will be tried again", "error", err)
+			_ = fair.Sleep(ctx, reportPause)
 		}
 	}
 }
@@ -343,41 +340,29 @@ func (b *refusals) run(ctx context.Context, reports Reports) {
 // reportPause is the pause before a failed report is tried again.
 const reportPause = time.Second
 
-// flush reports the changed Receivers, and returns whether all reports succeeded.
-func (b *refusals) flush(ctx context.Context, reports Reports) bool {
+// report stores the report of a Receiver, or removes it if there is no such Receiver.
+func (b *refusals) report(ctx context.Context, n kube.Key) error {
 	b.mu.Lock()
-	values := map[kube.Key][]byte{}
-	for n := range b.changed {
-		p := b.entries[n.Namespace][n.Name]
-		if p == nil || p.health.UID == "" {
-			values[n] = nil
-			continue
-		}
-		value, err := p.health.report()
-		if err != nil {
-			b.log.Error("health of a Receiver cannot be encoded", "namespace", n.Namespace, "receiver", n.Name, "error", err)
-			continue
-		}
-		values[n] = value
+	var value []byte
+	if p := b.entries[n.Namespace][n.Name]; p != nil && p.health.UID != "" {
+		value = p.health.report()
 	}
-	clear(b.changed)
+	delete(b.changed, n)
 	b.mu.Unlock()
-	failed, cause := 0, error(nil)
-	for n, value := range values {
-		err := reports.Put(ctx, healthPrefix+n.String(), value)
-		b.mu.Lock()
-		if err != nil {
-			failed, cause = failed+1, err
-			b.changed[n] = true
-		} else if p := b.entries[n.Namespace][n.Name]; p != nil && len(p.health.Denied) == 0 && !b.changed[n] {
-			b.drop(n)
-		}
-		b.mu.Unlock()
+	err := b.stored.Put(ctx, healthPrefix+n.String(), value)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil {
+		b.changed[n] = true
+		b.failed.Do(func() { // one line, because tenants decide on the number of Receivers
+			b.log.Warn("health of Receivers not reported yet", "receivers", len(b.changed), "error", err)
+		})
+		return kube.ErrNotYet
 	}
-	if failed > 0 { // one line, because tenants decide on the number of Receivers
-		b.log.Warn("health of Receivers not reported yet", "receivers", failed, "error", cause)
+	if p := b.entries[n.Namespace][n.Name]; p != nil && len(p.health.Denied) == 0 && !b.changed[n] {
+		b.drop(n)
 	}
-	return failed == 0
+	return nil
 }
 
 // safeReason turns a message of the API server into one printable line of bounded length.

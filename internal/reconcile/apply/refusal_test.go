@@ -271,7 +271,7 @@ func TestARefusalIsShownAsOneShortLine(t *testing.T) {
 
 // Fails when deny has no bound.
 func TestRefusalsOfOneReceiverAreBounded(t *testing.T) {
-	b := newRefusals(nil)
+	b := newRefusals(nil, nil)
 	r := Receiver{Namespace: "team-a", Name: "github", UID: "u"}
 	for i := range 100 {
 		b.deny(r, Denied{Object: strings.Repeat("a", i+1)})
@@ -299,7 +299,7 @@ func TestRefusalsOfFormerTargetsAreNoLongerShown(t *testing.T) {
 		"found by the selector":      {denied("weak", "found"), selecting("a", "b"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newRefusals(slog.New(slog.DiscardHandler))
+			b := newRefusals(nil, slog.New(slog.DiscardHandler))
 			r := Receiver{Namespace: "team-a", Name: "github", UID: "u", ServiceAccount: "weak", Targets: []event.Target{repo("app")}}
 			if c.target.Selects() {
 				r.Targets = append(r.Targets, c.target)
@@ -316,7 +316,7 @@ func TestRefusalsOfFormerTargetsAreNoLongerShown(t *testing.T) {
 // Fails when the write of one Receiver removes from another the denial of an apiVersion that the cluster does not serve: the denial would
 // come back with each review, as an Event, and go with each webhook.
 func TestAWriteProvesNothingAboutAnotherReceiversVersion(t *testing.T) {
-	b := newRefusals(slog.New(slog.DiscardHandler))
+	b := newRefusals(nil, slog.New(slog.DiscardHandler))
 	for _, name := range []string{"right", "wrong"} {
 		b.deny(Receiver{Namespace: "team-a", Name: name, UID: "u"}, Denied{
 			ServiceAccount: "deployer", Resource: "GitRepository", Kind: "GitRepository", Object: "app",

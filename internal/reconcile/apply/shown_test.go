@@ -93,12 +93,12 @@ func TestARetryHidesRefusalsOfFormerTargets(t *testing.T) {
 // Fails when the entry of a Receiver whose report another replica removed is kept for ever, and when an earlier removal discards an
 // entry that is about to be reported.
 func TestThePageEndsWithTheReport(t *testing.T) {
-	b := newRefusals(slog.New(slog.DiscardHandler))
 	reports := &fakeReports{values: map[string][]byte{}}
+	b := newRefusals(reports, slog.New(slog.DiscardHandler))
 	r := Receiver{Namespace: "team-a", Name: "github", UID: "u"}
 	b.deny(r, Denied{Object: "app"})
 	b.learn(healthPrefix+"team-a/github", nil)
-	if told := b.flush(t.Context(), reports); !told || !strings.Contains(string(reports.get(healthPrefix+"team-a/github")), `"app"`) {
+	if told := b.reportAll(t.Context()); !told || !strings.Contains(string(reports.get(healthPrefix+"team-a/github")), `"app"`) {
 		t.Fatalf("reported %s", reports.get(healthPrefix+"team-a/github"))
 	}
 	b.learn(healthPrefix+"team-a/github", nil)
