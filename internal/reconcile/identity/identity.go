@@ -59,33 +59,11 @@ func (c accountClient) Token(ctx context.Context, key kube.Key, audience string)
 	return issued.Token, issued.ExpirationTimestamp.Time, nil
 }
 
-// boundedAccounts is a Source in which each namespace has accountReads requests under way. Further ones wait until their context ends.
-type boundedAccounts struct {
-	Source
-	places *fair.Capacities[string]
-}
-
-func (b boundedAccounts) Account(ctx context.Context, key kube.Key) (*corev1.ServiceAccount, error) {
-	place, err := b.places.Acquire(ctx, key.Namespace, 1)
-	if err != nil {
-		return nil, err
-	}
-	defer place.Release()
-	return b.Source.Account(ctx, key)
-}
-
-func (b boundedAccounts) Token(ctx context.Context, key kube.Key, audience string) (token string, ends time.Time, err error) {
-	place, err := b.places.Acquire(ctx, key.Namespace, 1)
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	defer place.Release()
-	return b.Source.Token(ctx, key, audience)
-}
-
 // Accounts has the service accounts that Providers name, and tokens of them.
 type Accounts struct {
 	source Source
+	// places are those for the requests of each namespace. Further requests wait until their context ends.
+	places *fair.Capacities[string]
 	// tokens caches tokens; nil caches none.
 	tokens *lru.Cache[issuedFor, keptToken]
 	maxAge time.Duration
@@ -105,9 +83,7 @@ type keptToken struct {
 
 // New caches up to size tokens, none for 0. Each is cached for at most maxAge and four fifths of its life.
 func New(source Source, size int, maxAge time.Duration) (*Accounts, error) {
-	a := &Accounts{
-		source: boundedAccounts{source, fair.NewCapacities[string](nil, accountReads, 0)}, maxAge: maxAge,
-	}
+	a := &Accounts{source: source, places: fair.NewCapacities[string](nil, accountReads, 0), maxAge: maxAge}
 	if size == 0 {
 		return a, nil
 	}
@@ -125,6 +101,11 @@ func (a *Accounts) Give(cfg *provider.Config, account kube.Key) {
 	}
 	cfg.Identity = func(ctx context.Context, audience string) (string, error) { return a.token(ctx, account, audience) }
 	cfg.Annotations = func(ctx context.Context) (map[string]string, error) {
+		place, err := a.places.Acquire(ctx, account.Namespace, 1)
+		if err != nil {
+			return nil, accountError(account, err)
+		}
+		defer place.Release()
 		found, err := a.source.Account(ctx, account)
 		if err != nil {
 			return nil, accountError(account, err)
@@ -138,6 +119,11 @@ func (a *Accounts) token(ctx context.Context, account kube.Key, audience string)
 	if audience == "" {
 		return "", event.NewError(event.Permanent, provider.LabelOther, "no audience for a token of the service account", nil)
 	}
+	place, err := a.places.Acquire(ctx, account.Namespace, 1)
+	if err != nil {
+		return "", accountError(account, err)
+	}
+	defer place.Release()
 	found, err := a.source.Account(ctx, account)
 	if err != nil {
 		return "", accountError(account, err)
