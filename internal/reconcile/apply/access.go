@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -15,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"notifier/internal/reconcile/kube"
 )
 
 const (
@@ -113,7 +114,7 @@ func (a *Access) review(ctx context.Context, user string, what action) (bool, er
 func (a *Access) exists(ctx context.Context, namespace, name string) (bool, error) {
 	_, err := a.do(ctx, a.rest.Get().AbsPath("/api", "v1").Namespace(namespace).Resource(coreAccounts.Resource).Name(name).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"))
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Code == http.StatusNotFound {
+	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -127,8 +128,5 @@ func (a *Access) do(ctx context.Context, r *rest.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
 	answer, err := r.MaxRetries(0).DoRaw(ctx)
-	if err != nil {
-		return nil, newAnswerError(err, answer)
-	}
-	return answer, nil
+	return answer, kube.Worded(err, answer)
 }

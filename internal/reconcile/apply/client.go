@@ -9,14 +9,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"notifier/internal/reconcile/kube"
 )
 
 // requestedAt is the annotation by which Flux's controllers are asked to reconcile an object.
@@ -47,14 +46,7 @@ func newREST(config *rest.Config) (rest.Interface, error) {
 	c := rest.CopyConfig(config)
 	c.QPS, c.RateLimiter = -1, nil
 	c.WarningHandler = rest.NoWarnings{}
-	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	c.GroupVersion = &schema.GroupVersion{}
-	c.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
-	client, err := rest.UnversionedRESTClientFor(c)
-	if err != nil {
-		return nil, fmt.Errorf("applier's client: %w", err)
-	}
-	return client, nil
+	return kube.NewRaw(c)
 }
 
 // errIdentity is the refusal to write as an account that cannot be named.
@@ -104,28 +96,7 @@ func (c *Client) write(ctx context.Context, r request) error {
 		SetHeader(transport.ImpersonateUserHeader, user).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").
 		MaxRetries(0).Body(body).DoRaw(ctx)
-	if err != nil {
-		return newAnswerError(err, answer)
-	}
-	return nil
-}
-
-// answerError is an unsuccessful answer, in the server's own words. The error within has the code and the Retry-After header, which
-// client-go loses where it decodes the message.
-type answerError struct {
-	message string
-	cause   error
-}
-
-func (e *answerError) Error() string { return e.message }
-func (e *answerError) Unwrap() error { return e.cause }
-
-func newAnswerError(cause error, body []byte) error {
-	var status metav1.Status
-	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.Message == "" {
-		return cause
-	}
-	return &answerError{message: status.Message, cause: cause}
+	return kube.Worded(err, answer)
 }
 
 // verdict is the meaning of an answer for the target.

@@ -1,9 +1,11 @@
 package kube
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -50,4 +52,37 @@ func SharedBudget(config *rest.Config) *rest.Config {
 		c.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.QPS, max(1, c.Burst))
 	}
 	return c
+}
+
+// NewRaw returns a client for requests by path, whose answers the caller decodes from JSON.
+func NewRaw(config *rest.Config) (rest.Interface, error) {
+	c := rest.CopyConfig(config)
+	c.GroupVersion = &schema.GroupVersion{}
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	c.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	client, err := rest.UnversionedRESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("client of the API server: %w", err)
+	}
+	return client, nil
+}
+
+// wordedError is an error in the API server's words. The error within has the code and the Retry-After header, which client-go loses where
+// it decodes the words.
+type wordedError struct {
+	message string
+	error
+}
+
+func (e *wordedError) Error() string { return e.message }
+func (e *wordedError) Unwrap() error { return e.error }
+
+// Worded returns the error of a raw request in the API server's own words, which client-go leaves in the answer; its own error says
+// "unknown". It returns err itself, such as nil, if the answer has none.
+func Worded(err error, answer []byte) error {
+	var status metav1.Status
+	if err == nil || json.Unmarshal(answer, &status) != nil || status.Kind != "Status" || status.Message == "" {
+		return err
+	}
+	return &wordedError{status.Message, err}
 }

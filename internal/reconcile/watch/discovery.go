@@ -8,11 +8,6 @@ import (
 	"log/slog"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"notifier/internal/reconcile/kube"
@@ -27,13 +22,9 @@ type Server struct {
 
 // NewServer returns a Server for the API server that config names.
 func NewServer(config *rest.Config, log *slog.Logger) (*Server, error) {
-	c := rest.CopyConfig(config)
-	c.GroupVersion = &schema.GroupVersion{}
-	c.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
-	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	client, err := rest.UnversionedRESTClientFor(c)
+	client, err := kube.NewRaw(config)
 	if err != nil {
-		return nil, fmt.Errorf("API server client: %w", err)
+		return nil, err
 	}
 	return &Server{client: client, away: kube.Outage{Log: log}}, nil
 }
@@ -47,10 +38,8 @@ func (s *Server) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, err
 	for _, path := range []string{"/api", "/apis"} {
 		answer := &apidiscovery.APIGroupDiscoveryList{}
 		body, err := s.client.Get().AbsPath(path).SetHeader("Accept", aggregated+",application/json").DoRaw(ctx)
-		if err == nil {
+		if err = kube.Worded(err, body); err == nil {
 			err = json.Unmarshal(body, answer)
-		} else {
-			err = worded(err, body)
 		}
 		if err == nil && answer.Kind != "APIGroupDiscoveryList" {
 			err = errors.New("the server does not list what all its groups serve")
@@ -67,17 +56,7 @@ func (s *Server) All(ctx context.Context) ([]apidiscovery.APIGroupDiscovery, err
 func (s *Server) Definition(ctx context.Context, name string) ([]byte, error) {
 	body, err := s.client.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name).DoRaw(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("definition %s: %w", name, worded(err, body))
+		return nil, fmt.Errorf("definition %s: %w", name, kube.Worded(err, body))
 	}
 	return body, nil
-}
-
-// worded returns the error of a refused request in the API server's own words. client-go leaves them in the answer, and its own error is
-// "unknown".
-func worded(err error, answer []byte) error {
-	var status metav1.Status
-	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" || status.Message == "" {
-		return err
-	}
-	return &apierrors.StatusError{ErrStatus: status}
 }
