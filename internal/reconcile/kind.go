@@ -3,8 +3,8 @@ package reconcile
 import (
 	"context"
 	"maps"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event/view"
@@ -27,7 +27,7 @@ type kindOf[T subject] struct {
 type anyKind interface {
 	// compiled closes when every object that was present at start is compiled.
 	compiled() <-chan struct{}
-	runStatus(ctx context.Context, group *errgroup.Group)
+	runStatus(context.Context)
 	// begin begins a term of leading, before any write. enqueueAll follows it.
 	begin()
 	enqueueAll()
@@ -85,23 +85,16 @@ func specChanged[T subject](was, is T) bool {
 }
 
 // run starts the cache in the group. It starts the compile queue once the checkers are done.
-func (k *kindOf[T]) run(ctx context.Context, group *errgroup.Group, first []cache.DoneChecker) {
-	group.Go(func() error {
-		k.objects.Run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		if !cache.WaitFor(ctx, "", first...) {
-			return nil
+func (k *kindOf[T]) run(ctx context.Context, group *sync.WaitGroup, first []cache.DoneChecker) {
+	group.Go(func() { k.objects.Run(ctx) })
+	group.Go(func() {
+		if cache.WaitFor(ctx, "", first...) {
+			k.compile.Run(ctx)
 		}
-		return untilDone(ctx, k.compile.Run(ctx))
 	})
 }
 
-// runStatus starts the status queue in the group.
-func (k *kindOf[T]) runStatus(ctx context.Context, group *errgroup.Group) {
-	group.Go(func() error { return untilDone(ctx, k.status.queue.Run(ctx)) })
-}
+func (k *kindOf[T]) runStatus(ctx context.Context) { k.status.queue.Run(ctx) }
 
 func (k *kindOf[T]) compiled() <-chan struct{} { return k.compile.Synced() }
 
@@ -132,12 +125,4 @@ func (k *kindOf[T]) keys(namespace string) []kube.Key {
 func (k *kindOf[T]) get(key kube.Key) (subject, bool) {
 	o, ok := k.objects.Get(key)
 	return o, ok
-}
-
-// untilDone returns nil if ctx has ended, else err.
-func untilDone(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }

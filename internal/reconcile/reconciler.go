@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/cache"
 
 	v1 "notifier/api/v1"
@@ -196,42 +195,32 @@ func (r *Reconciler) Waiting() []string {
 	return waiting
 }
 
-// Run compiles until ctx ends, and joins every goroutine that it started.
+// Run compiles until ctx ends, and joins every goroutine that it started. It returns nil.
 func (r *Reconciler) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return untilDone(ctx, r.secrets.Run(ctx)) })
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { r.secrets.Run(ctx) })
 	// All objects that name Secrets are known before the first compile and the first read of a Secret.
 	named := []cache.DoneChecker{r.providers.named, r.receivers.named}
-	r.providers.run(ctx, group, named)
-	r.receivers.run(ctx, group, named)
-	r.alerts.run(ctx, group, nil)
-	group.Go(func() error {
-		if !r.waitCompiled(ctx) {
-			return nil
-		}
-		r.options.Hooks.Complete()
-		close(r.complete)
-		// Statuses are written last, so that a start shows no intermediate state.
-		for _, k := range r.kinds {
-			k.runStatus(ctx, group)
-		}
-		group.Go(func() error { return untilDone(ctx, r.recounts.Run(ctx)) })
-		group.Go(func() error { return untilDone(ctx, r.asks.queue.Run(ctx)) })
-		return nil
-	})
-	return group.Wait()
-}
-
-// waitCompiled waits for each kind, and reports whether all were compiled before ctx ended.
-func (r *Reconciler) waitCompiled(ctx context.Context) bool {
+	r.providers.run(ctx, &group, named)
+	r.receivers.run(ctx, &group, named)
+	r.alerts.run(ctx, &group, nil)
 	for _, k := range r.kinds {
 		select {
 		case <-k.compiled():
 		case <-ctx.Done():
-			return false
+			return nil
 		}
 	}
-	return true
+	r.options.Hooks.Complete()
+	close(r.complete)
+	// Statuses are written last, so that a start shows no intermediate state.
+	for _, k := range r.kinds {
+		group.Go(func() { k.runStatus(ctx) })
+	}
+	group.Go(func() { r.recounts.Run(ctx) })
+	r.asks.queue.Run(ctx)
+	return nil
 }
 
 // feedPause is the delay before a broken health feed is followed again.

@@ -195,7 +195,7 @@ func (a *Applier) Run(ctx context.Context) error {
 		a.reviews.begun.Store(true)
 		asking.Go(func() { a.reviews.run(asks) })
 	}
-	wg.Go(func() { _ = a.queue.Run(work) }) // it waits for no cache and ends with work alone
+	wg.Go(func() { a.queue.Run(work) })
 	if err := a.opts.Bus.Triggers(ctx, a.serve); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("triggers: %w", err)
 	}

@@ -328,7 +328,7 @@ func (b *refusals) disown(namespaces map[string]bool) {
 func (b *refusals) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { _ = b.queue.Run(ctx) }) // it waits for no cache and ends with ctx alone
+	wg.Go(func() { b.queue.Run(ctx) })
 	for ctx.Err() == nil {
 		if err := b.stored.Watch(ctx, b.learn); ctx.Err() == nil {
 			b.log.Warn("health reports are not followed, it will be tried again", "error", err)

@@ -69,7 +69,7 @@ func (v *reviewer) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, queue := range []*kube.Controller[kube.Key]{v.fresh, v.rounds} {
-		wg.Go(func() { _ = queue.Run(ctx) }) // it waits for no cache and ends with ctx alone
+		wg.Go(func() { queue.Run(ctx) })
 	}
 }
 

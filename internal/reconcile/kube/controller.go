@@ -170,9 +170,9 @@ func (c *Controller[K]) Len() int {
 func (c *Controller[K]) Synced() <-chan struct{} { return c.done }
 
 // Run waits for the caches and then reconciles until ctx ends. It can be called once.
-func (c *Controller[K]) Run(ctx context.Context) error {
+func (c *Controller[K]) Run(ctx context.Context) {
 	if !cache.WaitFor(ctx, "", c.synced...) {
-		return fmt.Errorf("%s: caches not synced: %w", c.options.Name, context.Cause(ctx))
+		return // ctx has ended
 	}
 	queue := c.open()
 	defer queue.ShutDown()
@@ -186,7 +186,6 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	<-ctx.Done()
 	queue.ShutDown()
 	wg.Wait()
-	return nil
 }
 
 // open makes the queue and adds the keys that were enqueued before.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,11 +69,5 @@ func runFor(t *testing.T, c *kube.Controller[string], d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := c.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	running.Wait()
+	c.Run(ctx)
 }

@@ -55,11 +55,7 @@ func ExampleController() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { informer.Run(ctx) })
-	running.Go(func() {
-		if err := controller.Run(ctx); err != nil {
-			fmt.Println(err)
-		}
-	})
+	running.Go(func() { controller.Run(ctx) })
 	<-controller.Synced()
 	cancel()
 	running.Wait()

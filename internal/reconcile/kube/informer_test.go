@@ -172,7 +172,7 @@ func TestAListThatRepeatsWhatIsKnownReconcilesNothing(t *testing.T) {
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer cancel()
-		wg.Go(func() { _ = c.Run(ctx) })
+		wg.Go(func() { c.Run(ctx) })
 		first := <-watches
 		synctest.Wait()
 		if n := len(reconciled); n != 2 {

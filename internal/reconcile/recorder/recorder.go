@@ -116,7 +116,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	})
 	r.waiting.Store(waiting)
 	defer r.waiting.Store(nil)
-	_ = waiting.Run(ctx) // it waits for no cache and ends with ctx alone
+	waiting.Run(ctx)
 	return nil
 }
 

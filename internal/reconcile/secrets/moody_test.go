@@ -210,7 +210,7 @@ func playSecrets(t *testing.T, seed uint64) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { _ = s.Run(ctx) })
+	wg.Go(func() { s.Run(ctx) })
 	for _, r := range all {
 		wg.Go(func() { r.run(ctx, s) })
 	}

@@ -68,7 +68,7 @@ func withSecrets(t *testing.T, test func(t *testing.T, k *keeper)) {
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer cancel()
-		wg.Go(func() { _ = k.Run(ctx) })
+		wg.Go(func() { k.Run(ctx) })
 		test(t, k)
 	})
 }

@@ -35,12 +35,11 @@ const watchBeginners = 16
 const startGrace = 30 * time.Second
 
 // Run watches the referenced Secrets until ctx ends. It begins when quiet closes, or after startGrace.
-func (s *Store) Run(ctx context.Context) error {
-	if !kube.Await(ctx, s.options.Quiet, startGrace) {
-		return nil
+func (s *Store) Run(ctx context.Context) {
+	if kube.Await(ctx, s.options.Quiet, startGrace) {
+		s.watching.Run(ctx)
+		s.streams.Wait()
 	}
-	defer s.streams.Wait()
-	return s.watching.Run(ctx)
 }
 
 // follow enqueues an entry to be watched, once.

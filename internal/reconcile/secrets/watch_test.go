@@ -113,7 +113,7 @@ func TestNoSecretIsWatchedBeforeTheStartIsOver(t *testing.T) {
 				var wg sync.WaitGroup
 				defer wg.Wait()
 				defer cancel()
-				wg.Go(func() { _ = s.Run(ctx) })
+				wg.Go(func() { s.Run(ctx) })
 				v.put(hookKey, map[string]string{"token": "one"})
 				if _, err := s.Hold(ctx, appUser, token); err != nil {
 					t.Fatal(err)

@@ -96,7 +96,7 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	for _, kind := range kinds {
 		t.kindChanged(kind)
 	}
-	_ = t.queue.Run(ctx) // it waits for no cache and ends with ctx alone
+	t.queue.Run(ctx)
 	return nil
 }
 

@@ -177,7 +177,7 @@ func (w *Watcher) Run(ctx context.Context, begin <-chan struct{}) error {
 	for _, kind := range kinds {
 		w.queue.Enqueue(kind)
 	}
-	_ = w.queue.Run(ctx) // it waits for no cache and ends with ctx alone
+	w.queue.Run(ctx)
 	return nil
 }
 
