@@ -162,11 +162,7 @@ func Pack(texts ...*string) {
 }
 
 func trimConditions(conditions *[]metav1.Condition) {
-	if cap(*conditions) > len(*conditions) { // decoders leave spare capacity
-		exact := make([]metav1.Condition, len(*conditions))
-		copy(exact, *conditions)
-		*conditions = exact
-	}
+	bounds.List(conditions, len(*conditions)) // decoders leave spare capacity
 	for i := range *conditions {
 		c := &(*conditions)[i]
 		share(&c.Type)
