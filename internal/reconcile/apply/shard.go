@@ -128,11 +128,9 @@ func (a *Applier) drain(ctx context.Context, sh *shard) {
 		settle(ctx)
 	}
 	if waiting {
-		timer := time.NewTimer(drainTime)
-		defer timer.Stop()
 		select {
 		case <-sh.empty:
-		case <-timer.C:
+		case <-time.After(drainTime):
 			a.abandon(sh)
 		}
 	}

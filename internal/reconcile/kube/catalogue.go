@@ -235,12 +235,10 @@ func (c *Catalogue) await(ctx context.Context) bool {
 	done := c.done
 	c.mu.Unlock()
 	defer c.mu.Lock()
-	timer := time.NewTimer(left)
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
-	case <-timer.C:
+	case <-time.After(left):
 	case <-ctx.Done():
 	}
 	return false

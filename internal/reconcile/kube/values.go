@@ -29,14 +29,11 @@ func ParseAPIVersion(apiVersion string) (schema.GroupVersion, bool) {
 
 // Await waits until done closes, but at most for atMost. It reports whether it returned before ctx ended.
 func Await(ctx context.Context, done <-chan struct{}, atMost time.Duration) bool {
-	timer := time.NewTimer(atMost)
-	defer timer.Stop()
 	select {
 	case <-done:
-		return true
-	case <-timer.C:
-		return true
+	case <-time.After(atMost):
 	case <-ctx.Done():
 		return false
 	}
+	return true
 }
