@@ -81,21 +81,20 @@ func longer(p, least time.Duration) time.Duration {
 	return min(max(2*p, least), maxPause)
 }
 
-// offer takes in a trigger. It returns the messages that need no more work and the messages to give back.
+// offer takes in a trigger, and returns the message that needs no more work because of it, nil for none. It reports false for a trigger to
+// give back.
 //
 // Every trigger has its target resolved once more, and so gets a request of its own. This is so even if it was accepted before the
 // trigger at work: webhooks that were accepted later may have been coalesced into it by now.
-func (a *Applier) offer(sh *shard, held event.Message[event.Trigger]) (done, back []event.Message[event.Trigger]) {
+func (a *Applier) offer(sh *shard, held event.Message[event.Trigger]) (done *event.Message[event.Trigger], taken bool) {
 	t, indexed := held.Value, indexTrigger(held.Value)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := jobKey{t.Namespace, t.Key}
 	j := a.jobs[key]
 	switch {
-	case sh.closed:
-		return nil, []event.Message[event.Trigger]{held}
-	case j != nil && j.shard != sh: // the bus delivers a message twice while a shard changes owner: the second shard refuses it
-		return nil, []event.Message[event.Trigger]{held}
+	case sh.closed, j != nil && j.shard != sh: // while a shard changes owner the bus delivers a message twice: the second shard refuses it
+		return nil, false
 	case j == nil:
 		j = &job{key: key, shard: sh, pending: map[slotKey]*attempt{}}
 		a.jobs[key], sh.jobs[key] = j, j
@@ -105,7 +104,8 @@ func (a *Applier) offer(sh *shard, held event.Message[event.Trigger]) (done, bac
 		// An ack of a message's first delivery would also end its redelivery, so a first delivery is only released.
 		j.held.Take()
 		a.metrics.triggers.WithLabelValues(resultFolded).Inc()
-		done = append(done, j.held)
+		before := j.held
+		done = &before
 	}
 	if !j.stale || j.pause > 0 { // otherwise it is due within the interval already
 		a.queue.EnqueueAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(a.opts.Interval)))
@@ -114,7 +114,7 @@ func (a *Applier) offer(sh *shard, held event.Message[event.Trigger]) (done, bac
 		j.trigger = indexed
 	}
 	j.held, j.stale, j.pause, j.result = held, true, 0, resultApplied
-	return done, nil
+	return done, true
 }
 
 func redelivered(a, b event.Trigger) bool {

@@ -48,15 +48,15 @@ func (a *Applier) serve(ctx context.Context, number int, in <-chan event.Message
 			if !ok {
 				return nil
 			}
-			done, back := a.offer(sh, held)
-			for _, h := range back {
-				a.giveBack(h)
+			done, taken := a.offer(sh, held)
+			if !taken {
+				a.giveBack(held)
 			}
-			for _, h := range done {
+			if done != nil {
 				a.storing <- struct{}{} // the confirmations of a flood must not delay the shard's other tenants
 				wg.Go(func() {
 					defer func() { <-a.storing }()
-					a.confirm(ctx, h)
+					a.confirm(ctx, *done)
 				})
 			}
 		}

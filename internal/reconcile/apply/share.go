@@ -29,32 +29,27 @@ func (a *Applier) others(k slotKey, o outcome) []sharing {
 // share reads the Receivers' targets without the lock. A claim that got another trigger or was given up meanwhile stays. So does a
 // claim whose trigger was taken after the request was stamped: webhooks were coalesced into it until then.
 func (a *Applier) share(k slotKey, others []sharing, o outcome) (settles []settle) {
-	receivers := make([]string, 0, len(others))
 	met := slices.DeleteFunc(others, func(c sharing) bool {
 		r, alive := a.own(c.trigger)
 		if !alive || r.ServiceAccount != o.receiver.ServiceAccount {
 			return true
 		}
-		if _, why := a.asked(r, c.trigger); why != "" {
-			return true
-		}
-		receivers = append(receivers, r.Name)
-		return false
+		_, why := a.asked(r, c.trigger)
+		return why != ""
 	})
-	for i := 0; i < len(met); i += shareBatch {
-		end := min(i+shareBatch, len(met))
-		settles = append(settles, a.end(k, met[i:end], receivers[i:end], o)...)
+	for some := range slices.Chunk(met, shareBatch) {
+		settles = append(settles, a.end(k, some, o)...)
 	}
 	return settles
 }
 
-// end ends claims that a request has met, each for a Receiver.
-func (a *Applier) end(k slotKey, met []sharing, receivers []string, o outcome) []settle {
+// end ends claims that a request has met, each for the Receiver whose webhook its trigger was.
+func (a *Applier) end(k slotKey, met []sharing, o outcome) []settle {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	settles := make([]settle, 0, len(met))
 	well := map[string]bool{}
-	for i, c := range met {
+	for _, c := range met {
 		j := c.job
 		if a.jobs[j.key] != j || j.pending[k] != c.attempt || j.trigger != c.trigger || !j.metBy(o.stamp) {
 			continue
@@ -62,7 +57,7 @@ func (a *Applier) end(k slotKey, met []sharing, receivers []string, o outcome) [
 		a.drop(j, k)
 		a.slots[k].leave(c.attempt)
 		a.metrics.shared.Inc()
-		well[receivers[i]] = true
+		well[c.trigger.Receiver] = true
 		settles = append(settles, a.finish(j))
 	}
 	if len(well) > 0 {
