@@ -12,8 +12,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+// Cache reads the cached objects of an informer. They are shared: copy before changing.
+type Cache[T any] struct{ indexer cache.Indexer }
+
+// NewCache returns the cache of an informer whose objects are of type T.
+func NewCache[T any](in cache.SharedIndexInformer) Cache[T] { return Cache[T]{in.GetIndexer()} }
+
 // Informer is a cache of one kind's objects that follows the cluster.
 type Informer[T Object] struct {
+	Cache[T]
 	shared cache.SharedIndexInformer
 	log    *slog.Logger
 }
@@ -32,10 +39,8 @@ func NewInformer[T Object](
 		byName[name] = func(o any) ([]string, error) { return values(o.(T)), nil }
 	}
 	var example T // only its type matters
-	i := &Informer[T]{
-		shared: cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, ListFirst{}), example, 0, byName),
-		log:    log,
-	}
+	shared := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, ListFirst{}), example, 0, byName)
+	i := &Informer[T]{NewCache[T](shared), shared, log}
 	if err := i.shared.SetTransform(trim); err != nil {
 		return nil, fmt.Errorf("informer: %w", err)
 	}
@@ -51,9 +56,9 @@ func (i *Informer[T]) Run(ctx context.Context) { i.shared.RunWithContext(ctx) }
 // Synced closes when the cache has seen the whole of its first list.
 func (i *Informer[T]) Synced() <-chan struct{} { return i.shared.HasSyncedChecker().Done() }
 
-// Get returns the object with a key. It is shared: copy before changing.
-func (i *Informer[T]) Get(k Key) (T, bool) {
-	o, ok, err := i.shared.GetIndexer().GetByKey(k.String())
+// Get returns the object with a key.
+func (c Cache[T]) Get(k Key) (T, bool) {
+	o, ok, err := c.indexer.GetByKey(k.String())
 	if err != nil || !ok {
 		var none T
 		return none, false
@@ -62,11 +67,11 @@ func (i *Informer[T]) Get(k Key) (T, bool) {
 }
 
 // All returns all objects in no order.
-func (i *Informer[T]) All() []T { return typed[T](i.shared.GetIndexer().List()) }
+func (c Cache[T]) All() []T { return typed[T](c.indexer.List()) }
 
 // By returns the objects that have value under an index of the informer, in no order.
-func (i *Informer[T]) By(index, value string) []T {
-	objects, err := i.shared.GetIndexer().ByIndex(index, value)
+func (c Cache[T]) By(index, value string) []T {
+	objects, err := c.indexer.ByIndex(index, value)
 	if err != nil {
 		return nil // an unknown index has no objects
 	}
@@ -74,9 +79,9 @@ func (i *Informer[T]) By(index, value string) []T {
 }
 
 // InNamespace returns the objects of a namespace in no order.
-func (i *Informer[T]) InNamespace(namespace string) []T { return i.By(cache.NamespaceIndex, namespace) }
+func (c Cache[T]) InNamespace(namespace string) []T { return c.By(cache.NamespaceIndex, namespace) }
 
-func typed[T Object](objects []any) []T {
+func typed[T any](objects []any) []T {
 	out := make([]T, len(objects))
 	for i, o := range objects {
 		out[i] = o.(T)

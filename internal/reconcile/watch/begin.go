@@ -83,7 +83,7 @@ func (t *publisher) begin(ctx context.Context, of item) error {
 	}
 	t.publishing[of.kind] = in
 	t.metrics.publishing.WithLabelValues(of.kind.Kind).Set(1)
-	objects := in.all()
+	objects := in.All()
 	present := make(map[item]bool, len(objects))
 	for _, o := range objects {
 		present[item{of.kind, o.Namespace, o.Name}] = true
@@ -109,7 +109,7 @@ func (t *publisher) baseline(ctx context.Context, in *informer) error {
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(publishers)
-	for _, o := range in.all() {
+	for _, o := range in.All() {
 		group.Go(func() error { return t.recordSilently(groupCtx, o) })
 	}
 	if err := group.Wait(); err != nil {

@@ -17,10 +17,10 @@ import (
 
 // informer is the running informer of one kind, on one version of one definition.
 type informer struct {
+	kube.Cache[*object]
 	kind       *Kind
 	resource   schema.GroupVersionResource
 	definition types.UID
-	objects    cache.SharedIndexInformer
 	// synced is done when the event handler has seen the first list.
 	synced cache.DoneChecker
 	cancel context.CancelFunc
@@ -31,39 +31,21 @@ func (in *informer) hasSynced() bool { return cache.IsDone(in.synced) }
 
 // get returns the cached object, nil if there is none.
 func (in *informer) get(namespace, name string) *object {
-	obj, _, err := in.objects.GetIndexer().GetByKey(cache.NewObjectName(namespace, name).String())
-	if err != nil {
-		return nil
-	}
-	o, _ := obj.(*object)
+	o, _ := in.Get(kube.Key{Namespace: namespace, Name: name})
 	return o
-}
-
-// all returns the cached objects.
-func (in *informer) all() []*object {
-	items := in.objects.GetStore().List()
-	objects := make([]*object, 0, len(items))
-	for _, item := range items {
-		if o, ok := item.(*object); ok {
-			objects = append(objects, o)
-		}
-	}
-	return objects
 }
 
 // start runs an informer for the kind until ctx ends or it is stopped.
 func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVersionResource, definition types.UID) error {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	in := &informer{
-		kind: kind, resource: resource, definition: definition,
-		objects: cache.NewSharedIndexInformer(w.opts.Objects.ListerWatcher(kind, resource, w.opts.Namespace), nil, 0, indexers),
-	}
-	if err := in.objects.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+	objects := cache.NewSharedIndexInformer(w.opts.Objects.ListerWatcher(kind, resource, w.opts.Namespace), nil, 0, indexers)
+	in := &informer{Cache: kube.NewCache[*object](objects), kind: kind, resource: resource, definition: definition}
+	if err := objects.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		w.watchFailed(kind, err)
 	}); err != nil {
 		return fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
-	registration, err := in.objects.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+	registration, err := objects.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if !initial || !w.Pending(kind.Kind) { // the kind was installed, or became readable, after the start
 				w.changed(nil, obj)
@@ -84,7 +66,7 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 	w.mu.Lock()
 	w.running[kind] = in
 	w.mu.Unlock()
-	in.wg.Go(func() { in.objects.RunWithContext(ctx) })
+	in.wg.Go(func() { objects.RunWithContext(ctx) })
 	in.wg.Go(func() {
 		if cache.WaitFor(ctx, "", in.synced) {
 			w.markRead()

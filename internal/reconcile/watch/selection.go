@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event"
 )
@@ -71,17 +70,7 @@ func (w *Watcher) holding(namespace string, target event.Target) (*informer, boo
 
 // selected returns the cached objects of a namespace whose labels match.
 func (in *informer) selected(namespace string, selector labels.Selector) []*object {
-	items, err := in.objects.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return nil // impossible: start adds the index
-	}
-	objects := make([]*object, 0, len(items))
-	for _, item := range items {
-		if o, ok := item.(*object); ok && selector.Matches(labels.Set(o.Labels)) {
-			objects = append(objects, o)
-		}
-	}
-	return objects
+	return slices.DeleteFunc(in.InNamespace(namespace), func(o *object) bool { return !selector.Matches(labels.Set(o.Labels)) })
 }
 
 // selectorOf returns the target's label selector. An invalid one matches no object.
