@@ -1,7 +1,6 @@
 package oidc
 
 import (
-	"context"
 	"net/url"
 	"time"
 
@@ -117,17 +116,6 @@ func (s *Issuers) sweep(now time.Time) {
 			delete(s.shares, namespace)
 		}
 	}
-}
-
-// enter waits for one of the namespace's places for fetches, and reports whether one was free in time. leave releases it.
-func (u *use) enter(ctx context.Context) (leave func(), ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	place, err := u.share.places.Acquire(ctx, 1)
-	if err != nil {
-		return nil, false
-	}
-	return place.Release, true
 }
 
 // allow reports whether the namespace may fetch the issuer's keys now, and counts the fetch if so.

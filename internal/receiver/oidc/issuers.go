@@ -149,11 +149,13 @@ func (u *use) refresh(ctx context.Context, seen time.Time) (bool, error) {
 		return false, nil
 	}
 	// The wait for the namespace's own fetches is before the flight begins, because other namespaces may wait for the flight.
-	leave, ok := u.enter(ctx)
-	if !ok {
+	waiting, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	place, err := u.share.places.Acquire(waiting, 1)
+	if err != nil {
 		return false, ErrIssuerUnavailable
 	}
-	defer leave()
+	defer place.Release()
 	i.mu.Lock()
 	if !i.due(seen) {
 		i.mu.Unlock()
