@@ -28,7 +28,7 @@ type subject interface {
 	Problem() *string
 }
 
-// statusOptions are what differs between the statuses of the kinds. The functions may be nil.
+// statusOptions are what differs between the statuses of the kinds. refine and wrote may be nil.
 type statusOptions[T subject] struct {
 	// outcome is the condition of the verdict: Ready, or Serving for a kind whose Ready only reports that an object was accepted.
 	outcome string
@@ -165,9 +165,7 @@ func (s *statusController[T]) apply(o T, v verdict) {
 		applyAccepted(conditions, v)
 	}
 	showHealth(o, v.generation, s.reports(s.kind.name, o))
-	if s.show != nil {
-		s.show(o, v)
-	}
+	s.show(o, v)
 	for i, d := range s.details {
 		if at := s.pruned[i].Load(); at == nil || time.Since(*at) >= prunedFor {
 			d.write(o)

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,12 +127,7 @@ func (u *authority) check(ctx context.Context) bool {
 	return true
 }
 
-func (s authorityState) words() string {
-	if s.refused != "" {
-		return s.refused
-	}
-	return s.lacking
-}
+func (s authorityState) words() string { return cmp.Or(s.refused, s.lacking) }
 
 // find asks the API server. Only an impersonated review is proof; RBAC gives the reason of a refusal and the kinds that are left out.
 func (u *authority) find(ctx context.Context) (authorityState, error) {
