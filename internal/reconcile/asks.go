@@ -89,7 +89,7 @@ func newAsks(r *Reconciler) *asks {
 }
 
 // watchAsks feeds the queue with the objects of a kind that request something.
-func watchAsks[T subject](a *asks, k *kindOf[T]) error {
+func watchAsks[T kube.Object](a *asks, k *kindOf[T]) error {
 	_, err := kube.Watch(a.queue, k.objects, func(o T) []asker {
 		if w := wants(o); w.Replay == "" && w.Test == "" {
 			return nil
@@ -100,7 +100,7 @@ func watchAsks[T subject](a *asks, k *kindOf[T]) error {
 }
 
 // wants returns the requests of an object's annotations.
-func wants(o subject) asked {
+func wants(o kube.Object) asked {
 	annotations := o.GetAnnotations()
 	w := asked{UID: string(o.GetUID()), Replay: annotations[v1.ReplayAnnotation]}
 	if _, ok := o.(*v1beta3.Provider); ok {
@@ -110,7 +110,7 @@ func wants(o subject) asked {
 }
 
 // handledFields returns the fields of an object's status that show the last handled requests. An Alert has none for a test.
-func handledFields(o subject) (replay, test *string) {
+func handledFields(o kube.Object) (replay, test *string) {
 	switch o := o.(type) {
 	case *v1beta3.Alert:
 		return &o.Status.LastHandledReplay, new(string)
@@ -153,7 +153,7 @@ func (a *asks) reconcile(ctx context.Context, k asker) error {
 	for _, one := range []struct {
 		value, refused string
 		last           *string
-		act            func(context.Context, asker, subject, string) error
+		act            func(context.Context, asker, kube.Object, string) error
 	}{{w.Replay, notReplayed, &was.Replay, a.replay}, {w.Test, notTested, &was.Test, a.test}} {
 		if one.value == "" || mark(one.value) == *one.last {
 			continue
@@ -184,7 +184,7 @@ func (a *asks) reconcile(ctx context.Context, k asker) error {
 }
 
 // handled returns the last handled values of an object, from the feed, else from its status.
-func (a *asks) handled(ctx context.Context, k asker, o subject) (asked, error) {
+func (a *asks) handled(ctx context.Context, k asker, o kube.Object) (asked, error) {
 	uid := string(o.GetUID())
 	value, err := a.options.Health.Get(ctx, k.feedKey())
 	if err != nil {
@@ -213,7 +213,7 @@ func (a *asks) note(ctx context.Context, k asker, was asked) error {
 }
 
 // replay acts on v1.ReplayAnnotation.
-func (a *asks) replay(ctx context.Context, k asker, o subject, value string) error {
+func (a *asks) replay(ctx context.Context, k asker, o kube.Object, value string) error {
 	r, err := parseReplay(value, time.Now())
 	if err != nil {
 		return event.NewError(event.Permanent, notReplayed, fmt.Sprintf("annotation %s: %v", v1.ReplayAnnotation, err), err)
@@ -236,7 +236,7 @@ func (a *asks) replay(ctx context.Context, k asker, o subject, value string) err
 }
 
 // test acts on v1.TestAnnotation. Its error is also that of a Provider that is not compiled yet.
-func (a *asks) test(ctx context.Context, k asker, o subject, value string) error {
+func (a *asks) test(ctx context.Context, k asker, o kube.Object, value string) error {
 	result, err := a.options.Requests.Test(ctx, k.key.Namespace, view.TestRequest{Provider: k.key.Name, Value: value})
 	if err != nil {
 		return err
@@ -263,7 +263,7 @@ func replayTold(r view.ReplayResult) string {
 	return strings.Join(told, "; ")
 }
 
-func (a *asks) tell(k asker, o subject, well bool, reason, message string) {
+func (a *asks) tell(k asker, o kube.Object, well bool, reason, message string) {
 	eventType := corev1.EventTypeNormal
 	if !well {
 		eventType = corev1.EventTypeWarning

@@ -10,6 +10,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
+	"notifier/internal/reconcile/kube"
 )
 
 // prunedFor is the time without writes of the fields that Flux's own definitions lack, after the API server dropped them. Then they are
@@ -17,14 +18,14 @@ import (
 const prunedFor = 10 * time.Minute
 
 // detail is a part of a kind's status.
-type detail[T subject] struct {
+type detail[T kube.Object] struct {
 	write func(T)
 	// shown reports whether an object's status has any of the part. A zero time is none: it is sent as null, which the API server drops.
 	shown func(T) bool
 }
 
 // ledgerDetails returns the parts of the status of Alerts or Providers. write and shown are for the part that only this kind has.
-func ledgerDetails[T subject](r *Reconciler, kind string, write func(T, alerts.Standing), shown func(T) bool) []detail[T] {
+func ledgerDetails[T kube.Object](r *Reconciler, kind string, write func(T, alerts.Standing), shown func(T) bool) []detail[T] {
 	return []detail[T]{
 		{func(o T) { write(o, r.standing(kind, o)) }, shown},
 		{
@@ -66,7 +67,7 @@ var troubles = []struct {
 }
 
 // problemOf returns the most urgent problem of an object, on one line, or "".
-func problemOf(o subject) string {
+func problemOf(o kube.Object) string {
 	for _, t := range troubles {
 		c := meta.FindStatusCondition(*o.Conditions(), t.condition)
 		if c == nil || c.Status != t.when {

@@ -237,7 +237,7 @@ func (t *healthTable) about(o metav1.Object) (reports []report) {
 
 // showHealth merges the reports on an object into its conditions. A report about an earlier object of the same name does not count. A
 // missing report changes nothing: a new leader without data must not remove a condition.
-func showHealth(o subject, generation int64, reports []report) {
+func showHealth(o kube.Object, generation int64, reports []report) {
 	conditions := o.Conditions()
 	for _, r := range reports {
 		switch {

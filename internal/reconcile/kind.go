@@ -12,7 +12,7 @@ import (
 )
 
 // kindOf has the parts of one kind's controller: the cache, the queue that compiles and the queue that writes status.
-type kindOf[T subject] struct {
+type kindOf[T kube.Object] struct {
 	name     string
 	resource kube.Resource[T]
 	objects  *kube.Informer[T]
@@ -36,12 +36,12 @@ type anyKind interface {
 	restate(kube.Key)
 	// keys returns the keys of all objects, or of those in a namespace.
 	keys(namespace string) []kube.Key
-	get(kube.Key) (subject, bool)
+	get(kube.Key) (kube.Object, bool)
 	health(namespace string) []view.Health
 }
 
 // newKind makes the cache and adds the kind to r. The caller then calls wire. A changed verdict enqueues the status.
-func newKind[T subject](
+func newKind[T kube.Object](
 	r *Reconciler, name string, resource kube.Resource[T], ix kube.Indexers[T],
 ) (*kindOf[T], error) {
 	objects, err := kube.NewInformer(resource, r.options.Namespace, ix, r.log.With("kind", name))
@@ -78,7 +78,7 @@ func (k *kindOf[T]) wire(
 }
 
 // specChanged reports whether an update may change the compiled object. Labels count for spec.commitStatusExpr, which may read them.
-func specChanged[T subject](was, is T) bool {
+func specChanged[T kube.Object](was, is T) bool {
 	return was.GetGeneration() != is.GetGeneration() ||
 		(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
 		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
@@ -122,7 +122,7 @@ func (k *kindOf[T]) keys(namespace string) []kube.Key {
 	return keys
 }
 
-func (k *kindOf[T]) get(key kube.Key) (subject, bool) {
+func (k *kindOf[T]) get(key kube.Key) (kube.Object, bool) {
 	o, ok := k.objects.Get(key)
 	return o, ok
 }

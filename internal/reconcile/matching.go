@@ -15,6 +15,7 @@ import (
 	"notifier/internal/event"
 	"notifier/internal/fair"
 	"notifier/internal/receiver/cel"
+	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/recorder"
 )
 
@@ -230,7 +231,7 @@ func edits(a, b string) int {
 }
 
 // show writes the condition Matching, unless the condition reports expensive patterns, which is more urgent.
-func (m matcher) show(o subject) {
+func (m matcher) show(o kube.Object) {
 	if tooExpensive(*o.Conditions()) {
 		return
 	}
@@ -244,7 +245,7 @@ func (m matcher) show(o subject) {
 }
 
 // again returns the delay until the objects are counted again.
-func (m matcher) again(o subject) time.Duration {
+func (m matcher) again(o kube.Object) time.Duration {
 	c := meta.FindStatusCondition(*o.Conditions(), matchingCondition)
 	young := c != nil && c.Status == metav1.ConditionUnknown && c.Reason == v1.NothingMatchesReason
 	if young || m.pending(mentionsOf(o)) || m.share.Left(o.GetNamespace()) <= 0 {
@@ -254,7 +255,7 @@ func (m matcher) again(o subject) time.Duration {
 }
 
 // mentionsOf returns the first maxLookedAt objects that an Alert or a Receiver names in its own namespace, and one more if there are more.
-func mentionsOf(o subject) (all []mention) {
+func mentionsOf(o kube.Object) (all []mention) {
 	switch o := o.(type) {
 	case *v1beta3.Alert:
 		return mentionedSources(o.Namespace, o.Spec.EventSources[:min(len(o.Spec.EventSources), alerts.MaxSources)])

@@ -85,7 +85,7 @@ func (m *moody) play(seed uint64) {
 			m.changeSecret(rng, kube.Key{Namespace: namespace, Name: fmt.Sprint("s", rng.IntN(2))}, i)
 		default:
 			kind := []string{v1.ReceiverKind, v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(3)]
-			var o subject
+			var o kube.Object
 			if rng.IntN(4) > 0 {
 				o = anyObject(rng, kind, name)
 				o.SetNamespace(namespace)
@@ -123,7 +123,7 @@ func (m *moody) changeSecret(rng *rand.Rand, k kube.Key, i int) {
 	m.putSecret(k, data)
 }
 
-func anyObject(rng *rand.Rand, kind, name string) subject {
+func anyObject(rng *rand.Rand, kind, name string) kube.Object {
 	secret := &v1.LocalObjectReference{Name: fmt.Sprint("s", rng.IntN(2))}
 	suspend := rng.IntN(6) == 0
 	switch kind {
@@ -200,7 +200,7 @@ func (m *moody) served() (lines []string, objects []runtime.Object) {
 					continue
 				}
 				objects = append(objects, o)
-				lines = append(lines, statusLine(kind, o.(subject)))
+				lines = append(lines, statusLine(kind, o.(kube.Object)))
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (m *moody) served() (lines []string, objects []runtime.Object) {
 	return lines, objects
 }
 
-func statusLine(kind string, o subject) string {
+func statusLine(kind string, o kube.Object) string {
 	var said []string
 	for _, c := range *o.Conditions() {
 		said = append(said, fmt.Sprint(c.Type, c.Status, c.Reason, c.Message, c.ObservedGeneration))

@@ -179,7 +179,7 @@ func (m *moody) breakWatches() {
 }
 
 // put makes or changes an object, or deletes it if o is nil, as a user.
-func (m *moody) put(kind, namespace, name string, o subject) {
+func (m *moody) put(kind, namespace, name string, o kube.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, tracker := resources[kind], m.w.cluster.Tracker
@@ -191,7 +191,7 @@ func (m *moody) put(kind, namespace, name string, o subject) {
 		}
 		return
 	case err == nil:
-		is := before.(subject)
+		is := before.(kube.Object)
 		o.SetUID(is.GetUID())
 		o.SetGeneration(is.GetGeneration() + 1)
 		o.SetCreationTimestamp(is.GetCreationTimestamp())
@@ -213,7 +213,7 @@ func (m *moody) must(err error) {
 	}
 }
 
-func copyStatus(to, from subject) {
+func copyStatus(to, from kube.Object) {
 	switch to := to.(type) {
 	case *v1.Receiver:
 		to.Status = from.(*v1.Receiver).Status
@@ -225,14 +225,14 @@ func copyStatus(to, from subject) {
 }
 
 // writing is a client of one kind whose statuses are written through a moody API server.
-type writing[T subject] struct {
+type writing[T kube.Object] struct {
 	kube.Client[T]
 	m         *moody
 	namespace string
 	kind      string
 }
 
-func through[T subject](m *moody, kind string, r *kube.Resource[T]) {
+func through[T kube.Object](m *moody, kind string, r *kube.Resource[T]) {
 	in := r.In
 	r.In = func(namespace string) kube.Client[T] { return writing[T]{in(namespace), m, namespace, kind} }
 }

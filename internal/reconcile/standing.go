@@ -59,7 +59,7 @@ func (r *Reconciler) reports(kind string, o metav1.Object) (reports []report) {
 }
 
 // deliveriesOf returns the outcome of the deliveries in the status of an Alert or a Provider, nil for a Receiver.
-func deliveriesOf(o subject) *v1beta3.DeliveryStatus {
+func deliveriesOf(o kube.Object) *v1beta3.DeliveryStatus {
 	switch o := o.(type) {
 	case *v1beta3.Alert:
 		return &o.Status.DeliveryStatus
@@ -161,7 +161,7 @@ func endExpensive(conditions *[]metav1.Condition, s alerts.Standing) {
 }
 
 // endLosses ends the condition DeliveriesLost of another worker after othersShown. This worker's own is ended by its standing.
-func endLosses(o subject, s alerts.Standing) {
+func endLosses(o kube.Object, s alerts.Standing) {
 	conditions := o.Conditions()
 	if s.Loss.At.IsZero() && meta.IsStatusConditionTrue(*conditions, deliveriesLostCondition) && lossesEnd(o) <= 0 {
 		c := lossReport("", alerts.Loss{}).condition
@@ -172,7 +172,7 @@ func endLosses(o subject, s alerts.Standing) {
 
 // lossesEnd returns the time until the condition DeliveriesLost is to end, othersShown if it is not shown. It is never longer, as it would be
 // after a loss in the future: tenants may write statuses.
-func lossesEnd(o subject) time.Duration {
+func lossesEnd(o kube.Object) time.Duration {
 	c, d := meta.FindStatusCondition(*o.Conditions(), deliveriesLostCondition), deliveriesOf(o)
 	if c == nil || d == nil || c.Status != metav1.ConditionTrue {
 		return othersShown

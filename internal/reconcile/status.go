@@ -21,15 +21,8 @@ type EventRecorder interface {
 	Event(kind, namespace, name, uid, eventType, reason, message string)
 }
 
-// subject is an object of the three kinds.
-type subject interface {
-	kube.Object
-	Conditions() *[]metav1.Condition
-	Problem() *string
-}
-
 // statusOptions are what differs between the statuses of the kinds. refine and wrote may be nil.
-type statusOptions[T subject] struct {
+type statusOptions[T kube.Object] struct {
 	// outcome is the condition of the verdict: Ready, or Serving for a kind whose Ready only reports that an object was accepted.
 	outcome string
 	// refine completes a verdict with facts that are read at the time of writing. It returns false while a fact is missing whose arrival
@@ -51,7 +44,7 @@ const statusDelay = 100 * time.Millisecond
 const pendingPause = time.Second
 
 // statusController writes the status of one kind's objects and records Events about them, while this replica leads.
-type statusController[T subject] struct {
+type statusController[T kube.Object] struct {
 	*Reconciler
 	kind *kindOf[T]
 	statusOptions[T]
@@ -66,7 +59,7 @@ type statusController[T subject] struct {
 	shown map[kube.Key][]metav1.Condition
 }
 
-func newStatusController[T subject](
+func newStatusController[T kube.Object](
 	r *Reconciler, k *kindOf[T], o statusOptions[T], queue kube.ControllerOptions[kube.Key],
 ) *statusController[T] {
 	s := &statusController[T]{
@@ -130,7 +123,7 @@ func (s *statusController[T]) reconcile(ctx context.Context, k kube.Key) error {
 }
 
 // again returns the delay until the status of an object is checked for facts that nothing reports.
-func (s *statusController[T]) again(o subject) time.Duration {
+func (s *statusController[T]) again(o kube.Object) time.Duration {
 	losses := max(lookForLosses, lossesEnd(o))
 	if s.kind.name == v1beta3.ProviderKind { // it names no objects
 		return losses

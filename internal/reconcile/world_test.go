@@ -25,6 +25,7 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/oidc"
 	"notifier/internal/receiver/subscribe"
+	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/kube/kubetest"
 )
 
@@ -161,11 +162,11 @@ var resources = map[string]schema.GroupVersionResource{
 }
 
 // apply creates or replaces an object like a user: the generation increases and the status stays.
-func (w *world) apply(kind string, o subject) {
+func (w *world) apply(kind string, o kube.Object) {
 	w.t.Helper()
 	r := resources[kind]
 	if before, err := w.cluster.Tracker.Get(r, o.GetNamespace(), o.GetName()); err == nil {
-		is := before.(subject)
+		is := before.(kube.Object)
 		o.SetGeneration(is.GetGeneration() + 1)
 		switch o := o.(type) {
 		case *v1.Receiver:
@@ -214,13 +215,13 @@ func (w *world) removeSecret(name string) {
 }
 
 // live returns an object of the cluster.
-func (w *world) live(kind, name string) subject {
+func (w *world) live(kind, name string) kube.Object {
 	w.t.Helper()
 	o, err := w.cluster.Tracker.Get(resources[kind], "team-a", name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return o.(subject)
+	return o.(kube.Object)
 }
 
 // condition returns a condition of a live object as "status reason", and its message.

@@ -16,10 +16,15 @@ type Key = cache.ObjectName
 // KeyOf returns the key of an object.
 func KeyOf(o metav1.Object) Key { return Key{Namespace: o.GetNamespace(), Name: o.GetName()} }
 
-// Object is a Kubernetes object with metadata.
+// Object is an object of the three kinds.
 type Object interface {
 	runtime.Object
 	metav1.Object
+	// Conditions and Problem are those of its status.
+	Conditions() *[]metav1.Condition
+	Problem() *string
+	// ShareTexts calls share with the texts that other objects probably have too, such as the name of a kind.
+	ShareTexts(share func(*string))
 }
 
 // Client reads and writes the objects of one kind in one namespace, or reads those of all namespaces.

@@ -60,10 +60,10 @@ func TestT6AnOversizedObjectIsKeptSmall(t *testing.T) {
 	}
 	fields := map[string]string{"owners": "ownerReferences", "read annotation": "annotations"}
 	for kind, tc := range map[string]struct {
-		empty func() metav1.Object
+		empty func() Object
 		specs map[string]string
 	}{
-		"Alert": {func() metav1.Object { return &v1beta3.Alert{} }, map[string]string{
+		"Alert": {func() Object { return &v1beta3.Alert{} }, map[string]string{
 			"inclusions": `{"inclusionList":` + empty + `}`, "exclusions": `{"exclusionList":` + empty + `}`,
 			"a long pattern": `{"inclusionList":[` + text + `]}`,
 			"long patterns":  `{"exclusionList":` + repeated(`"`+strings.Repeat("a", 8000)+`"`) + `}`,
@@ -74,12 +74,12 @@ func TestT6AnOversizedObjectIsKeptSmall(t *testing.T) {
 			"label of a source":      `{"eventSources":[` + source(`,"matchLabels":{"a":`+text+`}`) + `]}`,
 			"many labels of sources": `{"eventSources":` + repeated(source(`,"matchLabels":`+numbered(1200))) + `}`,
 		}},
-		"Provider": {func() metav1.Object { return &v1beta3.Provider{} }, map[string]string{
+		"Provider": {func() Object { return &v1beta3.Provider{} }, map[string]string{
 			"secret": `{"secretRef":{"name":` + text + `}}`, "proxy": `{"proxySecretRef":{"name":` + text + `}}`,
 			"certificate": `{"certSecretRef":{"name":` + text + `}}`, "account": `{"serviceAccountName":` + text + `}`,
 			"status name": `{"commitStatusExpr":` + text + `}`,
 		}},
-		"Receiver": {func() metav1.Object { return &v1.Receiver{} }, map[string]string{
+		"Receiver": {func() Object { return &v1.Receiver{} }, map[string]string{
 			"events": `{"events":` + empty + `}`, "a long event": `{"events":[` + text + `]}`,
 			"resources": `{"resources":` + repeated(`{}`) + `}`, "filter": `{"resourceFilter":` + text + `}`,
 			"foreign resources": `{"resources":` + repeated(source(`,"namespace":"b"`)) + `}`,
@@ -112,7 +112,7 @@ func TestT6AnOversizedObjectIsKeptSmall(t *testing.T) {
 	}
 }
 
-func keepsLittle(t *testing.T, name string, empty func() metav1.Object, document string) {
+func keepsLittle(t *testing.T, name string, empty func() Object, document string) {
 	t.Helper()
 	const copies = 2
 	var before, after runtime.MemStats

@@ -27,12 +27,6 @@ var readAnnotations = []string{
 	v1.ReconcileRequestAnnotation, v1.ServiceAccountAnnotation, v1.ReplayAnnotation, v1.TestAnnotation, Undecodable,
 }
 
-// Sharer is an object that names the texts that other objects probably have too, such as the name of a kind.
-type Sharer interface {
-	// ShareTexts calls share with each of them.
-	ShareTexts(share func(*string))
-}
-
 // shared has the texts and the labels of the objects in all caches.
 var shared = NewInterner()
 
@@ -42,7 +36,7 @@ func ShareLabels(m map[string]string) map[string]string { return shared.Labels(m
 
 // trim is the transform of an informer.
 func trim(o any) (any, error) {
-	if object, ok := o.(metav1.Object); ok {
+	if object, ok := o.(Object); ok {
 		trimObject(object)
 	}
 	return o, nil
@@ -50,7 +44,7 @@ func trim(o any) (any, error) {
 
 // trimObject drops the parts that the cache does not use, which are most of an object that was applied by kubectl. Equal texts and labels
 // of objects then share memory: thousands of objects have the same conditions, and those of one Kustomization the same labels.
-func trimObject(o metav1.Object) {
+func trimObject(o Object) {
 	o.SetManagedFields(nil)
 	packNames(o)
 	o.SetLabels(ShareLabels(KeptLabels(o.GetLabels())))
@@ -58,15 +52,9 @@ func trimObject(o metav1.Object) {
 	boundMetadata(o)
 	bounds.Spec(o)
 	bounds.Status(o)
-	if s, ok := o.(Sharer); ok {
-		s.ShareTexts(share)
-	}
-	if p, ok := o.(interface{ Problem() *string }); ok {
-		share(p.Problem())
-	}
-	if c, ok := o.(interface{ Conditions() *[]metav1.Condition }); ok {
-		trimConditions(c.Conditions())
-	}
+	o.ShareTexts(share)
+	share(o.Problem())
+	trimConditions(o.Conditions())
 }
 
 // KeptLabels returns the labels of an object that a cache keeps: as many of the smallest as 8 KiB allow, each counted with 64 bytes more. The
