@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,12 +43,7 @@ type acceptance struct {
 func (r *redeliveries) has(key deliveryKey, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.seen {
-		if r.seen[i].key == key && now.Sub(r.seen[i].at) < rememberFor {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.seen, func(a acceptance) bool { return a.key == key && now.Sub(a.at) < rememberFor })
 }
 
 // add remembers a webhook whose triggers are on the bus.

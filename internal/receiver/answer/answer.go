@@ -105,10 +105,5 @@ func Abandon(w http.ResponseWriter, r *http.Request) {
 
 // IdentityEncoded reports whether the body is sent without encoding. Encoded bodies are refused: their decoded size is unknown.
 func IdentityEncoded(h http.Header) bool {
-	for _, v := range h["Content-Encoding"] {
-		if v != "" && v != "identity" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(h["Content-Encoding"], func(v string) bool { return v != "" && v != "identity" })
 }

@@ -18,12 +18,7 @@ type Proxies []netip.Prefix
 
 // trust reports whether the address is a proxy's.
 func (p Proxies) trust(a netip.Addr) bool {
-	for _, network := range p {
-		if network.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(a) })
 }
 
 // Client returns the sender of the request as a key of budgets: the connection's peer, or, if that is a proxy, the address that the proxies

@@ -3,6 +3,7 @@ package oidc
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ const (
 )
 
 // ownClaims are the claims that the checks of a token read.
-var ownClaims = [...]string{"iss", "aud", "exp", "nbf", "iat", "email", "email_verified"}
+var ownClaims = []string{"iss", "aud", "exp", "nbf", "iat", "email", "email_verified"}
 
 // checkTimes refuses a signed token whose times are not whole numbers of seconds, in their order, with an end within maxLife. The library
 // accepts texts and fractions, and any end outside its range. It also reads each claim from a name in any case, so a claim of the issuer's
@@ -30,10 +31,8 @@ func checkTimes(payload []byte, now time.Time) error {
 		return RefusedBearer
 	}
 	for name := range claims {
-		for _, own := range ownClaims {
-			if name != own && strings.EqualFold(name, own) {
-				return RefusedBearer
-			}
+		if slices.ContainsFunc(ownClaims, func(own string) bool { return name != own && strings.EqualFold(name, own) }) {
+			return RefusedBearer
 		}
 	}
 	var at struct{ exp, nbf, iat int64 }

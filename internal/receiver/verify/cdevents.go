@@ -5,6 +5,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"notifier/internal/receiver/answer"
@@ -88,12 +89,6 @@ func readCloudEvent(h http.Header, body []byte) (cloudEvent, error) {
 // names reports whether the type of a CloudEvent is that of the CDEvent in it. Receivers of Flux also list types without
 // their version, and under the names of the first draft of CDEvents.
 func names(outer string, inner cdevents.Type) bool {
-	for _, name := range []string{
-		inner.String(), inner.Unversioned(), "cd." + inner.Subject + "." + inner.Predicate + ".v1",
-	} {
-		if strings.EqualFold(outer, name) {
-			return true
-		}
-	}
-	return false
+	known := []string{inner.String(), inner.Unversioned(), "cd." + inner.Subject + "." + inner.Predicate + ".v1"}
+	return slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(outer, name) })
 }

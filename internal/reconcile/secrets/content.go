@@ -108,10 +108,8 @@ func useOf(object *corev1.Secret, labelled bool) use {
 	if !qualified {
 		return useAny
 	}
-	for _, reserved := range reservedDomains {
-		if domain == reserved || strings.HasSuffix(domain, "."+reserved) {
-			return useReserved
-		}
+	if slices.ContainsFunc(reservedDomains, func(of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }) {
+		return useReserved
 	}
 	return useAny
 }
