@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 )
@@ -85,7 +86,8 @@ var language = sync.OnceValues(func() (*dialect, error) {
 		ext.Strings(),
 		ext.Sets(),
 		ext.Encoders(),
-		rewritten(),
+		returning(rangeName, "range_of_value", func(v ref.Val) ref.Val { return v }),
+		returning(optionalName, "checked_optional", checkedOptional),
 		cel.ParserRecursionLimit(maxDepth),
 		cel.ParserExpressionSizeLimit(MaxSource),
 		cel.ASTValidators(cel.ValidateComprehensionNestingLimit(maxNesting)),

@@ -19,26 +19,17 @@ const (
 	optionalName = "@optional"
 )
 
-// rewritten declares rangeName and optionalName.
-func rewritten() cel.EnvOption {
+// returning declares a function that returns its argument, or what f returns for it.
+func returning(name, overload string, f func(ref.Val) ref.Val) cel.EnvOption {
 	value := cel.TypeParamType("A")
-	declare := func(name, overload string, f func(ref.Val) ref.Val) cel.EnvOption {
-		return cel.Function(name, cel.Overload(overload, []*cel.Type{value}, value, cel.UnaryBinding(f)))
+	return cel.Function(name, cel.Overload(overload, []*cel.Type{value}, value, cel.UnaryBinding(f)))
+}
+
+func checkedOptional(v ref.Val) ref.Val {
+	if _, ok := v.(*types.Optional); !ok {
+		return types.NewErr("no such overload")
 	}
-	ranged := declare(rangeName, "range_of_value", func(v ref.Val) ref.Val { return v })
-	optional := declare(optionalName, "checked_optional", func(v ref.Val) ref.Val {
-		if _, ok := v.(*types.Optional); !ok {
-			return types.NewErr("no such overload")
-		}
-		return v
-	})
-	return func(e *cel.Env) (*cel.Env, error) {
-		e, err := ranged(e)
-		if err != nil {
-			return nil, err
-		}
-		return optional(e)
-	}
+	return v
 }
 
 var errMessage = errors.New("expression has a message of Protocol Buffers, such as google.protobuf.Struct{…}: use a map, such as {…}")
