@@ -89,10 +89,8 @@ func parseReport(kind string, value []byte) (report, error) {
 // writeReport returns a Receiver's report on the writes that its service account is refused.
 func writeReport(h apply.Health) report {
 	if len(h.Denied) == 0 {
-		return report{uid: h.UID, closing: true, condition: metav1.Condition{
-			Type: v1.WriteDeniedCondition, Status: metav1.ConditionFalse, Reason: v1.SucceededReason,
-			Message: "no write is being refused",
-		}}
+		return report{uid: h.UID, closing: true, condition: newCondition(
+			v1.WriteDeniedCondition, false, v1.SucceededReason, "no write is being refused")}
 	}
 	var lines []string
 	reason := v1.ForbiddenReason
@@ -104,9 +102,7 @@ func writeReport(h apply.Health) report {
 			reason = d.Reason
 		}
 	}
-	return report{uid: h.UID, condition: metav1.Condition{
-		Type: v1.WriteDeniedCondition, Status: metav1.ConditionTrue, Reason: reason, Message: strings.Join(lines, "; "),
-	}}
+	return report{uid: h.UID, condition: newCondition(v1.WriteDeniedCondition, true, reason, strings.Join(lines, "; "))}
 }
 
 // denialReasons lists the reasons of WriteDenied. Of several the last in the list is shown: it is to be corrected first.
@@ -125,38 +121,31 @@ func denialLine(d apply.Denied) string {
 
 // loopReport returns a Receiver's report on whether its triggers return to it as events.
 func loopReport(l subscribe.Loop) report {
-	c := metav1.Condition{Type: v1.LoopDetectedCondition, Status: metav1.ConditionFalse, Reason: v1.SucceededReason, Message: l.Message()}
+	reason := v1.SucceededReason
 	if l.Looping {
-		c.Status, c.Reason = metav1.ConditionTrue, v1.EventLoopReason
+		reason = v1.EventLoopReason
 	}
-	return report{uid: l.UID, closing: !l.Looping, condition: c}
+	return report{uid: l.UID, closing: !l.Looping, condition: newCondition(v1.LoopDetectedCondition, l.Looping, reason, l.Message())}
 }
 
 // alertReport returns an Alert's or a Provider's report on its health.
 func alertReport(kind, uid string, h alerts.Health) report {
-	c := metav1.Condition{
-		Type: matchingCondition, Status: metav1.ConditionTrue, Reason: h.Reason, Message: cut(h.Message, recorder.MaxMessage),
-	}
-	if h.State != alerts.StateOK {
-		c.Status = metav1.ConditionFalse
-	}
-	c.Reason = cmp.Or(c.Reason, v1.SucceededReason) // the API server demands a reason
+	of := matchingCondition
 	if kind == v1beta3.ProviderKind {
-		c.Type = deliveringCondition
+		of = deliveringCondition
 	}
-	return report{uid: uid, condition: c}
+	reason := cmp.Or(h.Reason, v1.SucceededReason) // the API server demands a reason
+	return report{uid: uid, condition: newCondition(of, h.State == alerts.StateOK, reason, cut(h.Message, recorder.MaxMessage))}
 }
 
 // lossReport returns an Alert's or a Provider's report on the deliveries that were given up.
 func lossReport(uid string, l alerts.Loss) report {
-	c := metav1.Condition{
-		Type: deliveriesLostCondition, Status: metav1.ConditionTrue, Reason: alerts.ReasonGivenUp, Message: cut(fmt.Sprintf(
-			"%d given up, the last at %s, about %s: %s", l.Count, l.At.UTC().Format(time.RFC3339), l.Object, l.Reason), recorder.MaxMessage),
-	}
 	if l.Count == 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.SucceededReason, "none was given up in the last hour"
+		return report{uid: uid, closing: true, condition: newCondition(
+			deliveriesLostCondition, false, v1.SucceededReason, "none was given up in the last hour")}
 	}
-	return report{uid: uid, closing: l.Count == 0, condition: c}
+	return report{uid: uid, condition: newCondition(deliveriesLostCondition, true, alerts.ReasonGivenUp, cut(fmt.Sprintf(
+		"%d given up, the last at %s, about %s: %s", l.Count, l.At.UTC().Format(time.RFC3339), l.Object, l.Reason), recorder.MaxMessage))}
 }
 
 // tooExpensive reports whether an Alert's conditions say that its patterns exceed their time.

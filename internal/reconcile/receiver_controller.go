@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
@@ -325,10 +324,9 @@ func showReceiver(r *v1.Receiver, v verdict) {
 	if v.lack.reason == "" {
 		removeCondition(r.Conditions(), v1.ServingCondition)
 	} else {
-		meta.SetStatusCondition(r.Conditions(), metav1.Condition{
-			Type: v1.ServingCondition, Status: metav1.ConditionFalse, Reason: v.lack.reason, Message: v.lack.message,
-			ObservedGeneration: v.generation,
-		})
+		lack := newCondition(v1.ServingCondition, false, v.lack.reason, v.lack.message)
+		lack.ObservedGeneration = v.generation
+		meta.SetStatusCondition(r.Conditions(), lack)
 	}
 	if r.Spec.Type != v1.EventReceiver { // no reporter is left to end it
 		removeCondition(r.Conditions(), v1.LoopDetectedCondition)

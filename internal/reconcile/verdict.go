@@ -79,9 +79,14 @@ func newVerdict(o metav1.Object, r ruling) verdict {
 
 // condition returns the verdict as a condition of a type, True if holds.
 func (v verdict) condition(conditionType string, holds bool) metav1.Condition {
-	c := metav1.Condition{
-		Type: conditionType, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message, ObservedGeneration: v.generation,
-	}
+	c := newCondition(conditionType, holds, v.reason, v.message)
+	c.ObservedGeneration = v.generation
+	return c
+}
+
+// newCondition returns a condition of a type, True if it holds.
+func newCondition(conditionType string, holds bool, reason, message string) metav1.Condition {
+	c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	if holds {
 		c.Status = metav1.ConditionTrue
 	}
