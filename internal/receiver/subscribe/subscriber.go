@@ -110,8 +110,6 @@ func (s *Subscriber) begin() *watch {
 
 // idle skips events until there is a Receiver of type event.
 func (s *Subscriber) idle(ctx context.Context, events event.Reader) {
-	tick := time.NewTicker(idleTick)
-	defer tick.Stop()
 	for ctx.Err() == nil && s.Subscriptions.empty() {
 		if err := events.Skip(ctx, s.Subscriptions.empty); err != nil {
 			s.Log.Warn("events that nobody wants cannot be skipped and are read", "error", err)
@@ -120,7 +118,7 @@ func (s *Subscriber) idle(ctx context.Context, events event.Reader) {
 		select {
 		case <-ctx.Done():
 		case <-s.Subscriptions.filled:
-		case <-tick.C:
+		case <-time.After(idleTick):
 		}
 	}
 }
