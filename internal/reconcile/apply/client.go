@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -79,12 +78,7 @@ func (c *Client) write(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-		requestedAt: r.stamp.UTC().Format(time.RFC3339Nano),
-	}}})
-	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
-	}
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, requestedAt, r.stamp.UTC().Format(time.RFC3339Nano))
 	path := []string{"/apis", r.resource.Group, r.resource.Version}
 	if r.resource.Group == "" {
 		path = []string{"/api", r.resource.Version}
