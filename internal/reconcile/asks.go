@@ -83,7 +83,7 @@ type asks struct {
 func newAsks(r *Reconciler) *asks {
 	a := &asks{Reconciler: r, serving: fair.NewCapacities[string](nil, 1, 0)}
 	a.queue = kube.NewController(kube.ControllerOptions[asker]{
-		Name: "asks", Workers: askWorkers, Parts: asker.parts, Reconcile: a.reconcile, Log: r.log.With("stage", "asks"),
+		Workers: askWorkers, Parts: asker.parts, Reconcile: a.reconcile, Log: r.log.With("stage", "asks"),
 	})
 	return a
 }

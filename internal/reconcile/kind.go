@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -58,18 +59,19 @@ func newKind[T kube.Object](
 func (k *kindOf[T]) wire(
 	r *Reconciler, keys func(T) []kube.Key, reconcile func(context.Context, kube.Key) error, status statusOptions[T],
 ) (err error) {
-	queue := func(stage string, workers int) kube.ControllerOptions[kube.Key] {
-		return kube.ControllerOptions[kube.Key]{
-			Name: k.name, Workers: workers, Parts: kube.Key.Parts,
+	queue := func(
+		stage string, workers int, delay time.Duration, reconcile func(context.Context, kube.Key) error,
+	) *kube.Controller[kube.Key] {
+		c := kube.NewController(kube.ControllerOptions[kube.Key]{
+			Workers: workers, Parts: kube.Key.Parts, Delay: delay, Reconcile: reconcile,
 			Observe: r.metrics.observe(k.name, stage), Log: r.log.With("kind", k.name, "stage", stage),
-		}
+		})
+		r.metrics.depth(k.name, stage, c.Len)
+		return c
 	}
-	compile := queue(stageCompile, compileWorkers)
-	compile.Reconcile = reconcile
-	k.compile = kube.NewController(compile)
-	k.status = newStatusController(r, k, status, queue(stageStatus, r.options.StatusWorkers))
-	r.metrics.depth(k.name, stageCompile, k.compile.Len)
-	r.metrics.depth(k.name, stageStatus, k.status.queue.Len)
+	k.compile = queue(stageCompile, compileWorkers, 0, reconcile)
+	k.status = newStatusController(r, k, status)
+	k.status.queue = queue(stageStatus, r.options.StatusWorkers, statusDelay, k.status.reconcile)
 	if k.named, err = kube.Watch(k.compile, k.objects, keys, specChanged[T]); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ const recountEach = 500 * time.Millisecond
 // newRecounts returns the queue of the namespaces whose watched objects changed.
 func (r *Reconciler) newRecounts() *kube.Controller[string] {
 	return kube.NewController(kube.ControllerOptions[string]{
-		Name: "recounts", Workers: 1, Reconcile: r.recount, Log: r.log,
+		Workers: 1, Reconcile: r.recount, Log: r.log,
 		Parts: func(namespace string) (string, string) { return namespace, "" },
 	})
 }

@@ -59,18 +59,13 @@ type statusController[T kube.Object] struct {
 	shown map[kube.Key][]metav1.Condition
 }
 
-func newStatusController[T kube.Object](
-	r *Reconciler, k *kindOf[T], o statusOptions[T], queue kube.ControllerOptions[kube.Key],
-) *statusController[T] {
+// newStatusController returns the controller without its queue.
+func newStatusController[T kube.Object](r *Reconciler, k *kindOf[T], o statusOptions[T]) *statusController[T] {
 	s := &statusController[T]{
 		Reconciler: r, kind: k, statusOptions: o,
 		writer: kube.NewStatusWriter(k.resource), shown: map[kube.Key][]metav1.Condition{}, pruned: make([]atomic.Pointer[time.Time], len(o.details)),
 	}
 	s.writer.Kept = s.kept
-	queue.Name = k.name + " status"
-	queue.Reconcile = s.reconcile
-	queue.Delay = statusDelay
-	s.queue = kube.NewController(queue)
 	return s
 }
 

@@ -151,7 +151,7 @@ func New(opts Options) (*Applier, error) {
 		shards: map[int]*shard{},
 	}
 	a.queue = kube.NewController(kube.ControllerOptions[item]{
-		Name: "applier", Workers: opts.Workers, Parts: item.parts, Reconcile: a.work, Log: opts.Log,
+		Workers: opts.Workers, Parts: item.parts, Reconcile: a.work, Log: opts.Log,
 	})
 	a.authority, a.reviews = newAuthority(&a.opts, a.metrics.faulty, a.anyAccount), newReviewer(a)
 	a.authority.turned = func() { a.reviews.all(func(string) bool { return true }) }

@@ -102,7 +102,7 @@ func newRefusals(stored Reports, log *slog.Logger) *refusals {
 		entries: map[string]map[string]*refusedWrites{}, changed: map[kube.Key]bool{},
 	}
 	b.queue = kube.NewController(kube.ControllerOptions[kube.Key]{
-		Name: "refusals", Workers: 1, Parts: kube.Key.Parts, Reconcile: b.report, MinBackoff: reportPause, MaxBackoff: reportPause, Log: log,
+		Workers: 1, Parts: kube.Key.Parts, Reconcile: b.report, MinBackoff: reportPause, MaxBackoff: reportPause, Log: log,
 	})
 	return b
 }

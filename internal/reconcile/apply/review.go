@@ -55,12 +55,12 @@ type round struct {
 
 func newReviewer(a *Applier) *reviewer {
 	v := &reviewer{a: a, namespaces: map[string]*round{}}
-	queue := func(title string) *kube.Controller[kube.Key] {
+	queue := func() *kube.Controller[kube.Key] {
 		return kube.NewController(kube.ControllerOptions[kube.Key]{
-			Name: title, Workers: reviewWorkers, Parts: kube.Key.Parts, Reconcile: v.work, Log: a.opts.Log,
+			Workers: reviewWorkers, Parts: kube.Key.Parts, Reconcile: v.work, Log: a.opts.Log,
 		})
 	}
-	v.fresh, v.rounds = queue("reviews of changes"), queue("reviews in turn")
+	v.fresh, v.rounds = queue(), queue()
 	return v
 }
 

@@ -35,8 +35,6 @@ func Results() []Result { return []Result{ResultOK, ResultConflict, ResultRetry,
 
 // ControllerOptions configure a Controller. All but Observe, Delay and the back-offs are required.
 type ControllerOptions[K comparable] struct {
-	// Name is the controller's name in errors.
-	Name string
 	// Workers is how many keys are reconciled concurrently.
 	Workers int
 	// Parts returns a key's namespace, by which keys take turns, and its name, for the log. For a Key it is Key.Parts.
@@ -112,7 +110,7 @@ func Watch[T Object, K comparable](
 		DeleteFunc: enqueue,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: watch: %w", c.options.Name, err)
+		return nil, fmt.Errorf("watch: %w", err)
 	}
 	// The registration's own checker, not the informer's: it means that the handler has seen the first list.
 	synced := registration.HasSyncedChecker()

@@ -47,7 +47,7 @@ func play(t *testing.T, receivers int, reconcile func(k kube.Key, call int) erro
 			t.Fatal(err)
 		}
 		s.controller = kube.NewController(kube.ControllerOptions[kube.Key]{
-			Name: "test", Workers: 4, Parts: kube.Key.Parts, Log: discard(),
+			Workers: 4, Parts: kube.Key.Parts, Log: discard(),
 			Observe: func(r kube.Result, _ time.Duration) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func TestTheLineAboutAPanicSaysWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		c := kube.NewController(kube.ControllerOptions[kube.Key]{
-			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Workers: 1, Parts: kube.Key.Parts, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Reconcile: func(context.Context, kube.Key) error { panic("poison") },
 		})
 		c.Enqueue(kube.Key{Namespace: "team-a", Name: "r0"})
@@ -219,7 +219,7 @@ func TestRunEndsWhenTheCachesNeverSync(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := kube.NewController(kube.ControllerOptions[kube.Key]{
-			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: discard(),
+			Workers: 1, Parts: kube.Key.Parts, Log: discard(),
 			Reconcile: func(context.Context, kube.Key) error {
 				t.Error("reconciled")
 				return nil
@@ -255,7 +255,7 @@ func TestT6TheLinesAboutANamespacesFailuresAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		c := kube.NewController(kube.ControllerOptions[kube.Key]{
-			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Workers: 1, Parts: kube.Key.Parts, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Reconcile: func(context.Context, kube.Key) error { return kube.Permanent(errors.New("refused")) },
 		})
 		const objects = fair.LineBurst + 500

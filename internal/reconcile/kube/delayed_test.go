@@ -19,7 +19,7 @@ func TestAKeyEnqueuedForLaterBeforeRunWaitsForItsTime(t *testing.T) {
 		began := time.Now()
 		var after []time.Duration
 		c := kube.NewController(kube.ControllerOptions[string]{
-			Name: "test", Workers: 1, Log: discard(), Parts: func(k string) (namespace, name string) { return k, k },
+			Workers: 1, Log: discard(), Parts: func(k string) (namespace, name string) { return k, k },
 			Reconcile: func(context.Context, string) error {
 				after = append(after, time.Since(began))
 				return nil
@@ -47,7 +47,7 @@ func TestAKeyThatIsNotYetReadyIsTriedAgainWithoutALogLine(t *testing.T) {
 				var lines bytes.Buffer
 				calls := 0
 				c := kube.NewController(kube.ControllerOptions[string]{
-					Name: "test", Workers: 1, Log: slog.New(slog.NewTextHandler(&lines, nil)),
+					Workers: 1, Log: slog.New(slog.NewTextHandler(&lines, nil)),
 					Parts:     func(k string) (namespace, name string) { return "team-a", k },
 					Reconcile: func(context.Context, string) error { calls++; return tc.err },
 				})

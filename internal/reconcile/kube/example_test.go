@@ -34,7 +34,7 @@ func ExampleController() {
 	var mu sync.Mutex
 	tried := map[kube.Key]int{}
 	controller := kube.NewController(kube.ControllerOptions[kube.Key]{
-		Name: "receivers", Workers: 2, Parts: kube.Key.Parts, Log: slog.New(slog.DiscardHandler),
+		Workers: 2, Parts: kube.Key.Parts, Log: slog.New(slog.DiscardHandler),
 		Reconcile: func(_ context.Context, key kube.Key) error {
 			if _, exists := informer.Get(key); !exists {
 				return nil // the results of the object are removed here

@@ -158,7 +158,7 @@ func TestAListThatRepeatsWhatIsKnownReconcilesNothing(t *testing.T) {
 		}
 		reconciled := make(chan kube.Key, 10)
 		c := kube.NewController(kube.ControllerOptions[kube.Key]{
-			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: discard(),
+			Workers: 1, Parts: kube.Key.Parts, Log: discard(),
 			Reconcile: func(_ context.Context, k kube.Key) error {
 				reconciled <- k
 				return nil

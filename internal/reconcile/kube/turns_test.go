@@ -17,7 +17,7 @@ func TestT6NamespacesTakeTurnsInAQueue(t *testing.T) {
 		var got []string
 		begin := make(chan struct{})
 		c := kube.NewController(kube.ControllerOptions[kube.Key]{
-			Name: "test", Workers: 1, Parts: kube.Key.Parts, Log: discard(),
+			Workers: 1, Parts: kube.Key.Parts, Log: discard(),
 			Reconcile: func(_ context.Context, k kube.Key) error {
 				<-begin
 				got = append(got, k.String())

@@ -99,7 +99,7 @@ func New(events Sink, log *slog.Logger) *Recorder {
 func (r *Recorder) Run(ctx context.Context) error {
 	correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{LRUCacheSize: recalled})
 	waiting := kube.NewController(kube.ControllerOptions[*recorded]{
-		Name: "events", Workers: 1, Log: r.log,
+		Workers: 1, Log: r.log,
 		Parts: func(e *recorded) (namespace, name string) { return e.object.Namespace, e.object.Name },
 		Reconcile: func(ctx context.Context, e *recorded) error {
 			err := r.write(ctx, correlator, e)

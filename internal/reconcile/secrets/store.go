@@ -100,7 +100,7 @@ func New(o Options) *Store {
 		held:    map[User][]*entry{},
 	}
 	s.watching = kube.NewController(kube.ControllerOptions[*entry]{
-		Name: "watches of secrets", Workers: watchBeginners, Log: o.Log, Reconcile: s.beginWatch,
+		Workers: watchBeginners, Log: o.Log, Reconcile: s.beginWatch,
 		Parts: func(e *entry) (namespace, name string) { return e.key.Parts() },
 	})
 	return s

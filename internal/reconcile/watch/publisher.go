@@ -74,7 +74,7 @@ func (w *Watcher) Lead(ctx context.Context) error {
 		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, publishing: map[*Kind]*informer{},
 	}
 	t.queue = kube.NewController(kube.ControllerOptions[item]{
-		Name: "transitions", Workers: publishers, Parts: item.parts, Reconcile: t.work, Observe: t.observed,
+		Workers: publishers, Parts: item.parts, Reconcile: t.work, Observe: t.observed,
 		MinBackoff: minBusPause, MaxBackoff: maxBusPause, Log: t.log,
 	})
 	if !w.leading.CompareAndSwap(nil, t) {

@@ -135,7 +135,7 @@ func New(opts Options) (*Watcher, error) {
 		filled:   make(chan struct{}),
 	}
 	w.queue = kube.NewController(kube.ControllerOptions[*Kind]{
-		Name: "kinds", Workers: 1, Reconcile: w.examine, Log: opts.Log, MinBackoff: minDiscoveryPause, MaxBackoff: maxDiscoveryPause,
+		Workers: 1, Reconcile: w.examine, Log: opts.Log, MinBackoff: minDiscoveryPause, MaxBackoff: maxDiscoveryPause,
 		Parts: func(k *Kind) (namespace, name string) { return "", k.Kind },
 	})
 	w.fill = sync.OnceFunc(func() { close(w.filled) })
