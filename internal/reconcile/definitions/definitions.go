@@ -13,7 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,10 +38,8 @@ type Options struct {
 type Checker struct {
 	options Options
 	lacking *prometheus.GaugeVec
-
-	mu    sync.Mutex
-	known bool
-	words string
+	// words name the faults at the last read, nil before the first.
+	words atomic.Pointer[string]
 }
 
 // definition names the compared parts of one kind: the version that this program reads, and its Go type.
@@ -125,12 +123,9 @@ func (c *Checker) check(ctx context.Context) error {
 	if words != "" {
 		words += ": apply config/crd of this version again"
 	}
-	c.mu.Lock()
-	before := c.words
-	c.words, c.known = words, true
-	c.mu.Unlock()
+	before := cmp.Or(c.words.Swap(&words), new(string))
 	switch {
-	case words == before:
+	case words == *before:
 	case words != "":
 		c.options.Log.Warn("the cluster's definitions are not this version's, and what they lack is dropped", "reason", words)
 	default:
@@ -142,13 +137,11 @@ func (c *Checker) check(ctx context.Context) error {
 // Whole returns an error that names the fields that the cluster's definitions lack, or nil. It returns an error until the definitions
 // have been read.
 func (c *Checker) Whole() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case !c.known:
+	switch words := c.words.Load(); {
+	case words == nil:
 		return errors.New("not read yet")
-	case c.words != "":
-		return errors.New(c.words)
+	case *words != "":
+		return errors.New(*words)
 	}
 	return nil
 }
