@@ -43,7 +43,6 @@ type arrivals struct {
 
 // arrival is one replica's report. suspect reports that the last sweep found the Receiver deleted or the replica ended.
 type arrival struct {
-	key     string
 	counted receiver.Deliveries
 	suspect bool
 }
@@ -87,7 +86,7 @@ func (d *deliveries) take(key string, value []byte) bool {
 			return true
 		}
 	} else {
-		of.reports[replica] = &arrival{key: key, counted: counted}
+		of.reports[replica] = &arrival{counted: counted}
 	}
 	d.again(k, max(statusDelay, d.wait(of, time.Now())))
 	return true
@@ -218,7 +217,7 @@ func (d *deliveries) stale(ctx context.Context) []string {
 			lives, asked := alive[replica]
 			stale := !exists || asked && !lives
 			if stale && report.suspect && len(keys) < maxSwept {
-				keys = append(keys, report.key)
+				keys = append(keys, receiver.DeliveriesPrefix+k.String()+"/"+replica)
 			}
 			report.suspect = stale
 		}
