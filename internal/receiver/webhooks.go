@@ -317,13 +317,11 @@ func (w *Webhooks) filter(ctx context.Context, one *webhook, claims verify.Claim
 // failed charges a failed authentication to its path. It charges after the check: a budget that others have used up must not refuse a
 // sender that knows the token.
 func (w *Webhooks) failed(rt *route, err error) *answer.Answer {
-	switch { // only faults of the sender are charged
-	case errors.Is(err, oidc.ErrIssuerUnavailable):
+	switch {
+	case errors.Is(err, oidc.ErrIssuerUnavailable): // only faults of the sender are charged
 		return hookIssuer
 	case errors.Is(err, limit.ErrNoTurn):
 		return hookBusy
-	}
-	switch {
 	case !rt.path.failures.AllowN(time.Now(), 1):
 		return w.overFailure
 	case errors.Is(err, verify.UnsignedPing):
