@@ -174,7 +174,7 @@ func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
 	if err := provider.validate(ctx, claims); err != nil {
 		return nil, err
 	}
-	return proof{claims: claims}, nil
+	return accepted{claims}, nil
 }
 
 // validate returns nil for claims that pass all validations, else a Refusal with the messages of the failed ones. A
@@ -203,11 +203,3 @@ func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
 	}
 	return answer.Refusal(event.Truncate(strings.Join(messages, "; "), maxMessages, ""))
 }
-
-// proof is the Check of a request whose token has proven claims.
-type proof struct {
-	accepted
-	claims Claims
-}
-
-func (p proof) Finish([]byte) (Claims, error) { return p.claims, nil }
