@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/event"
@@ -167,7 +165,7 @@ func (a *asks) reconcile(ctx context.Context, k asker) error {
 		refusal, ok := errors.AsType[*event.Error](err)
 		switch {
 		case ok && refusal.Class == event.Permanent:
-			a.tell(k, o, false, one.refused, refusal.Reason)
+			a.tell(k.kind, o, false, one.refused, refusal.Reason)
 		case ok && refusal.RetryAfter > 0:
 			a.queue.EnqueueAfter(k, refusal.RetryAfter)
 			continue
@@ -231,7 +229,7 @@ func (a *asks) replay(ctx context.Context, k asker, o kube.Object, value string)
 	if result.Replayed == 0 {
 		reason = notReplayed
 	}
-	a.tell(k, o, len(result.Refused) == 0, reason, replayTold(result))
+	a.tell(k.kind, o, len(result.Refused) == 0, reason, replayTold(result))
 	return nil
 }
 
@@ -241,7 +239,7 @@ func (a *asks) test(ctx context.Context, k asker, o kube.Object, value string) e
 	if err != nil {
 		return err
 	}
-	a.tell(k, o, true, testedEvent, "a test message is on its way, delivery "+result.DeliveryID)
+	a.tell(k.kind, o, true, testedEvent, "a test message is on its way, delivery "+result.DeliveryID)
 	return nil
 }
 
@@ -261,12 +259,4 @@ func replayTold(r view.ReplayResult) string {
 		told = append(told, "there are more: set the annotation to another value")
 	}
 	return strings.Join(told, "; ")
-}
-
-func (a *asks) tell(k asker, o kube.Object, well bool, reason, message string) {
-	eventType := corev1.EventTypeNormal
-	if !well {
-		eventType = corev1.EventTypeWarning
-	}
-	a.options.Events.Event(k.kind, k.key.Namespace, k.key.Name, string(o.GetUID()), eventType, reason, message)
 }

@@ -226,14 +226,20 @@ func (s *statusController[T]) isNews(before []metav1.Condition, v verdict, found
 
 // record records an Event about a verdict.
 func (s *statusController[T]) record(o T, v verdict) {
-	eventType := corev1.EventTypeNormal
-	switch {
-	case !v.ready:
-		eventType = corev1.EventTypeWarning
-	case v.lack.reason != "":
-		eventType, v.event, v.eventMessage = corev1.EventTypeWarning, v.lack.reason, v.lack.message
+	if v.ready && v.lack.reason != "" {
+		s.tell(s.kind.name, o, false, v.lack.reason, v.lack.message)
+		return
 	}
-	s.options.Events.Event(s.kind.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, v.event, v.eventMessage)
+	s.tell(s.kind.name, o, v.ready, v.event, v.eventMessage)
+}
+
+// tell records an Event about an object, a warning unless all is well.
+func (r *Reconciler) tell(kind string, o kube.Object, well bool, reason, message string) {
+	eventType := corev1.EventTypeNormal
+	if !well {
+		eventType = corev1.EventTypeWarning
+	}
+	r.options.Events.Event(kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, reason, message)
 }
 
 // warn records an Event for each problem that is new in the conditions now, compared with before.
@@ -248,7 +254,7 @@ func (s *statusController[T]) warn(o T, before, now []metav1.Condition) {
 		}
 		was := meta.FindStatusCondition(before, t.condition)
 		if was == nil || was.Status != is.Status || was.Message != is.Message && !recounted(was, is) {
-			s.options.Events.Event(s.kind.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), corev1.EventTypeWarning, is.Reason, is.Message)
+			s.tell(s.kind.name, o, false, is.Reason, is.Message)
 		}
 	}
 }
