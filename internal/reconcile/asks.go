@@ -87,14 +87,13 @@ func newAsks(r *Reconciler) *asks {
 }
 
 // watchAsks feeds the queue with the objects of a kind that request something.
-func watchAsks[T kube.Object](a *asks, k *kindOf[T]) error {
-	_, err := kube.Watch(a.queue, k.objects, func(o T) []asker {
+func watchAsks[T kube.Object](a *asks, k *kindOf[T]) {
+	kube.Watch(a.queue, k.objects, func(o T) []asker {
 		if w := wants(o); w.Replay == "" && w.Test == "" {
 			return nil
 		}
 		return []asker{{k.name, kube.KeyOf(o)}}
 	}, specChanged[T])
-	return err
 }
 
 // wants returns the requests of an object's annotations.

@@ -42,23 +42,18 @@ type anyKind interface {
 }
 
 // newKind makes the cache and adds the kind to r. The caller then calls wire. A changed verdict enqueues the status.
-func newKind[T kube.Object](
-	r *Reconciler, name string, resource kube.Resource[T], ix kube.Indexers[T],
-) (*kindOf[T], error) {
-	objects, err := kube.NewInformer(resource, r.options.Namespace, ix, r.log.With("kind", name))
-	if err != nil {
-		return nil, err
-	}
+func newKind[T kube.Object](r *Reconciler, name string, resource kube.Resource[T], ix kube.Indexers[T]) *kindOf[T] {
+	objects := kube.NewInformer(resource, r.options.Namespace, ix, r.log.With("kind", name))
 	k := &kindOf[T]{name: name, resource: resource, objects: objects}
 	k.verdicts = newVerdicts(k.restate)
 	r.kinds[name] = k
-	return k, nil
+	return k
 }
 
 // wire makes the queues and feeds them. A change of status alone, such as our own write, is enqueued for status only and compiles nothing.
 func (k *kindOf[T]) wire(
 	r *Reconciler, keys func(T) []kube.Key, reconcile func(context.Context, kube.Key) error, status statusOptions[T],
-) (err error) {
+) {
 	queue := func(
 		stage string, workers int, delay time.Duration, reconcile func(context.Context, kube.Key) error,
 	) *kube.Controller[kube.Key] {
@@ -72,11 +67,8 @@ func (k *kindOf[T]) wire(
 	k.compile = queue(stageCompile, compileWorkers, 0, reconcile)
 	k.status = newStatusController(r, k, status)
 	k.status.queue = queue(stageStatus, r.options.StatusWorkers, statusDelay, k.status.reconcile)
-	if k.named, err = kube.Watch(k.compile, k.objects, keys, specChanged[T]); err != nil {
-		return err
-	}
-	_, err = kube.Watch(k.status.queue, k.objects, kube.Self[T], nil)
-	return err
+	k.named = kube.Watch(k.compile, k.objects, keys, specChanged[T])
+	kube.Watch(k.status.queue, k.objects, kube.Self[T], nil)
 }
 
 // specChanged reports whether an update may change the compiled object. Labels count for spec.commitStatusExpr, which may read them.

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -64,19 +63,14 @@ func New(o Options) (*Reconciler, error) {
 		Started: r.complete, Quiet: o.Quiet, Log: o.Log, Registerer: o.Registerer,
 	})
 	r.recounts, r.asks = r.newRecounts(), newAsks(r)
-	for _, wire := range []func() error{r.wireProviders, r.wireAlerts, r.wireReceivers} {
-		if err := wire(); err != nil {
-			return nil, fmt.Errorf("reconcile: %w", err)
-		}
-	}
+	r.wireProviders()
+	r.wireAlerts()
+	r.wireReceivers()
 	return r, nil
 }
 
-func (r *Reconciler) wireReceivers() error {
-	kind, err := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil)
-	if err != nil {
-		return err
-	}
+func (r *Reconciler) wireReceivers() {
+	kind := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil)
 	r.receivers = kind
 	c := &receiverController{
 		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live,
@@ -89,7 +83,7 @@ func (r *Reconciler) wireReceivers() error {
 		exists: func(k kube.Key) bool { return r.exists(v1.ReceiverKind, k) },
 		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
 	}
-	return kind.wire(r, c.keys, c.reconcile, statusOptions[*v1.Receiver]{
+	kind.wire(r, c.keys, c.reconcile, statusOptions[*v1.Receiver]{
 		outcome: v1.ReadyCondition, wrote: r.deliveries.wrote,
 		show: func(o *v1.Receiver, v verdict) {
 			showReceiver(o, v)
@@ -109,20 +103,15 @@ func (r *Reconciler) wireReceivers() error {
 	})
 }
 
-func (r *Reconciler) wireAlerts() error {
-	kind, err := newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts,
+func (r *Reconciler) wireAlerts() {
+	kind := newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts,
 		kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider})
-	if err != nil {
-		return err
-	}
 	r.alerts = kind
 	c := &alertController{
 		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, ages: newAges(r.options.MaxAlertsPerNamespace),
 	}
-	if err := watchAsks(r.asks, kind); err != nil {
-		return err
-	}
-	return kind.wire(r, c.keys, c.reconcile, statusOptions[*v1beta3.Alert]{
+	watchAsks(r.asks, kind)
+	kind.wire(r, c.keys, c.reconcile, statusOptions[*v1beta3.Alert]{
 		outcome: v1.ServingCondition, refine: r.withProvider,
 		show: func(o *v1beta3.Alert, _ verdict) {
 			standing := r.standing(v1beta3.AlertKind, o)
@@ -134,11 +123,8 @@ func (r *Reconciler) wireAlerts() error {
 	})
 }
 
-func (r *Reconciler) wireProviders() error {
-	kind, err := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil)
-	if err != nil {
-		return err
-	}
+func (r *Reconciler) wireProviders() {
+	kind := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil)
 	r.providers = kind
 	kind.verdicts.changed = r.providerDecided
 	c := &providerController{
@@ -146,10 +132,8 @@ func (r *Reconciler) wireProviders() error {
 		compiling: r.compiling, limits: r.options.Limits, identities: r.options.Identities, verdicts: kind.verdicts,
 		alert: func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
 	}
-	if err := watchAsks(r.asks, kind); err != nil {
-		return err
-	}
-	return kind.wire(r, c.keys, c.reconcile, statusOptions[*v1beta3.Provider]{
+	watchAsks(r.asks, kind)
+	kind.wire(r, c.keys, c.reconcile, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
 		show:    func(o *v1beta3.Provider, _ verdict) { endLosses(o, r.standing(v1beta3.ProviderKind, o)) },
 		details: ledgerDetails(r, v1beta3.ProviderKind, detailProvider, providerDetailed),

@@ -78,9 +78,7 @@ func NewController[K comparable](o ControllerOptions[K]) *Controller[K] {
 // Watch enqueues the keys of every object of the informer that is added, changed or deleted. changed, if not nil, reports which changes
 // count. Watch must be called before the informer and the controller run. The returned checker is done when the whole first list was
 // enqueued.
-func Watch[T Object, K comparable](
-	c *Controller[K], in *Informer[T], keys func(T) []K, changed func(was, is T) bool,
-) (cache.DoneChecker, error) {
+func Watch[T Object, K comparable](c *Controller[K], in *Informer[T], keys func(T) []K, changed func(was, is T) bool) cache.DoneChecker {
 	enqueue := func(o any) {
 		if object, ok := Unwrap[T](o); ok {
 			for _, k := range keys(object) {
@@ -110,12 +108,12 @@ func Watch[T Object, K comparable](
 		DeleteFunc: enqueue,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watch: %w", err)
+		panic(err) // its only error is that the informer has stopped
 	}
 	// The registration's own checker, not the informer's: it means that the handler has seen the first list.
 	synced := registration.HasSyncedChecker()
 	c.synced = append(c.synced, synced)
-	return synced, nil
+	return synced
 }
 
 // same reports whether an update repeats the known version of an object.

@@ -41,11 +41,7 @@ func play(t *testing.T, receivers int, reconcile func(k kube.Key, call int) erro
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{calls: map[kube.Key]int{}, results: map[kube.Result]int{}}
 		_, resource := newCluster(t, newReceivers(receivers)...)
-		var err error
-		s.informer, err = kube.NewInformer(resource, "", nil, discard())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.informer = kube.NewInformer(resource, "", nil, discard())
 		s.controller = kube.NewController(kube.ControllerOptions[kube.Key]{
 			Workers: 4, Parts: kube.Key.Parts, Log: discard(),
 			Observe: func(r kube.Result, _ time.Duration) {
@@ -61,9 +57,7 @@ func play(t *testing.T, receivers int, reconcile func(k kube.Key, call int) erro
 				return reconcile(k, call)
 			},
 		})
-		if _, err := kube.Watch(s.controller, s.informer, kube.Self[*v1.Receiver], nil); err != nil {
-			t.Fatal(err)
-		}
+		kube.Watch(s.controller, s.informer, kube.Self[*v1.Receiver], nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -214,10 +208,7 @@ func TestEnqueueAfterWaits(t *testing.T) {
 func TestRunEndsWhenTheCachesNeverSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, resource := newCluster(t)
-		informer, err := kube.NewInformer(resource, "", nil, discard())
-		if err != nil {
-			t.Fatal(err)
-		}
+		informer := kube.NewInformer(resource, "", nil, discard())
 		c := kube.NewController(kube.ControllerOptions[kube.Key]{
 			Workers: 1, Parts: kube.Key.Parts, Log: discard(),
 			Reconcile: func(context.Context, kube.Key) error {
@@ -225,9 +216,7 @@ func TestRunEndsWhenTheCachesNeverSync(t *testing.T) {
 				return nil
 			},
 		})
-		if _, err := kube.Watch(c, informer, kube.Self[*v1.Receiver], nil); err != nil {
-			t.Fatal(err)
-		}
+		kube.Watch(c, informer, kube.Self[*v1.Receiver], nil)
 		c.Enqueue(kube.Key{Namespace: "team-a", Name: "app"})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -26,11 +26,7 @@ func ExampleController() {
 		fmt.Println(err)
 		return
 	}
-	informer, err := kube.NewInformer(receivers, "", nil, discard())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	informer := kube.NewInformer(receivers, "", nil, discard())
 	var mu sync.Mutex
 	tried := map[kube.Key]int{}
 	controller := kube.NewController(kube.ControllerOptions[kube.Key]{
@@ -47,10 +43,7 @@ func ExampleController() {
 			return nil
 		},
 	})
-	if _, err := kube.Watch(controller, informer, kube.Self[*v1.Receiver], nil); err != nil {
-		fmt.Println(err)
-		return
-	}
+	kube.Watch(controller, informer, kube.Self[*v1.Receiver], nil)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

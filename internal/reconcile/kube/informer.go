@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -29,9 +28,7 @@ type Informer[T Object] struct {
 type Indexers[T Object] map[string]func(T) []string
 
 // NewInformer returns the informer over a resource, in one namespace or, for the empty one, in all.
-func NewInformer[T Object](
-	r Resource[T], namespace string, indexers Indexers[T], log *slog.Logger,
-) (*Informer[T], error) {
+func NewInformer[T Object](r Resource[T], namespace string, indexers Indexers[T], log *slog.Logger) *Informer[T] {
 	client := r.In(namespace)
 	lw := &cache.ListWatch{ListWithContextFunc: client.List, WatchFuncWithContext: client.Watch}
 	byName := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
@@ -41,13 +38,10 @@ func NewInformer[T Object](
 	var example T // only its type matters
 	shared := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, ListFirst{}), example, 0, byName)
 	i := &Informer[T]{NewCache[T](shared), shared, log}
-	if err := i.shared.SetTransform(trim); err != nil {
-		return nil, fmt.Errorf("informer: %w", err)
+	if err := errors.Join(shared.SetTransform(trim), shared.SetWatchErrorHandlerWithContext(i.watchError())); err != nil {
+		panic(err) // their only error is that the informer has started
 	}
-	if err := i.shared.SetWatchErrorHandlerWithContext(i.watchError()); err != nil {
-		return nil, fmt.Errorf("informer: %w", err)
-	}
-	return i, nil
+	return i
 }
 
 // Run follows the cluster until ctx ends.

@@ -43,12 +43,9 @@ func TestAnInformerFindsByIndexAndKeepsNoBallast(t *testing.T) {
 		a.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 		a.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"}
 		_, resource := newCluster(t, a, b)
-		i, err := kube.NewInformer(resource, "", kube.Indexers[*v1.Receiver]{
+		i := kube.NewInformer(resource, "", kube.Indexers[*v1.Receiver]{
 			"type": func(r *v1.Receiver) []string { return []string{r.Spec.Type} },
 		}, discard())
-		if err != nil {
-			t.Fatal(err)
-		}
 		defer runInformer(t, i)()
 		<-i.Synced()
 		got, ok := i.Get(kube.KeyOf(a))
@@ -70,10 +67,7 @@ func TestAnInformerFindsByIndexAndKeepsNoBallast(t *testing.T) {
 func TestAnInformerOfOneNamespaceAsksForNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, resource := newCluster(t, newReceiver("a"))
-		i, err := kube.NewInformer(resource, "team-a", nil, discard())
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := kube.NewInformer(resource, "team-a", nil, discard())
 		stop := runInformer(t, i)
 		<-i.Synced()
 		stop()
@@ -97,10 +91,7 @@ func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
 			}
 			return true, nil, apierrors.NewNotFound(v1.Resource("receivers").GroupResource(), "")
 		})
-		i, err := kube.NewInformer(resource, "", nil, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := kube.NewInformer(resource, "", nil, slog.New(slog.NewTextHandler(&log, nil)))
 		defer runInformer(t, i)()
 		pass(50 * time.Second)
 		synctest.Wait()
@@ -126,10 +117,7 @@ func TestOtherTroubleIsLogged(t *testing.T) {
 		cluster.PrependReactor("list", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the server is away")
 		})
-		i, err := kube.NewInformer(resource, "", nil, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := kube.NewInformer(resource, "", nil, slog.New(slog.NewTextHandler(&log, nil)))
 		stop := runInformer(t, i)
 		pass(time.Second)
 		stop()
@@ -152,10 +140,7 @@ func TestAListThatRepeatsWhatIsKnownReconcilesNothing(t *testing.T) {
 			watches <- w
 			return true, w, nil
 		})
-		i, err := kube.NewInformer(resource, "", nil, discard())
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := kube.NewInformer(resource, "", nil, discard())
 		reconciled := make(chan kube.Key, 10)
 		c := kube.NewController(kube.ControllerOptions[kube.Key]{
 			Workers: 1, Parts: kube.Key.Parts, Log: discard(),
@@ -164,9 +149,7 @@ func TestAListThatRepeatsWhatIsKnownReconcilesNothing(t *testing.T) {
 				return nil
 			},
 		})
-		if _, err := kube.Watch(c, i, kube.Self[*v1.Receiver], nil); err != nil {
-			t.Fatal(err)
-		}
+		kube.Watch(c, i, kube.Self[*v1.Receiver], nil)
 		defer runInformer(t, i)()
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
