@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,7 +13,7 @@ import (
 
 // newDefinitions returns an informer on the metadata of all custom resource definitions. That of client-go's metadatainformer links the
 // kinds of all of Kubernetes' groups.
-func newDefinitions(client metadata.Interface) (cache.SharedIndexInformer, error) {
+func newDefinitions(client metadata.Interface) cache.SharedIndexInformer {
 	definitions := client.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
@@ -30,9 +29,9 @@ func newDefinitions(client metadata.Interface) (cache.SharedIndexInformer, error
 		cache.ToListWatcherWithWatchListSemantics(lw, client), &metav1.PartialObjectMetadata{}, 0, cache.Indexers{},
 	)
 	if err := in.SetTransform(trimDefinition); err != nil {
-		return nil, fmt.Errorf("watch definitions: %w", err)
+		panic(err) // its only error is that the informer has started
 	}
-	return in, nil
+	return in
 }
 
 // trimDefinition keeps only the identity of a definition.

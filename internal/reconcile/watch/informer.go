@@ -2,7 +2,7 @@ package watch
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"sync"
 
@@ -36,15 +36,11 @@ func (in *informer) get(namespace, name string) *object {
 }
 
 // start runs an informer for the kind until ctx ends or it is stopped.
-func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVersionResource, definition types.UID) error {
+func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVersionResource, definition types.UID) {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	objects := cache.NewSharedIndexInformer(w.opts.Objects.ListerWatcher(kind, resource, w.opts.Namespace), nil, 0, indexers)
 	in := &informer{Cache: kube.NewCache[*object](objects), kind: kind, resource: resource, definition: definition}
-	if err := objects.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		w.watchFailed(kind, err)
-	}); err != nil {
-		return fmt.Errorf("watch %s: %w", kind.Kind, err)
-	}
+	failed := objects.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.watchFailed(kind, err) })
 	registration, err := objects.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if !initial || !w.Pending(kind.Kind) { // the kind was installed, or became readable, after the start
@@ -58,8 +54,8 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 		},
 		DeleteFunc: func(obj any) { w.deleted(in, obj) },
 	})
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", kind.Kind, err)
+	if err = errors.Join(failed, err); err != nil {
+		panic(err) // their only errors are that the informer has started, or stopped
 	}
 	in.synced = registration.HasSyncedChecker()
 	ctx, in.cancel = context.WithCancel(ctx)
@@ -74,7 +70,6 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 		}
 	})
 	w.log.Info("watching kind", "kind", kind.Kind, "version", resource.Version)
-	return nil
 }
 
 // stop ends the kind's informer, if there is one, and waits for it.

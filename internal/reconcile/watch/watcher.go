@@ -139,10 +139,7 @@ func New(opts Options) (*Watcher, error) {
 		Parts: func(k *Kind) (namespace, name string) { return "", k.Kind },
 	})
 	w.fill = sync.OnceFunc(func() { close(w.filled) })
-	var err error
-	if w.crds, err = newDefinitions(opts.Metadata); err != nil {
-		return nil, err
-	}
+	w.crds = newDefinitions(opts.Metadata)
 	registration, err := w.crds.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if !initial { // Run examines all kinds after the first list
@@ -153,7 +150,7 @@ func New(opts Options) (*Watcher, error) {
 		DeleteFunc: w.definitionChanged,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watch definitions: %w", err)
+		panic(err) // its only error is that the informer has stopped
 	}
 	w.crdsSynced = registration.HasSyncedChecker()
 	return w, nil
@@ -221,9 +218,7 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 	}
 	if in := w.informerOf(kind); in == nil || in.resource != resource || in.definition != definition.UID {
 		w.stop(kind)
-		if err := w.start(ctx, kind, resource, definition.UID); err != nil {
-			return err
-		}
+		w.start(ctx, kind, resource, definition.UID)
 	}
 	w.markExamined(kind)
 	return nil
