@@ -1,6 +1,9 @@
 package watch
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Kind describes one kind of Flux object to the watchers.
 type Kind struct {
@@ -9,8 +12,9 @@ type Kind struct {
 	Resource string
 	// Controller is the name under which the kind's controller reports events.
 	Controller string
-	// revision extracts from a status the revision of the object's last reconciliation. failed reports that it failed.
-	revision func(s *status, failed bool) string
+	// revision extracts from a status the revision of the object's last reconciliation if that succeeded, failed if it failed. nil means that
+	// there is none.
+	revision, failed func(s *status) string
 	// awaits are the reasons under which an object waits for its source, which its controller does not POST. Under such a reason it has
 	// failed if it is Reconciling and awaitsIdle is set, or if its message begins with failing. A POST leaves failing out.
 	awaits     []string
@@ -48,18 +52,17 @@ var kinds = []*Kind{
 	{Group: "source.extensions.fluxcd.io", Kind: "ArtifactGenerator", Resource: "artifactgenerators", Controller: sourceWatch, revision: sourcesDigest},
 	{
 		Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization", Resource: "kustomizations", Controller: "kustomize-controller",
-		revision: kustomizationRevision, awaits: []string{artifactFailed, sourceNotReady}, awaitsIdle: true, postsLast: true,
+		revision: appliedRevision, failed: attemptedRevision, awaits: []string{artifactFailed, sourceNotReady}, awaitsIdle: true, postsLast: true,
 	},
 	{
 		Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Resource: "helmreleases", Controller: "helm-controller",
-		revision: helmRevision, awaits: []string{artifactFailed, sourceNotReady}, failing: "Could not load chart: ",
+		revision: releasedRevision, failed: triedRevision, awaits: []string{artifactFailed, sourceNotReady}, failing: "Could not load chart: ",
 	},
-	{Group: imageGroup, Kind: "ImageRepository", Resource: "imagerepositories", Controller: imageReflect, revision: noRevision},
+	// Every scan of a registry has a revision of its own, but its relevant result is published by the policies that select from the tags.
+	{Group: imageGroup, Kind: "ImageRepository", Resource: "imagerepositories", Controller: imageReflect},
 	{Group: imageGroup, Kind: "ImagePolicy", Resource: "imagepolicies", Controller: imageReflect, revision: policyRevision},
-	{
-		Group: imageGroup, Kind: "ImageUpdateAutomation", Resource: "imageupdateautomations", Controller: "image-automation-controller",
-		revision: noRevision,
-	},
+	// Its status does not name the pushed revision, and the source that it pushes to publishes it.
+	{Group: imageGroup, Kind: "ImageUpdateAutomation", Resource: "imageupdateautomations", Controller: "image-automation-controller"},
 }
 
 // kindNamed returns the kind of that name, nil if it is not watched.
@@ -81,51 +84,39 @@ func Kinds() []Kind {
 	return all
 }
 
-// artifactRevision is empty for a failed source: the artifact it still has is from an earlier success.
-func artifactRevision(s *status, failed bool) string {
+// revisionOf returns the revision of the last reconciliation.
+func (k *Kind) revisionOf(s *status, failed bool) string {
+	read := k.revision
 	if failed {
+		read = k.failed
+	}
+	if read == nil {
 		return ""
 	}
-	return s.Artifact.Revision
+	return read(s)
 }
 
-// noRevision is for image repositories and automations. Every scan of a registry has a revision of its own, but its relevant result is
-// published by the policies that select from the tags. An automation's status does not name the pushed revision, and the source that it
-// pushes to publishes it.
-func noRevision(*status, bool) string { return "" }
+// artifactRevision is that of a source that has not failed: the artifact that a failed one still has is from an earlier success.
+func artifactRevision(s *status) string { return s.Artifact.Revision }
 
-func sourcesDigest(s *status, failed bool) string {
-	if failed {
+func sourcesDigest(s *status) string     { return s.ObservedSourcesDigest }
+func appliedRevision(s *status) string   { return s.LastAppliedRevision }
+func attemptedRevision(s *status) string { return s.LastAttemptedRevision }
+
+// releasedRevision prefers the release history, and triedRevision, for a failure, the attempt: a release that failed and was rolled back has
+// the old chart at the head of its history.
+func releasedRevision(s *status) string { return cmp.Or(released(s), s.LastAttemptedRevision) }
+func triedRevision(s *status) string    { return cmp.Or(s.LastAttemptedRevision, released(s)) }
+
+func released(s *status) string {
+	if len(s.History) == 0 {
 		return ""
 	}
-	return s.ObservedSourcesDigest
-}
-
-func kustomizationRevision(s *status, failed bool) string {
-	if failed {
-		return s.LastAttemptedRevision
-	}
-	return s.LastAppliedRevision
-}
-
-// helmRevision prefers the release history after success, and after failure the attempt: a release that failed and was rolled
-// back has the old chart at the head of its history.
-func helmRevision(s *status, failed bool) string {
-	attempted, released := s.LastAttemptedRevision, ""
-	if len(s.History) > 0 {
-		released = s.History[0].ChartVersion
-	}
-	if released == "" || (failed && attempted != "") {
-		return attempted
-	}
-	return released
+	return s.History[0].ChartVersion
 }
 
 // policyRevision returns the image that the policy selected. API versions before v1 have it as one string.
-func policyRevision(s *status, failed bool) string {
-	if failed {
-		return ""
-	}
+func policyRevision(s *status) string {
 	if s.LatestRef.Tag == "" && s.LatestRef.Digest == "" {
 		return s.LatestImage
 	}

@@ -61,7 +61,7 @@ func TestEveryKindHasItsControllerAndRevision(t *testing.T) {
 		if err := tolerate(json.Unmarshal([]byte(c.status), &s)); err != nil {
 			t.Fatal(err)
 		}
-		got := []string{k.crd(), k.Controller, k.revision(&s, false), k.revision(&s, true)}
+		got := []string{k.crd(), k.Controller, k.revisionOf(&s, false), k.revisionOf(&s, true)}
 		if diff := cmp.Diff([]string{c.crd, c.controller, c.succeeded, c.failed}, got); diff != "" {
 			t.Errorf("%s with %s (-want +got):\n%s", c.kind, c.status, diff)
 		}

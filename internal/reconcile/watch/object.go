@@ -84,7 +84,7 @@ func newObject(kind *Kind, d *document) *object {
 		told := newCondition(cause)
 		o.ready.reason, o.ready.message = told.reason, told.message
 	}
-	o.revision = event.Truncate(kind.revision(&d.Status, o.ready.status == string(metav1.ConditionFalse)), maxWord, "")
+	o.revision = event.Truncate(kind.revisionOf(&d.Status, o.ready.status == string(metav1.ConditionFalse)), maxWord, "")
 	return o
 }
 
