@@ -32,7 +32,7 @@ const providerKey = "flux_provider"
 // Sender sends to one Alertmanager.
 type Sender struct {
 	provider.Recoveries
-	client   *provider.Client
+	*provider.Client
 	provider string // the Provider's UID
 	now      func() time.Time
 }
@@ -50,11 +50,8 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, provider: cfg.UID, now: time.Now}, nil
+	return &Sender{Client: client, provider: cfg.UID, now: time.Now}, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // alert is an alert of API version 2, as it is posted and returned.
 type alert struct {
@@ -70,7 +67,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
-	return s.client.Call(ctx, func(ctx context.Context) error {
+	return s.Call(ctx, func(ctx context.Context) error {
 		switch {
 		case provider.Failed(n):
 			fired := firing(n, s.now())
@@ -93,14 +90,14 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 // end ends the firing alerts of the object. It leaves out the one with the labels except, and those that another Provider fired.
 func (s *Sender) end(ctx context.Context, n provider.Notification, except map[string]string) error {
 	identity := identityOf(n)
-	u := s.client.URL()
+	u := s.URL()
 	query := u.Query()
 	for _, name := range []string{"kind", "name", "namespace", "reportingcontroller"} {
 		query.Add("filter", name+"="+quote(identity[name]))
 	}
 	u.RawQuery = query.Encode()
 	var found provider.List[alert]
-	if err := s.client.Exchange(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found, "Alertmanager's API"); err != nil {
+	if err := s.Exchange(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found, "Alertmanager's API"); err != nil {
 		return err
 	}
 	ended := slices.DeleteFunc(found, func(a alert) bool {
@@ -121,7 +118,7 @@ func (s *Sender) end(ctx context.Context, n provider.Notification, except map[st
 }
 
 func (s *Sender) post(ctx context.Context, alerts []alert) error {
-	_, err := s.client.Do(ctx, provider.Request{URL: s.client.URL(), JSON: alerts})
+	_, err := s.Do(ctx, provider.Request{URL: s.URL(), JSON: alerts})
 	return err
 }
 

@@ -24,7 +24,7 @@ const (
 
 // Sender sends to one address.
 type Sender struct {
-	client  *provider.Client
+	*provider.Client
 	header  http.Header
 	ignored []string
 }
@@ -41,15 +41,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err := errors.Join(tokenErr, headerErr, clientErr); err != nil {
 		return nil, err
 	}
-	s.client, s.ignored = client, ignored
+	s.Client, s.ignored = client, ignored
 	s.header = http.Header{}
 	maps.Copy(s.header, bearer)
 	maps.Copy(s.header, header)
 	return s, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification's event.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
@@ -59,7 +56,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 			h["Ce-"+name] = []string{event.PercentEncode(strings.ToValidUTF8(value, "\uFFFD"))}
 		}
 	}
-	return s.client.Post(ctx, provider.Request{Header: h, JSON: n.Event})
+	return s.Post(ctx, provider.Request{Header: h, JSON: n.Event})
 }
 
 // attributes returns the event's context attributes and extensions, by their names in a header.

@@ -25,8 +25,8 @@ const (
 // Sender sends to one organization of Datadog.
 type Sender struct {
 	provider.Recoveries
-	client *provider.Client
-	now    func() time.Time
+	*provider.Client
+	now func() time.Time
 }
 
 // New returns a Sender. It needs a token.
@@ -39,7 +39,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, now: time.Now}, nil
+	return &Sender{Client: client, now: time.Now}, nil
 }
 
 // answers are the texts by which the API refuses a request.
@@ -61,9 +61,6 @@ func word(answer []byte) string {
 func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
 	return provider.ParseRetryAfter(header.Get("X-RateLimit-Reset"), time.Now()), status == http.StatusTooManyRequests
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // request is one event as the API takes it.
 type request struct {
@@ -102,7 +99,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	if age := s.now().Sub(e.Timestamp); age < maxAge-onTheWay && age > -time.Hour {
 		r.DateHappened = e.Timestamp.Unix()
 	}
-	return s.client.Post(ctx, provider.Request{URL: s.client.Root("/api/v1/events"), JSON: r})
+	return s.Post(ctx, provider.Request{URL: s.Root("/api/v1/events"), JSON: r})
 }
 
 // tags returns the tags of Datadog's integrations for Flux and Kubernetes, and the metadata, in lower case.

@@ -14,8 +14,8 @@ import (
 
 // Sender sends to one webhook.
 type Sender struct {
-	client *provider.Client
-	name   string
+	*provider.Client
+	name string
 }
 
 // New returns a Sender.
@@ -25,7 +25,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, name: cfg.Username}, nil
+	return &Sender{Client: client, name: cfg.Username}, nil
 }
 
 // webhook returns the address of the webhook without Slack's variant.
@@ -44,15 +44,12 @@ func webhook(address string) string {
 
 // Limit returns 30 messages a minute on Discord's hosts.
 func (s *Sender) Limit() provider.Limit {
-	return s.client.LimitOn(provider.Limit{Rate: 0.5, Burst: 5}, "discord.com", "discordapp.com")
+	return s.LimitOn(provider.Limit{Rate: 0.5, Burst: 5}, "discord.com", "discordapp.com")
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one embed.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{JSON: s.message(n)})
+	return s.Post(ctx, provider.Request{JSON: s.message(n)})
 }
 
 // codes are Discord's names of the errors of a webhook, by their codes.

@@ -26,7 +26,7 @@ const (
 
 // Sender sends to one address.
 type Sender struct {
-	client *provider.Client
+	*provider.Client
 	header http.Header
 	key    []byte // nil: unsigned
 	// ignored are the names of the Secret's headers that are left out.
@@ -49,15 +49,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	var headerErr, clientErr error
 	s.header, s.ignored, headerErr = provider.Headers(cfg.Headers, ours...)
-	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{})
+	s.Client, clientErr = provider.NewClient(cfg, provider.ClientOptions{})
 	if err := errors.Join(keyErr, headerErr, clientErr); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification's event.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
@@ -76,7 +73,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		mac.Write(body)
 		h[headerSignature] = []string{"sha256=" + hex.EncodeToString(mac.Sum(nil))}
 	}
-	return s.client.Post(ctx, provider.Request{Header: h, Body: body})
+	return s.Post(ctx, provider.Request{Header: h, Body: body})
 }
 
 // component returns a controller's name, which is outside input, in a form that is fit for a header.

@@ -12,7 +12,7 @@ import (
 
 // Sender sends to one space.
 type Sender struct {
-	client *provider.Client
+	*provider.Client
 	thread string
 }
 
@@ -22,16 +22,13 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, thread: cfg.Channel}, nil
+	return &Sender{Client: client, thread: cfg.Channel}, nil
 }
 
 // Limit returns the quota of a space, one message a second, on Google's host.
 func (s *Sender) Limit() provider.Limit {
-	return s.client.LimitOn(provider.Limit{Rate: 1, Burst: 1}, "chat.googleapis.com")
+	return s.LimitOn(provider.Limit{Rate: 1, Burst: 1}, "chat.googleapis.com")
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one card.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
@@ -39,14 +36,14 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return err
 	}
-	return s.client.Post(ctx, provider.Request{URL: s.url(n.DeliveryID), Body: body, Header: http.Header{
+	return s.Post(ctx, provider.Request{URL: s.url(n.DeliveryID), Body: body, Header: http.Header{
 		"Content-Type": {"application/json; charset=UTF-8"},
 	}})
 }
 
 // url returns the webhook's address with the parameters of one message.
 func (s *Sender) url(deliveryID string) *url.URL {
-	u := s.client.URL()
+	u := s.URL()
 	given, added := u.Query(), url.Values{"requestId": {deliveryID}}
 	if s.thread != "" && !given.Has("messageReplyOption") {
 		added.Set("messageReplyOption", "REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD")

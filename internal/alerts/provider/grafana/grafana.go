@@ -21,8 +21,8 @@ const (
 // Sender sends to one Grafana.
 type Sender struct {
 	provider.Recoveries
-	client *provider.Client
-	now    func() time.Time
+	*provider.Client
+	now func() time.Time
 }
 
 // New returns a Sender.
@@ -35,11 +35,8 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, now: time.Now}, nil
+	return &Sender{Client: client, now: time.Now}, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // annotation is an annotation as it is written. Times are in milliseconds.
 type annotation struct {
@@ -82,7 +79,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
-	return s.client.Call(ctx, func(ctx context.Context) error {
+	return s.Call(ctx, func(ctx context.Context) error {
 		all, err := s.read(ctx, identity(n))
 		if err != nil {
 			return err
@@ -116,12 +113,12 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 
 // read returns the newest annotations with the wanted tags, the newest first, and none if reading is forbidden.
 func (s *Sender) read(ctx context.Context, wanted []string) ([]found, error) {
-	u := s.client.URL()
+	u := s.URL()
 	query := u.Query()
 	maps.Copy(query, map[string][]string{"type": {"annotation"}, "limit": {strconv.Itoa(newest)}, "tags": wanted})
 	u.RawQuery = query.Encode()
 	var all provider.List[found]
-	err := s.client.Exchange(ctx, provider.Request{Method: http.MethodGet, URL: u}, &all, "Grafana's API")
+	err := s.Exchange(ctx, provider.Request{Method: http.MethodGet, URL: u}, &all, "Grafana's API")
 	if provider.StatusOf(err) == http.StatusForbidden {
 		return nil, nil
 	}
@@ -164,11 +161,11 @@ func newestFailure(all []found, object string) *found {
 
 // write adds an annotation, or changes an existing one.
 func (s *Sender) write(ctx context.Context, existing *found, a annotation) error {
-	r := provider.Request{URL: s.client.URL(), JSON: a}
+	r := provider.Request{URL: s.URL(), JSON: a}
 	if existing != nil {
-		r.Method, r.URL = http.MethodPatch, s.client.URL(strconv.FormatInt(existing.ID, 10))
+		r.Method, r.URL = http.MethodPatch, s.URL(strconv.FormatInt(existing.ID, 10))
 	}
-	_, err := s.client.Do(ctx, r)
+	_, err := s.Do(ctx, r)
 	return err
 }
 

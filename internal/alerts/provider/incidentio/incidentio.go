@@ -15,7 +15,7 @@ const (
 // Sender sends to one alert source.
 type Sender struct {
 	provider.Recoveries
-	client *provider.Client
+	*provider.Client
 }
 
 // New returns a Sender. It needs a token.
@@ -28,16 +28,13 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client}, nil
+	return &Sender{Client: client}, nil
 }
 
 // answers are the texts by which the API refuses a request.
 var answers = []string{"authentication_error", "authorization_error", "not_found", "too_many_requests", "validation_error"}
 
 var word = provider.WordAt(answers, "type")
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // alertEvent is a request of the alert source.
 type alertEvent struct {
@@ -66,7 +63,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	if e.Reason != "" {
 		title += ": " + e.Reason
 	}
-	return s.client.Post(ctx, provider.Request{JSON: alertEvent{
+	return s.Post(ctx, provider.Request{JSON: alertEvent{
 		Title: provider.Truncate(title, maxTitle), Status: status,
 		DeduplicationKey: provider.ObjectID(n),
 		Description:      provider.BreakLinks(provider.Truncate(e.Message, maxDescription)),

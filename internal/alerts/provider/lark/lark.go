@@ -19,7 +19,7 @@ const maxReply = 16 << 10 // bytes
 
 // Sender sends to one custom bot.
 type Sender struct {
-	client *provider.Client
+	*provider.Client
 	secret string
 	now    func() time.Time
 }
@@ -30,16 +30,13 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, secret: cfg.Token, now: time.Now}, nil
+	return &Sender{Client: client, secret: cfg.Token, now: time.Now}, nil
 }
 
 // Limit returns 100 messages a minute on Lark's and Feishu's hosts.
 func (s *Sender) Limit() provider.Limit {
-	return s.client.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com")
+	return s.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com")
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one card.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
@@ -47,7 +44,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.client.Send(ctx, provider.Request{Body: body})
+	answer, err := s.Client.Send(ctx, provider.Request{Body: body})
 	if err != nil {
 		return err
 	}

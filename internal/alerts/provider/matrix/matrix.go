@@ -14,8 +14,8 @@ import (
 
 // Sender sends to one room.
 type Sender struct {
-	client *provider.Client
-	room   string
+	*provider.Client
+	room string
 }
 
 // New returns a Sender. Token and channel are required.
@@ -31,11 +31,8 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, room: cfg.Channel}, nil
+	return &Sender{Client: client, room: cfg.Channel}, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send sends the notification to the room as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
@@ -43,9 +40,9 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return err
 	}
-	return s.client.Post(ctx, provider.Request{
+	return s.Post(ctx, provider.Request{
 		Method: http.MethodPut, Body: body,
-		URL: s.client.URL("_matrix", "client", "v3", "rooms", s.room, "send", "m.room.message", n.DeliveryID),
+		URL: s.URL("_matrix", "client", "v3", "rooms", s.room, "send", "m.room.message", n.DeliveryID),
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Sender sends to one webhook or channel.
 type Sender struct {
-	client *provider.Client
+	*provider.Client
 	// api is the address of posts, nil for a webhook.
 	api               *url.URL
 	channel, username string
@@ -28,10 +28,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word}); err != nil {
+	if s.Client, err = provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word}); err != nil {
 		return nil, err
 	}
-	if strings.Contains(s.client.URL().Path, "/hooks/") {
+	if strings.Contains(s.URL().Path, "/hooks/") {
 		return s, nil
 	}
 	switch {
@@ -40,12 +40,9 @@ func New(cfg provider.Config) (*Sender, error) {
 	case !channelID.MatchString(cfg.Channel):
 		return nil, errors.New("spec.channel is no ID of a channel, 26 letters and digits that the channel's information shows; the API needs it")
 	}
-	s.api = s.client.URL("api", "v4", "posts")
+	s.api = s.URL("api", "v4", "posts")
 	return s, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
@@ -53,7 +50,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if s.api != nil {
 		message = post{ChannelID: s.channel, PendingPostID: n.DeliveryID, Props: props{[]attachment{newAttachment(n)}}}
 	}
-	return s.client.Post(ctx, provider.Request{URL: s.api, JSON: message})
+	return s.Post(ctx, provider.Request{URL: s.api, JSON: message})
 }
 
 // The parts of messages that are used here, in the names of Mattermost's webhooks and API.

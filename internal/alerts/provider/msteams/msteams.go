@@ -24,7 +24,7 @@ var sizes = []size{
 
 // Sender sends to one connector or workflow.
 type Sender struct {
-	client    *provider.Client
+	*provider.Client
 	connector bool
 }
 
@@ -35,10 +35,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{client: client, connector: client.On("webhook.office.com")}
+	s := &Sender{Client: client, connector: client.On("webhook.office.com")}
 	if s.connector {
 		o.MaxReply = maxReply
-		s.client, err = provider.NewClient(cfg, o)
+		s.Client, err = provider.NewClient(cfg, o)
 	}
 	return s, err
 }
@@ -93,16 +93,13 @@ func word(answer []byte) string {
 	return provider.KnownWord(reply.Error.Code, answers)
 }
 
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
-
 // Send posts the notification as a card.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	body, err := s.body(n)
 	if err != nil {
 		return err
 	}
-	answer, err := s.client.Send(ctx, provider.Request{Body: body})
+	answer, err := s.Client.Send(ctx, provider.Request{Body: body})
 	if err != nil || !s.connector {
 		return err
 	}

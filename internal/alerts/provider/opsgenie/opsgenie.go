@@ -24,7 +24,7 @@ var factSizes = []int{2000, 500, 110}
 // Sender sends to one integration of Opsgenie.
 type Sender struct {
 	provider.Recoveries
-	client   *provider.Client
+	*provider.Client
 	provider string // the Provider's UID
 }
 
@@ -38,7 +38,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, provider: cfg.UID}, nil
+	return &Sender{Client: client, provider: cfg.UID}, nil
 }
 
 // answers are the texts by which the API refuses a request.
@@ -56,9 +56,6 @@ func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
 	}
 	return provider.ParseRetryAfter(header.Get("X-RateLimit-Period-In-Sec"), time.Now()), true
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // alert is a request to create an alert.
 type alert struct {
@@ -85,7 +82,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	source := provider.Truncate(e.ReportingController, maxSource)
 	switch {
 	case provider.Failed(n):
-		return s.client.Post(ctx, provider.Request{JSON: alert{
+		return s.Post(ctx, provider.Request{JSON: alert{
 			Message:     provider.Truncate(e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, maxMessage),
 			Alias:       provider.ObjectKey(s.provider, e.InvolvedObject),
 			Description: provider.EscapeHTML(e.Message, maxDescription),
@@ -93,11 +90,11 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 			Source:      source,
 		}})
 	case provider.Recovered(n):
-		u := s.client.URL(provider.ObjectKey(s.provider, e.InvolvedObject), "close")
+		u := s.URL(provider.ObjectKey(s.provider, e.InvolvedObject), "close")
 		query := u.Query()
 		query.Set("identifierType", "alias")
 		u.RawQuery = query.Encode()
-		err := s.client.Post(ctx, provider.Request{URL: u, JSON: closing{Note: provider.EscapeHTML(e.Message, maxNote), Source: source}})
+		err := s.Post(ctx, provider.Request{URL: u, JSON: closing{Note: provider.EscapeHTML(e.Message, maxNote), Source: source}})
 		if provider.StatusOf(err) == http.StatusNotFound {
 			return nil // nothing is open
 		}

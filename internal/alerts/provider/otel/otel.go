@@ -38,7 +38,7 @@ func Takes(n provider.Notification) bool {
 
 // Sender sends to one receiver.
 type Sender struct {
-	client  *provider.Client
+	*provider.Client
 	header  http.Header
 	ignored []string
 	now     func() time.Time
@@ -61,7 +61,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	loginHeader, loginErr := login.OptionalLogin()
 	cfg.Address = tracesURL(cfg.Address)
-	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxReply})
+	s.Client, clientErr = provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxReply})
 	if err := errors.Join(headerErr, loginErr, clientErr); err != nil {
 		return nil, err
 	}
@@ -83,16 +83,13 @@ func tracesURL(address string) string {
 	return u.String()
 }
 
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
-
 // Send exports the event's span.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.traces(n))
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 	}
-	answer, err := s.client.Send(ctx, provider.Request{Header: s.header, Body: body})
+	answer, err := s.Client.Send(ctx, provider.Request{Header: s.header, Body: body})
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ const (
 // Sender sends to one integration of PagerDuty.
 type Sender struct {
 	provider.Recoveries
-	client *provider.Client
-	key    string
+	*provider.Client
+	key string
 }
 
 // New returns a Sender. It needs an integration's key, as spec.channel or as the Secret's token.
@@ -33,7 +33,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		return nil, fmt.Errorf("spec.channel has no integration key, and %w", provider.CheckKey("token", ""))
 	}
 	var err error
-	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word}); err != nil {
+	if s.Client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word}); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -67,11 +67,8 @@ func word(answer []byte) string {
 
 // Limit returns PagerDuty's published limit for one key, halved since a recovery is two events.
 func (s *Sender) Limit() provider.Limit {
-	return s.client.LimitOn(provider.Limit{Rate: 1, Burst: 10}, "pagerduty.com")
+	return s.LimitOn(provider.Limit{Rate: 1, Burst: 10}, "pagerduty.com")
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // alertEvent is a request of /v2/enqueue.
 type alertEvent struct {
@@ -116,7 +113,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 }
 
 func (s *Sender) send(ctx context.Context, n provider.Notification) error {
-	return s.client.Call(ctx, func(ctx context.Context) error {
+	return s.Call(ctx, func(ctx context.Context) error {
 		if provider.Failed(n) {
 			return s.post(ctx, "/v2/enqueue", s.trigger(n))
 		}
@@ -137,7 +134,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 }
 
 func (s *Sender) post(ctx context.Context, path string, body any) error {
-	_, err := s.client.Do(ctx, provider.Request{URL: s.client.Root(path), JSON: body})
+	_, err := s.Do(ctx, provider.Request{URL: s.Root(path), JSON: body})
 	return err
 }
 

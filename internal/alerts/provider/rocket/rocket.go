@@ -9,7 +9,7 @@ import (
 
 // Sender sends to one webhook.
 type Sender struct {
-	client            *provider.Client
+	*provider.Client
 	channel, username string
 }
 
@@ -19,15 +19,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{client: client, channel: cfg.Channel, username: cfg.Username}, nil
+	return &Sender{Client: client, channel: cfg.Channel, username: cfg.Username}, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{JSON: s.message(n)})
+	return s.Post(ctx, provider.Request{JSON: s.message(n)})
 }
 
 // The parts of a message that are used here, in the names of Rocket.Chat's webhooks.

@@ -24,7 +24,7 @@ const (
 
 // Sender sends to one project.
 type Sender struct {
-	client      *provider.Client
+	*provider.Client
 	header      http.Header
 	environment string
 	now         func() time.Time
@@ -49,11 +49,11 @@ func New(cfg provider.Config) (*Sender, error) {
 	if cfg.Token != "" {
 		options.MaxReply = maxReply
 	}
-	if s.client, err = provider.NewClient(cfg, options); err != nil {
+	if s.Client, err = provider.NewClient(cfg, options); err != nil {
 		return nil, err
 	}
 	if cfg.Token != "" {
-		s.issues, err = newIssues(cfg, d, s.client)
+		s.issues, err = newIssues(cfg, d, s.Client)
 	}
 	if err != nil {
 		return nil, err
@@ -70,9 +70,6 @@ var answers = []string{
 
 // word returns the part of a refusal's answer that is shown.
 var word = provider.WordAt(answers, "detail")
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // item is an error event or a transaction.
 type item struct {
@@ -114,17 +111,17 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 	}
 	if s.issues == nil {
-		return s.client.Post(ctx, provider.Request{Header: s.header, Body: body})
+		return s.Post(ctx, provider.Request{Header: s.header, Body: body})
 	}
 	return s.issues.recoveries.Send(n, func() error {
-		return s.client.Call(ctx, func(ctx context.Context) error {
+		return s.Call(ctx, func(ctx context.Context) error {
 			if err := s.issues.before(ctx, n, s.now()); err != nil {
 				return err
 			}
 			if provider.ClosesOnly(n) {
 				return nil
 			}
-			_, err := s.client.Do(ctx, provider.Request{Header: s.header, Body: body})
+			_, err := s.Do(ctx, provider.Request{Header: s.header, Body: body})
 			if err == nil {
 				s.issues.sent(n, s.now())
 			}

@@ -27,7 +27,7 @@ const (
 
 // Sender sends to one channel or webhook.
 type Sender struct {
-	client  *provider.Client
+	*provider.Client
 	onSlack bool
 	// api is the address of chat.postMessage, nil for an incoming webhook.
 	api               *url.URL
@@ -54,10 +54,10 @@ func New(cfg provider.Config) (*Sender, error) {
 		}
 		o.MaxReply = maxReply
 	}
-	if s.client, err = provider.NewClient(cfg, o); err != nil {
+	if s.Client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
 	}
-	s.onSlack = s.client.On(domains...)
+	s.onSlack = s.On(domains...)
 	return s, nil
 }
 
@@ -78,12 +78,9 @@ func apiOf(address string) (*url.URL, error) {
 // OnSlack reports whether the address is Slack's own. Other servers take its webhooks too.
 func (s *Sender) OnSlack() bool { return s.onSlack }
 
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
-
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	answer, err := s.client.Send(ctx, provider.Request{URL: s.api, JSON: s.message(n)})
+	answer, err := s.Client.Send(ctx, provider.Request{URL: s.api, JSON: s.message(n)})
 	if err != nil || s.api == nil {
 		return err
 	}

@@ -14,10 +14,10 @@ const host = "https://api.telegram.org"
 
 // Sender sends to one chat.
 type Sender struct {
-	client *provider.Client
-	token  string
-	chat   string
-	topic  int64
+	*provider.Client
+	token string
+	chat  string
+	topic int64
 }
 
 // New returns a Sender. Token and channel are required.
@@ -50,7 +50,7 @@ func newSender(cfg provider.Config, base string) (*Sender, error) {
 		}
 	}
 	cfg.Address = base
-	if s.client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word, Wait: wait}); err != nil {
+	if s.Client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word, Wait: wait}); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -64,12 +64,9 @@ func (s *Sender) Limit() provider.Limit {
 	return provider.Limit{Rate: 1, Burst: 3}
 }
 
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
-
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{URL: s.client.URL("bot"+s.token, "sendMessage"), JSON: s.message(n)})
+	return s.Post(ctx, provider.Request{URL: s.URL("bot"+s.token, "sendMessage"), JSON: s.message(n)})
 }
 
 // descriptions are the Bot API's known descriptions of refusals.

@@ -96,7 +96,7 @@ func TestTheWorstTextStillFits(t *testing.T) {
 // Fails when the address of the spec is used: a tenant's bot token would be sent there.
 func TestTheHostIsTelegrams(t *testing.T) {
 	s, err := New(provider.Config{Address: "https://evil.test", Token: token, Channel: "1"})
-	if err != nil || s.client.URL("bot"+token, "sendMessage").String() != "https://api.telegram.org/bot"+token+"/sendMessage" {
+	if err != nil || s.URL("bot"+token, "sendMessage").String() != "https://api.telegram.org/bot"+token+"/sendMessage" {
 		t.Errorf("%v", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 // Sender sends to one space.
 type Sender struct {
-	client *provider.Client
-	room   string
+	*provider.Client
+	room string
 }
 
 // New returns a Sender. For Webex's API, token and channel are required.
@@ -34,11 +34,8 @@ func New(cfg provider.Config) (*Sender, error) {
 			return nil, errors.New("the address needs spec.channel, the ID of the room")
 		}
 	}
-	return &Sender{client: client, room: cfg.Channel}, nil
+	return &Sender{Client: client, room: cfg.Channel}, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 type message struct {
 	RoomID   string `json:"roomId,omitempty"`
@@ -47,7 +44,7 @@ type message struct {
 
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{JSON: message{RoomID: s.room, Markdown: markdown(n)}})
+	return s.Post(ctx, provider.Request{JSON: message{RoomID: s.room, Markdown: markdown(n)}})
 }
 
 // answers are the errors of Webex's API.

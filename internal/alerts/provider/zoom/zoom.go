@@ -10,7 +10,7 @@ import (
 
 // Sender sends to one connection.
 type Sender struct {
-	client   *provider.Client
+	*provider.Client
 	endpoint *url.URL
 }
 
@@ -28,15 +28,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	if endpoint.Query().Get("format") == "" {
 		endpoint.RawQuery = strings.TrimPrefix(endpoint.RawQuery+"&format=full", "&")
 	}
-	return &Sender{client: client, endpoint: endpoint}, nil
+	return &Sender{Client: client, endpoint: endpoint}, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.client.Post(ctx, provider.Request{URL: s.endpoint, JSON: newMessage(n)})
+	return s.Post(ctx, provider.Request{URL: s.endpoint, JSON: newMessage(n)})
 }
 
 // The parts of a message that are used here, in the names of Zoom's chat apps.

@@ -14,7 +14,7 @@ import (
 
 // Sender sends to one topic.
 type Sender struct {
-	client         *provider.Client
+	*provider.Client
 	endpoint       *url.URL
 	channel, topic string
 }
@@ -36,22 +36,19 @@ func New(cfg provider.Config) (*Sender, error) {
 	endpoint := client.URL()
 	endpoint.Path, endpoint.RawPath = "/api/v1/messages", ""
 	return &Sender{
-		client: client, endpoint: endpoint, channel: channel, topic: provider.Truncate(printable(topic), maxTopic),
+		Client: client, endpoint: endpoint, channel: channel, topic: provider.Truncate(printable(topic), maxTopic),
 	}, nil
 }
 
 // Limit returns 200 messages a minute on Zulip Cloud.
 func (s *Sender) Limit() provider.Limit {
-	return s.client.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com")
+	return s.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com")
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return s.client.Close() }
 
 // Send posts the notification as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	form := url.Values{"type": {"stream"}, "to": {s.channel}, "topic": {s.topic}, "content": {content(n)}}
-	return s.client.Post(ctx, provider.Request{
+	return s.Post(ctx, provider.Request{
 		URL: s.endpoint, Body: []byte(form.Encode()), Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
 	})
 }
