@@ -1,7 +1,10 @@
 package provider
 
+// Size has the lengths, in units of a type, to which an event's message and each part of a fact are cut.
+type Size = struct{ Message, Fact int }
+
 // Shrink returns what build makes of the first of the sizes at which its length is at most limit, else of the last size. The sizes of a
-// type descend to one at which every message fits. A size is most often two lengths, of the event's message and of the parts of a fact.
+// type descend to one at which every message fits.
 func Shrink[S, T any](sizes []S, limit int, length func(T) int, build func(S) T) (made T) {
 	for _, size := range sizes {
 		if made = build(size); length(made) <= limit {

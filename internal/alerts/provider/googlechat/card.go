@@ -58,15 +58,12 @@ const (
 	maxTitle   = 250    // characters
 )
 
-// size has the lengths in characters to which a message and each part of a fact are cut.
-type size struct{ message, fact int }
-
 // sizes descend to one at which even the worst text fits, every character of which takes six bytes.
-var sizes = []size{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
+var sizes = []provider.Size{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
 
 // body returns the message as JSON, with as much of the event as fits.
 func (s *Sender) body(n provider.Notification) ([]byte, error) {
-	return provider.ShrinkJSON(sizes, maxMessage, func(z size) message { return s.message(n, z.message, z.fact) })
+	return provider.ShrinkJSON(sizes, maxMessage, func(z provider.Size) message { return s.message(n, z.Message, z.Fact) })
 }
 
 func (s *Sender) message(n provider.Notification, maxText, maxFact int) message {

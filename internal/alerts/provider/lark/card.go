@@ -46,18 +46,15 @@ const (
 	maxObject  = 250    // characters
 )
 
-// size has the lengths in characters to which a message and each part of a fact are cut.
-type size struct{ message, fact int }
-
 // sizes descend to one at which even the worst text fits, every character of which takes six bytes.
-var sizes = []size{{14_000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1500, 50}, {600, 20}}
+var sizes = []provider.Size{{14_000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1500, 50}, {600, 20}}
 
 // body returns the message as JSON, with as much of the event as fits.
 func (s *Sender) body(n provider.Notification) ([]byte, error) {
 	m := message{MsgType: "interactive"}
 	m.Timestamp, m.Sign = s.sign()
-	return provider.ShrinkJSON(sizes, maxMessage, func(s size) message {
-		m.Card = newCard(n, s.message, s.fact)
+	return provider.ShrinkJSON(sizes, maxMessage, func(s provider.Size) message {
+		m.Card = newCard(n, s.Message, s.Fact)
 		return m
 	})
 }

@@ -59,15 +59,12 @@ const (
 	maxObject  = 250
 )
 
-// size has the lengths in characters to which a message and each part of a fact are cut.
-type size struct{ message, fact int }
-
 // sizes descend to one at which even the worst text fits, every character of which takes twelve bytes.
-var sizes = []size{{16000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1000, 40}}
+var sizes = []provider.Size{{16000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1000, 40}}
 
 // encode returns the content as JSON, with as much of the event as fits.
 func encode(n provider.Notification) ([]byte, error) {
-	return provider.ShrinkJSON(sizes, maxContent, func(s size) message { return newMessage(n, s.message, s.fact) })
+	return provider.ShrinkJSON(sizes, maxContent, func(s provider.Size) message { return newMessage(n, s.Message, s.Fact) })
 }
 
 func newMessage(n provider.Notification, maxMessage, maxFact int) message {

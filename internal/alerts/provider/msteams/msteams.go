@@ -14,11 +14,8 @@ import (
 // maxCard is the length of the longest card in bytes. Teams refuses those beyond about 28 KB.
 const maxCard = 27 << 10
 
-// size has the lengths in characters to which a message and each part of a fact are cut.
-type size struct{ message, fact int }
-
 // sizes descend to one at which even the worst text fits, every character of which takes six bytes.
-var sizes = []size{
+var sizes = []provider.Size{
 	{24000, 1000}, {16000, 500}, {8000, 250}, {4000, 100}, {2000, 50}, {500, 20},
 }
 
@@ -108,11 +105,11 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 
 // body returns the card as JSON, with as much of the event as fits.
 func (s *Sender) body(n provider.Notification) ([]byte, error) {
-	return provider.ShrinkJSON(sizes, maxCard, func(z size) any {
+	return provider.ShrinkJSON(sizes, maxCard, func(z provider.Size) any {
 		if s.connector {
-			return newMessageCard(n, z.message, z.fact)
+			return newMessageCard(n, z.Message, z.Fact)
 		}
-		return newWorkflowMessage(n, z.message, z.fact)
+		return newWorkflowMessage(n, z.Message, z.Fact)
 	})
 }
 

@@ -54,10 +54,8 @@ const (
 	maxName    = 300
 )
 
-// size has the lengths in characters to which a message and each part of a fact are cut.
-type size struct{ message, fact int }
-
-var sizes = []size{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30}}
+// sizes are in characters.
+var sizes = []provider.Size{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30}}
 
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
@@ -66,8 +64,8 @@ func (s *Sender) message(n provider.Notification) message {
 	if !e.Timestamp.IsZero() {
 		a.Time = e.Timestamp.UTC().Format(time.RFC3339)
 	}
-	a = provider.Shrink(sizes, maxMessage, attachment.size, func(s size) attachment {
-		a.Text, a.Fields = provider.FitUTF16(e.Message, s.message, escape), fields(n, s.fact)
+	a = provider.Shrink(sizes, maxMessage, attachment.size, func(s provider.Size) attachment {
+		a.Text, a.Fields = provider.FitUTF16(e.Message, s.Message, escape), fields(n, s.Fact)
 		return a
 	})
 	return message{Channel: s.channel, Username: s.username, Attachments: []attachment{a}}

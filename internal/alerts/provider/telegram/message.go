@@ -32,10 +32,8 @@ const (
 	maxObject = 300
 )
 
-// size has the lengths in UTF-16 code units to which a message and each part of a fact are cut.
-type size struct{ message, fact int }
-
-var sizes = []size{{3600, 500}, {3200, 250}, {2800, 100}, {2000, 50}, {1800, 20}}
+// sizes are in UTF-16 code units.
+var sizes = []provider.Size{{3600, 500}, {3200, 250}, {2800, 100}, {2000, 50}, {1800, 20}}
 
 // text builds the text of a message.
 type text struct {
@@ -58,8 +56,8 @@ func (t *text) bold(s string) {
 
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
-	t := provider.Shrink(sizes, maxText, func(t *text) int { return t.length }, func(s size) *text {
-		return newText(n, s.message, s.fact)
+	t := provider.Shrink(sizes, maxText, func(t *text) int { return t.length }, func(s provider.Size) *text {
+		return newText(n, s.Message, s.Fact)
 	})
 	return message{
 		ChatID: s.chat, MessageThreadID: s.topic, Text: t.String(), Entities: t.entities, LinkPreviewOptions: linkPreview{true},

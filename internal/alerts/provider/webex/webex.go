@@ -65,14 +65,12 @@ const (
 	maxObject   = 400
 )
 
-// size has the lengths in bytes to which a message and each part of a fact are cut.
-type size struct{ message, fact int }
-
-var sizes = []size{{6400, 1000}, {5000, 250}, {4000, 100}, {3000, 50}, {2500, 25}}
+// sizes are in bytes.
+var sizes = []provider.Size{{6400, 1000}, {5000, 250}, {4000, 100}, {3000, 50}, {2500, 25}}
 
 // markdown returns the notification with as much of the event as fits.
 func markdown(n provider.Notification) string {
-	return provider.Shrink(sizes, maxMarkdown, provider.Bytes, func(s size) string { return compose(n, s.message, s.fact) })
+	return provider.Shrink(sizes, maxMarkdown, provider.Bytes, func(s provider.Size) string { return compose(n, s.Message, s.Fact) })
 }
 
 func compose(n provider.Notification, maxMessage, maxFact int) string {

@@ -72,10 +72,8 @@ const (
 	maxObject  = 250
 )
 
-// size has the lengths in characters to which a message and each part of a fact are cut.
-type size struct{ message, fact int }
-
-var sizes = []size{{4096, 1000}, {4096, 250}, {4096, 50}}
+// sizes are in characters.
+var sizes = []provider.Size{{4096, 1000}, {4096, 250}, {4096, 50}}
 
 // newMessage returns the notification with as much of the event as fits.
 func newMessage(n provider.Notification) (m message) {
@@ -84,9 +82,9 @@ func newMessage(n provider.Notification) (m message) {
 	if e.Severity != "" {
 		m.Content.Head.SubHead = &text{fit(e.Severity, maxObject)}
 	}
-	return provider.Shrink(sizes, maxMessage, message.size, func(s size) message {
-		m.Content.Body = []item{{Type: "message", Text: provider.Visible(fit(strings.TrimSpace(e.Message), s.message), dash)}}
-		if fields := fields(n, s.fact); len(fields) > 0 {
+	return provider.Shrink(sizes, maxMessage, message.size, func(s provider.Size) message {
+		m.Content.Body = []item{{Type: "message", Text: provider.Visible(fit(strings.TrimSpace(e.Message), s.Message), dash)}}
+		if fields := fields(n, s.Fact); len(fields) > 0 {
 			m.Content.Body = append(m.Content.Body, item{Type: "fields", Items: fields})
 		}
 		return m

@@ -72,15 +72,13 @@ const (
 	maxObject  = 300
 )
 
-// size has the lengths in characters to which a message and each part of a fact are cut.
-type size struct{ message, fact int }
-
-var sizes = []size{{9000, 1000}, {8000, 500}, {7000, 100}, {5000, 60}}
+// sizes are in characters.
+var sizes = []provider.Size{{9000, 1000}, {8000, 500}, {7000, 100}, {5000, 60}}
 
 // content returns the notification with as much of the event as fits.
 func content(n provider.Notification) string {
-	return provider.Shrink(sizes, maxContent, utf8.RuneCountInString, func(s size) string {
-		return compose(n, s.message, s.fact)
+	return provider.Shrink(sizes, maxContent, utf8.RuneCountInString, func(s provider.Size) string {
+		return compose(n, s.Message, s.Fact)
 	})
 }
 
