@@ -10,6 +10,7 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 const (
@@ -31,7 +32,7 @@ type Source struct {
 	cloud    string
 	exchange func(ctx context.Context, c *provider.Client) (accessToken, error)
 
-	turn  chan struct{} // has one place: the right to read and to write token
+	turn  *fair.Capacity // of one: the right to read and to write token
 	token accessToken
 }
 
@@ -70,8 +71,7 @@ func newSource(cfg provider.Config, cloud, address string, word func([]byte) str
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{client: client, cloud: cloud, turn: make(chan struct{}, 1)}
-	return s, nil
+	return &Source{client: client, cloud: cloud, turn: fair.NewCapacity(1)}, nil
 }
 
 // errNoIdentity says how an administrator enables workload identity.
@@ -80,12 +80,11 @@ var errNoIdentity = errors.New("spec.serviceAccountName needs workload identity,
 
 // Token returns a valid token. It renews the kept one when a fifth of its life is left.
 func (s *Source) Token(ctx context.Context) (string, error) {
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return "", provider.Classify(ctx.Err())
+	turn, err := s.turn.Acquire(ctx, 1)
+	if err != nil {
+		return "", provider.Classify(err)
 	}
-	defer func() { <-s.turn }()
+	defer turn.Release()
 	now := time.Now()
 	if now.Before(s.token.renew) {
 		return s.token.value, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/fair"
 )
 
 // Fails when a cloud that does not answer takes the time of each send although the kept token is still valid, or when such a token is used
@@ -14,7 +15,7 @@ import (
 func TestAValidTokenOutlivesACloudThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exchanges := 0
-		s := &Source{cloud: "Cloud", turn: make(chan struct{}, 1), token: lasting("kept", time.Hour)}
+		s := &Source{cloud: "Cloud", turn: fair.NewCapacity(1), token: lasting("kept", time.Hour)}
 		s.exchange = func(ctx context.Context, _ *provider.Client) (accessToken, error) {
 			exchanges++
 			<-ctx.Done()

@@ -14,6 +14,7 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 // The Secret's keys of a GitHub App, as Flux has them.
@@ -40,8 +41,8 @@ type app struct {
 	signer                  jose.Signer
 	// client calls the API that issues tokens.
 	client *provider.Client
-	// turn has one place: the right to read and to request a token. While one send requests it the others wait for the outcome.
-	turn          chan struct{}
+	// turn is a capacity of one: the right to read and to request a token. While one send requests it the others wait for the outcome.
+	turn          *fair.Capacity
 	value         string
 	until, issued time.Time
 }
@@ -50,7 +51,7 @@ type app struct {
 // another.
 func newApp(cfg provider.Config) (*app, error) {
 	v := cfg.Values
-	a := &app{id: v[keyAppID], installation: v[keyInstallationID], owner: v[keyInstallationOwner], turn: make(chan struct{}, 1)}
+	a := &app{id: v[keyAppID], installation: v[keyInstallationID], owner: v[keyInstallationOwner], turn: fair.NewCapacity(1)}
 	switch {
 	case a.id == "" && v[keyPrivateKey] == "":
 		return nil, errors.New("the Secret has no credentials; write the key token into it, or the keys of a GitHub App: " +
@@ -90,12 +91,11 @@ func positive(number string) bool {
 // call, to this send or to another one.
 func (a *app) token(ctx context.Context, refused string) (token string, fresh bool, err error) {
 	began := time.Now()
-	select {
-	case a.turn <- struct{}{}:
-	case <-ctx.Done():
-		return "", false, ctx.Err()
+	turn, err := a.turn.Acquire(ctx, 1)
+	if err != nil {
+		return "", false, err
 	}
-	defer func() { <-a.turn }()
+	defer turn.Release()
 	if a.value == refused {
 		a.until = time.Time{}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/fair"
 )
 
 // maxSpoken bounds the bytes that a server may send between two sends. A server sends a few lines; the library keeps a line until it
@@ -52,7 +53,7 @@ type link struct {
 	secure  bool
 	options []nats.Option
 
-	turn chan struct{} // has one place: the right to connect
+	turn *fair.Capacity // of one: the right to connect
 
 	mu      sync.Mutex
 	current *conn
@@ -62,7 +63,7 @@ type link struct {
 }
 
 func newLink(d *provider.Dialer, servers []string, secure bool, options []nats.Option) *link {
-	return &link{dialer: d, servers: servers, secure: secure, options: options, turn: make(chan struct{}, 1)}
+	return &link{dialer: d, servers: servers, secure: secure, options: options, turn: fair.NewCapacity(1)}
 }
 
 func (l *link) begin() {
@@ -128,12 +129,11 @@ func (l *link) drop(c *conn) {
 
 // conn returns the connection, which it makes if there is none.
 func (l *link) conn(ctx context.Context) (*conn, error) {
-	select {
-	case l.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	turn, err := l.turn.Acquire(ctx, 1)
+	if err != nil {
+		return nil, err
 	}
-	defer func() { <-l.turn }()
+	defer turn.Release()
 	l.mu.Lock()
 	c := l.current
 	l.mu.Unlock()
@@ -143,8 +143,7 @@ func (l *link) conn(ctx context.Context) (*conn, error) {
 		}
 		l.drop(c)
 	}
-	c, err := l.connect(ctx)
-	if err != nil {
+	if c, err = l.connect(ctx); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
