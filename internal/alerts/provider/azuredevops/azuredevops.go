@@ -94,12 +94,7 @@ func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, erro
 }
 
 // Close closes idle connections.
-func (s *Sender) Close() error {
-	if s.login != nil {
-		return errors.Join(s.client.Close(), s.login.Close())
-	}
-	return s.client.Close()
-}
+func (s *Sender) Close() error { return errors.Join(s.client.Close(), s.login.Close()) }
 
 // LastStatus looks for the context among the last statuses of the commit's contexts.
 func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {

@@ -33,16 +33,15 @@ var (
 )
 
 // login returns the value of the Authorization header.
-type login interface {
-	authorization(ctx context.Context) (string, error)
-	Close() error
-}
+type login func(ctx context.Context) (string, error)
 
 // Sender sends to one hub.
 type Sender struct {
-	client *provider.Client
-	login  login
-	url    *url.URL
+	*provider.Client
+	url   *url.URL
+	login login
+	// source is nil unless a workload identity logs in.
+	source *cloudauth.Source
 }
 
 // New returns a Sender.
@@ -73,11 +72,16 @@ func New(cfg provider.Config) (*Sender, error) {
 	if cfg.ServiceAccount != "" {
 		cfg = cloudauth.Public(cfg)
 	}
-	l, err := newBearer(cfg)
+	l, source, err := newBearer(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return build(cfg, "https://"+namespace, address, l)
+	s, err := build(cfg, "https://"+namespace, address, l)
+	if err != nil {
+		return nil, err
+	}
+	s.source = source
+	return s, nil
 }
 
 // newShared returns a Sender for a connection string.
@@ -102,7 +106,7 @@ func newShared(cfg provider.Config, address string) (*Sender, error) {
 	}
 	resource := *s.url
 	resource.Path, resource.RawPath, resource.RawQuery = strings.TrimSuffix(resource.Path, "/messages"), "", ""
-	s.login = &sharedKey{name: c.keyName, key: []byte(c.key), resource: resource.String(), now: time.Now}
+	s.login = (&sharedKey{name: c.keyName, key: []byte(c.key), resource: resource.String(), now: time.Now}).authorization
 	return s, nil
 }
 
@@ -125,13 +129,13 @@ func build(cfg provider.Config, endpoint, hub string, l login) (*Sender, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{client: client, login: l, url: client.URL(hub, "messages")}
+	s := &Sender{Client: client, login: l, url: client.URL(hub, "messages")}
 	s.url.RawQuery = url.Values{"api-version": {apiVersion}, "timeout": {"60"}}.Encode()
 	return s, nil
 }
 
 // Close closes idle connections.
-func (s *Sender) Close() error { return errors.Join(s.client.Close(), s.login.Close()) }
+func (s *Sender) Close() error { return errors.Join(s.Client.Close(), s.source.Close()) }
 
 // brokerProperties is the value of the BrokerProperties header.
 type brokerProperties struct {
@@ -151,12 +155,12 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "properties could not be encoded", err)
 	}
-	return s.client.Call(ctx, func(ctx context.Context) error {
-		authorization, err := s.login.authorization(ctx)
+	return s.Call(ctx, func(ctx context.Context) error {
+		authorization, err := s.login(ctx)
 		if err != nil {
 			return err
 		}
-		_, err = s.client.Do(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
+		_, err = s.Do(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
 			"Authorization": {authorization}, "Content-Type": {contentType}, "BrokerProperties": {string(properties)},
 		}})
 		return err

@@ -79,7 +79,7 @@ func at(cfg provider.Config) (provider.Sender, error) {
 	}
 	resource := *s.url
 	resource.Path, resource.RawQuery = strings.TrimSuffix(resource.Path, "/messages"), ""
-	s.login = &sharedKey{name: "send", key: []byte(sharedAccess), resource: resource.String(), now: time.Now}
+	s.login = (&sharedKey{name: "send", key: []byte(sharedAccess), resource: resource.String(), now: time.Now}).authorization
 	return s, nil
 }
 

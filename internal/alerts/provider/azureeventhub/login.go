@@ -69,38 +69,24 @@ func (k *sharedKey) authorization(context.Context) (string, error) {
 	return "SharedAccessSignature sr=" + resource + "&sig=" + signature + "&se=" + end + "&skn=" + url.QueryEscape(k.name), nil
 }
 
-func (k *sharedKey) Close() error { return nil }
-
-// bearer is a token from the Secret.
-type bearer string
-
-func (b bearer) authorization(context.Context) (string, error) { return string(b), nil }
-func (b bearer) Close() error                                  { return nil }
-
-// identity is the login by workload identity.
-type identity struct{ *cloudauth.Source }
-
-func (i identity) authorization(ctx context.Context) (string, error) {
-	token, err := i.Token(ctx)
-	return "Bearer " + token, err
+// bearer returns the login with a header of the Secret's token.
+func bearer(header string) login {
+	return func(context.Context) (string, error) { return header, nil }
 }
 
-// newBearer returns the login by the token or, without one, by the workload identity.
-func newBearer(cfg provider.Config) (login, error) {
+// newBearer returns the login by the token or, without one, by the workload identity that the source stands for.
+func newBearer(cfg provider.Config) (l login, source *cloudauth.Source, err error) {
 	if cfg.Token != "" {
 		header, err := cfg.Bearer()
-		if err != nil {
-			return nil, err
-		}
-		return bearer(header.Get("Authorization")), nil
+		return bearer(header.Get("Authorization")), nil, err
 	}
 	if cfg.ServiceAccount == "" {
-		return nil, errors.New("nothing logs in: address is no connection string, the Secret has no key token, " +
+		return nil, nil, errors.New("nothing logs in: address is no connection string, the Secret has no key token, " +
 			"and spec.serviceAccountName is not set")
 	}
-	source, err := cloudauth.Azure(cfg, scope)
-	if err != nil {
-		return nil, err
-	}
-	return identity{source}, nil
+	source, err = cloudauth.Azure(cfg, scope)
+	return func(ctx context.Context) (string, error) {
+		token, err := source.Token(ctx)
+		return "Bearer " + token, err
+	}, source, err
 }

@@ -111,8 +111,13 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	return s.token.value, nil
 }
 
-// Close closes idle connections.
-func (s *Source) Close() error { return s.client.Close() }
+// Close closes idle connections. A nil Source has none.
+func (s *Source) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.client.Close()
+}
 
 // failed returns the classified failure of a login. A refusal by the cloud is retried.
 func (s *Source) failed(err error) *event.Error {

@@ -34,18 +34,14 @@ var (
 	topicForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 )
 
-// login returns tokens for the API.
-type login interface {
-	Token(ctx context.Context) (string, error)
-	Close() error
-}
-
 // Sender publishes to one topic.
 type Sender struct {
-	client     *provider.Client
-	login      login
+	*provider.Client
 	url        *url.URL
 	attributes map[string]string
+	// token returns a token for the API. It is that of source, unless a key signs it and source is nil.
+	token  func(ctx context.Context) (string, error)
+	source *cloudauth.Source
 }
 
 // New returns a Sender.
@@ -69,13 +65,12 @@ func build(cfg provider.Config, endpoint string) (*Sender, error) {
 		cfg = cloudauth.Public(cfg)
 	}
 	s := &Sender{attributes: cfg.Headers}
-	var clientErr, loginErr error
-	s.client, clientErr = provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus, Temporary: temporary})
-	s.login, loginErr = newLogin(cfg)
-	if err := errors.Join(append(errs, clientErr, loginErr)...); err != nil {
+	var clientErr error
+	s.Client, clientErr = provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus, Temporary: temporary})
+	if err := errors.Join(append(errs, clientErr, s.logIn(cfg))...); err != nil {
 		return nil, err
 	}
-	s.url = s.client.URL("v1", "projects", project, "topics", topic+":publish")
+	s.url = s.URL("v1", "projects", project, "topics", topic+":publish")
 	return s, nil
 }
 
@@ -90,16 +85,21 @@ func temporary(status int, answer []byte) bool {
 	}
 }
 
-// newLogin returns the login by the token or, without one, by the workload identity.
-func newLogin(cfg provider.Config) (login, error) {
-	if cfg.Token != "" {
-		return newKey([]byte(cfg.Token))
-	}
-	if cfg.ServiceAccount == "" {
-		return nil, errors.New("the Secret has no key token, a service account's key in JSON, " +
+// logIn has the Sender log in by the key or, without one, by the workload identity.
+func (s *Sender) logIn(cfg provider.Config) (err error) {
+	switch {
+	case cfg.Token != "":
+		var k *key
+		k, err = newKey([]byte(cfg.Token))
+		s.token = k.Token
+	case cfg.ServiceAccount == "":
+		err = errors.New("the Secret has no key token, a service account's key in JSON, " +
 			"and spec.serviceAccountName is not set: one of them logs in")
+	default:
+		s.source, err = cloudauth.Google(cfg, scope)
+		s.token = s.source.Token
 	}
-	return cloudauth.Google(cfg, scope)
+	return err
 }
 
 // checkAttributes reports attributes that Pub/Sub refuses. It quotes no name, since a name may be part of a badly quoted value.
@@ -119,7 +119,7 @@ func checkAttributes(attributes map[string]string) error {
 }
 
 // Close closes idle connections.
-func (s *Sender) Close() error { return errors.Join(s.client.Close(), s.login.Close()) }
+func (s *Sender) Close() error { return errors.Join(s.Client.Close(), s.source.Close()) }
 
 // message is a PubsubMessage. Its data is encoded as base64.
 type message struct {
@@ -137,12 +137,12 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	m := message{Data: data, Attributes: make(map[string]string, len(s.attributes)+1), OrderingKey: orderingKey(n.Event)}
 	maps.Copy(m.Attributes, s.attributes)
 	m.Attributes[idempotencyKey] = n.DeliveryID // even over the Secret's: with one key a subscriber would drop all messages but the first
-	return s.client.Call(ctx, func(ctx context.Context) error {
-		token, err := s.login.Token(ctx)
+	return s.Call(ctx, func(ctx context.Context) error {
+		token, err := s.token(ctx)
 		if err != nil {
 			return err
 		}
-		_, err = s.client.Do(ctx, provider.Request{
+		_, err = s.Do(ctx, provider.Request{
 			URL: s.url, Header: http.Header{"Authorization": {"Bearer " + token}}, JSON: map[string][]message{"messages": {m}},
 		})
 		return err

@@ -137,12 +137,6 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// fixed is a login whose token is always the same.
-type fixed struct{}
-
-func (fixed) Token(context.Context) (string, error) { return "impersonated", nil }
-func (fixed) Close() error                          { return nil }
-
 func newSender(t *testing.T, cfg provider.Config) (*Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, google)
@@ -160,7 +154,7 @@ func newSender(t *testing.T, cfg provider.Config) (*Sender, *providertest.Sink) 
 
 func TestPayloads(t *testing.T) {
 	s, sink := newSender(t, provider.Config{Headers: map[string]string{"team": "a"}})
-	s.login = fixed{}
+	s.token = func(context.Context) (string, error) { return "impersonated", nil }
 	providertest.Golden(t, "googlepubsub", s, sink)
 }
 

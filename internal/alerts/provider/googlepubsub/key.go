@@ -83,5 +83,3 @@ func (k *key) Token(context.Context) (string, error) {
 	k.token, k.signed = token, now
 	return token, nil
 }
-
-func (k *key) Close() error { return nil }
