@@ -57,8 +57,8 @@ func New(cfg provider.Config) (*Sender, error) {
 type alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations,omitempty"`
-	StartsAt    *time.Time        `json:"startsAt,omitempty"`
-	EndsAt      *time.Time        `json:"endsAt,omitempty"`
+	StartsAt    time.Time         `json:"startsAt,omitzero"`
+	EndsAt      time.Time         `json:"endsAt,omitzero"`
 }
 
 // Send fires the alert of a failure, or ends the alerts of an object that recovered.
@@ -108,11 +108,10 @@ func (s *Sender) end(ctx context.Context, n provider.Notification, except map[st
 		return nil
 	}
 	for i, a := range ended {
-		at := n.Event.Timestamp
-		if a.StartsAt != nil && at.Before(*a.StartsAt) { // Alertmanager refuses an end before the start
-			at = *a.StartsAt
+		ended[i].EndsAt = n.Event.Timestamp
+		if a.StartsAt.After(n.Event.Timestamp) { // Alertmanager refuses an end before the start
+			ended[i].EndsAt = a.StartsAt
 		}
-		ended[i] = alert{Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: &at}
 	}
 	return s.post(ctx, ended)
 }
@@ -133,7 +132,7 @@ func firing(n provider.Notification, now time.Time) alert {
 	if late := now.Add(fires); late.After(end) {
 		end = late
 	}
-	a := alert{Labels: map[string]string{}, Annotations: map[string]string{}, StartsAt: &start, EndsAt: &end}
+	a := alert{Labels: map[string]string{}, Annotations: map[string]string{}, StartsAt: start, EndsAt: end}
 	put := func(to map[string]string, name, value string, limit int) {
 		if value = provider.Truncate(value, limit); value != "" && to[name] == "" {
 			to[name] = value

@@ -81,7 +81,7 @@ func (v *vendor) post(body []byte) string {
 	}
 	for _, posted := range alerts {
 		a := posted.alert
-		if a.StartsAt == nil || a.EndsAt == nil || a.EndsAt.Before(*a.StartsAt) {
+		if a.StartsAt.IsZero() || a.EndsAt.IsZero() || a.EndsAt.Before(a.StartsAt) {
 			return "start time must be before end time"
 		}
 		if len(a.Labels) == 0 {

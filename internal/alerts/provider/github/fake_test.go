@@ -173,8 +173,7 @@ func (f *fakeGitHub) setStatus(w http.ResponseWriter, r *http.Request, sha strin
 		utf8.RuneCountInString(s.Description) > 140:
 		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")
 	default:
-		now := time.Now().UTC()
-		f.statuses = append(f.statuses, status{State: s.State, Context: s.Context, Description: s.Description, CreatedAt: &now})
+		f.statuses = append(f.statuses, status{State: s.State, Context: s.Context, Description: s.Description, CreatedAt: time.Now().UTC()})
 		answer(w, http.StatusCreated, f.statuses[len(f.statuses)-1])
 	}
 }

@@ -12,10 +12,10 @@ import (
 
 // status is a status of GitHub's API.
 type status struct {
-	State       string     `json:"state"`
-	Context     string     `json:"context"`
-	Description string     `json:"description"`
-	CreatedAt   *time.Time `json:"created_at,omitempty"`
+	State       string    `json:"state"`
+	Context     string    `json:"context"`
+	Description string    `json:"description"`
+	CreatedAt   time.Time `json:"created_at,omitzero"`
 }
 
 // statusOf returns a status as it is set.
@@ -40,11 +40,7 @@ func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.L
 		if found.Context != own.Context {
 			continue
 		}
-		last := githost.Last{Same: found.State == own.State && found.Description == own.Description}
-		if found.CreatedAt != nil {
-			last.Set = *found.CreatedAt
-		}
-		return last, nil
+		return githost.Last{Same: found.State == own.State && found.Description == own.Description, Set: found.CreatedAt}, nil
 	}
 	return githost.Last{}, nil
 }

@@ -21,11 +21,11 @@ func stateOf(s githost.Status) string {
 // LastStatus requests the statuses of the name. GitLab lists the latest of each pipeline; versions before 17.8 list the oldest first.
 func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.Last, error) {
 	var all provider.List[struct {
-		ID          int64      `json:"id"`
-		Name        string     `json:"name"`
-		Status      string     `json:"status"`
-		Description string     `json:"description"`
-		CreatedAt   *time.Time `json:"created_at"`
+		ID          int64     `json:"id"`
+		Name        string    `json:"name"`
+		Status      string    `json:"status"`
+		Description string    `json:"description"`
+		CreatedAt   time.Time `json:"created_at"`
 	}]
 	u := s.url("repository", "commits", want.Commit, "statuses")
 	u.RawQuery = url.Values{"name": {want.Name}, "order_by": {"id"}, "sort": {"desc"}, "per_page": {"100"}}.Encode()
@@ -39,10 +39,7 @@ func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.L
 			continue
 		}
 		newest = found.ID
-		last = githost.Last{Same: found.Status == stateOf(want) && found.Description == want.Description}
-		if found.CreatedAt != nil {
-			last.Set = *found.CreatedAt
-		}
+		last = githost.Last{Same: found.Status == stateOf(want) && found.Description == want.Description, Set: found.CreatedAt}
 	}
 	return last, nil
 }

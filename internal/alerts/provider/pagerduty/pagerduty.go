@@ -79,14 +79,14 @@ type alertEvent struct {
 }
 
 type alertPayload struct {
-	Summary   string     `json:"summary"`
-	Source    string     `json:"source"`
-	Severity  string     `json:"severity"`
-	Timestamp *time.Time `json:"timestamp,omitempty"`
-	Component string     `json:"component,omitempty"`
-	Group     string     `json:"group,omitempty"`
-	Class     string     `json:"class,omitempty"`
-	Details   details    `json:"custom_details"`
+	Summary   string    `json:"summary"`
+	Source    string    `json:"source"`
+	Severity  string    `json:"severity"`
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	Component string    `json:"component,omitempty"`
+	Group     string    `json:"group,omitempty"`
+	Class     string    `json:"class,omitempty"`
+	Details   details   `json:"custom_details"`
 }
 
 type details struct {
@@ -101,10 +101,10 @@ type changeEvent struct {
 }
 
 type changePayload struct {
-	Summary   string     `json:"summary"`
-	Source    string     `json:"source"`
-	Timestamp *time.Time `json:"timestamp,omitempty"`
-	Details   details    `json:"custom_details"`
+	Summary   string    `json:"summary"`
+	Source    string    `json:"source"`
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	Details   details   `json:"custom_details"`
 }
 
 // Send triggers or resolves the object's alert. It sends a change event unless the event is a failure or only closes.
@@ -141,7 +141,7 @@ func (s *Sender) post(ctx context.Context, path string, body any) error {
 func (s *Sender) trigger(n provider.Notification) alertEvent {
 	e := n.Event
 	return alertEvent{RoutingKey: s.key, EventAction: "trigger", DedupKey: dedupKey(n), Payload: &alertPayload{
-		Summary: summary(e), Source: source(e), Severity: event.SeverityError, Timestamp: timestamp(e),
+		Summary: summary(e), Source: source(e), Severity: event.SeverityError, Timestamp: e.Timestamp,
 		Component: provider.Truncate(e.InvolvedObject.Name, maxName),
 		Group:     provider.Truncate(e.InvolvedObject.Kind, maxName),
 		Class:     provider.Truncate(e.Reason, maxName),
@@ -151,7 +151,7 @@ func (s *Sender) trigger(n provider.Notification) alertEvent {
 
 func (s *Sender) change(n provider.Notification) changeEvent {
 	return changeEvent{RoutingKey: s.key, Payload: changePayload{
-		Summary: summary(n.Event), Source: source(n.Event), Timestamp: timestamp(n.Event), Details: detailsOf(n),
+		Summary: summary(n.Event), Source: source(n.Event), Timestamp: n.Event.Timestamp, Details: detailsOf(n),
 	}}
 }
 
@@ -162,13 +162,6 @@ func dedupKey(n provider.Notification) string {
 
 func source(e event.Event) string {
 	return provider.Truncate(strings.TrimSpace("Flux "+e.ReportingController), maxName)
-}
-
-func timestamp(e event.Event) *time.Time {
-	if e.Timestamp.IsZero() {
-		return nil
-	}
-	return &e.Timestamp
 }
 
 // summary returns the reason in words, and the object. The bounds on an event's object keep it below PagerDuty's 1,024 characters.

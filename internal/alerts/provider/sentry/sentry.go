@@ -76,7 +76,7 @@ type item struct {
 	EventID     string            `json:"event_id"`
 	Type        string            `json:"type,omitempty"`
 	Timestamp   time.Time         `json:"timestamp"`
-	Start       *time.Time        `json:"start_timestamp,omitempty"`
+	Start       time.Time         `json:"start_timestamp,omitzero"`
 	Platform    string            `json:"platform"`
 	Level       string            `json:"level,omitempty"`
 	ServerName  string            `json:"server_name,omitempty"`
@@ -173,7 +173,7 @@ func (s *Sender) item(n provider.Notification) item {
 		i.Timestamp = s.now().UTC()
 	}
 	if !provider.Failed(n) {
-		i.Type, i.Start = "transaction", &i.Timestamp
+		i.Type, i.Start = "transaction", i.Timestamp
 		i.Contexts = &contexts{trace{TraceID: i.EventID, SpanID: i.EventID[:16], Op: "event", Status: "ok"}}
 		return i
 	}

@@ -105,7 +105,7 @@ func (v *vendor) take(raw string) bool {
 		return true
 	case "transaction":
 		v.trail = append(v.trail, i.Transaction)
-		return i.Type == "transaction" && i.Start != nil && i.Contexts != nil && isID.MatchString(i.Contexts.Trace.TraceID) &&
+		return i.Type == "transaction" && !i.Start.IsZero() && i.Contexts != nil && isID.MatchString(i.Contexts.Trace.TraceID) &&
 			isSpan.MatchString(i.Contexts.Trace.SpanID)
 	default:
 		return false
