@@ -54,6 +54,13 @@ func WaitAt(path ...string) func(status int, header http.Header, answer []byte) 
 	}
 }
 
+// WaitIn returns a ClientOptions.Wait that reads a header in the form of Retry-After, if the status is 429.
+func WaitIn(name string) func(status int, header http.Header, answer []byte) (time.Duration, bool) {
+	return func(status int, header http.Header, _ []byte) (time.Duration, bool) {
+		return ParseRetryAfter(header.Get(name), time.Now()), status == http.StatusTooManyRequests
+	}
+}
+
 // Seconds returns the wait that a destination asks for as a number of seconds. The result is between 0 and MaxRetryAfter for every
 // number.
 func Seconds(s float64) time.Duration {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -58,9 +57,7 @@ func word(answer []byte) string {
 }
 
 // wait returns the rest of the period in which no more requests are accepted.
-func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
-	return provider.ParseRetryAfter(header.Get("X-RateLimit-Reset"), time.Now()), status == http.StatusTooManyRequests
-}
+var wait = provider.WaitIn("X-RateLimit-Reset")
 
 // request is one event as the API takes it.
 type request struct {

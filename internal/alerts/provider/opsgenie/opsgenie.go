@@ -3,7 +3,6 @@ package opsgenie
 import (
 	"context"
 	"net/http"
-	"time"
 	"unicode/utf8"
 
 	"notifier/internal/alerts/provider"
@@ -50,12 +49,7 @@ var answers = []string{
 var word = provider.WordAt(answers, "message")
 
 // wait returns the rest of the period in which no more requests are accepted.
-func wait(status int, header http.Header, _ []byte) (time.Duration, bool) {
-	if status != http.StatusTooManyRequests {
-		return 0, false
-	}
-	return provider.ParseRetryAfter(header.Get("X-RateLimit-Period-In-Sec"), time.Now()), true
-}
+var wait = provider.WaitIn("X-RateLimit-Period-In-Sec")
 
 // alert is a request to create an alert.
 type alert struct {
