@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -76,16 +75,6 @@ func newCA() (*CA, error) {
 	return ca, err
 }
 
-// sign signs template for a new key.
-func (ca *CA) sign(tb testing.TB, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
-	tb.Helper()
-	der, key, err := ca.issue(template)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return der, key
-}
-
 // issue signs template for a new key. An authority without a certificate signs its own.
 func (ca *CA) issue(template *x509.Certificate) ([]byte, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -116,7 +105,10 @@ func (ca *CA) Issue(tb testing.TB, hosts ...string) (cert, key []byte) {
 			template.DNSNames = append(template.DNSNames, h)
 		}
 	}
-	der, k := ca.sign(tb, template)
+	der, k, err := ca.issue(template)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(k)
 	if err != nil {
 		tb.Fatal(err)
@@ -136,18 +128,9 @@ func (ca *CA) NewTLSSink(tb testing.TB, h http.HandlerFunc, clients bool, hosts 
 
 func (ca *CA) newTLSSink(tb testing.TB, h http.HandlerFunc, clients bool, hosts ...string) *Sink {
 	tb.Helper()
-	pair, err := tls.X509KeyPair(ca.Issue(tb, hosts...))
-	if err != nil {
-		tb.Fatal(err)
-	}
 	s := newSink(h)
 	s.EnableHTTP2 = true
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
-	if clients {
-		s.TLS.ClientCAs = x509.NewCertPool()
-		s.TLS.ClientCAs.AddCert(ca.cert)
-		s.TLS.ClientAuth = tls.RequireAndVerifyClientCert
-	}
+	s.TLS = serverTLS(tb, ca, clients, hosts...)
 	quiet(s)
 	return s
 }

@@ -84,11 +84,11 @@ func (s Conn) config(address string) provider.Config {
 }
 
 // serverTLS returns the config of a server with a certificate of ca for the hosts. With clients it requires client certificates of ca.
-func serverTLS(t *testing.T, ca *CA, clients bool, hosts ...string) *tls.Config {
-	t.Helper()
-	pair, err := tls.X509KeyPair(ca.Issue(t, hosts...))
+func serverTLS(tb testing.TB, ca *CA, clients bool, hosts ...string) *tls.Config {
+	tb.Helper()
+	pair, err := tls.X509KeyPair(ca.Issue(tb, hosts...))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	if clients {

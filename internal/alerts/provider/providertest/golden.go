@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -95,7 +96,7 @@ func Golden(t *testing.T, name string, sender provider.Sender, sink *Sink) {
 			}
 			file := filepath.Join("testdata", name, what+".golden")
 			if *update {
-				if err := errorsOf(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(got), 0o644)); err != nil {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(got), 0o644)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -108,15 +109,6 @@ func Golden(t *testing.T, name string, sender provider.Sender, sink *Sink) {
 			}
 		})
 	}
-}
-
-func errorsOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // unsteady are headers that are independent of a type or differ between runs.
@@ -159,18 +151,8 @@ func renderForm(b *strings.Builder, body []byte) {
 		b.Write(body)
 		return
 	}
-	for _, name := range slices.Sorted(mapKeys(form)) {
+	for _, name := range slices.Sorted(maps.Keys(form)) {
 		fmt.Fprintf(b, "%s = %s\n", name, indent([]byte(form.Get(name))))
-	}
-}
-
-func mapKeys(v url.Values) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range v {
-			if !yield(k) {
-				return
-			}
-		}
 	}
 }
 

@@ -96,7 +96,7 @@ func (s target) by(proxy, address string, network provider.Network) provider.Con
 // startPlain starts a server without TLS, and proxies to it.
 func (s target) startPlain(t *testing.T) (server Server, proxy *Sink, socks string) {
 	server = s.start(t, nil, false)
-	return server, HTTPProxy(t, server.Addr, "user", proxySecret), "socks5://" + SOCKSProxy(t, server.Addr, "user", proxySecret).String()
+	return server, HTTPProxy(t, server.Addr, "user", proxySecret), "socks5://" + SOCKSProxy(t, server.Addr, "user", proxySecret)
 }
 
 // denied fails when the dialler's control is removed (names), or the check of literals in New (numbers).
@@ -147,7 +147,7 @@ func (s target) proxies(t *testing.T) {
 		for _, proxy := range []provider.Proxy{
 			{Address: http.URL, Username: "user", Password: proxySecret},
 			{Address: withUser},
-			{Address: "socks5://" + socks.String(), Username: "user", Password: proxySecret},
+			{Address: "socks5://" + socks, Username: "user", Password: proxySecret},
 		} {
 			cfg := s.config(address)
 			cfg.Network, cfg.Proxy = far(t), proxy

@@ -149,29 +149,11 @@ func pipe(a, b net.Conn) {
 }
 
 // SOCKSProxy starts a SOCKS5 proxy that requires the credentials and connects every client to backend. It returns its address.
-func SOCKSProxy(t *testing.T, backend net.Addr, user, password string) net.Addr {
+func SOCKSProxy(t *testing.T, backend net.Addr, user, password string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer c.Close()
-				if err := serveSOCKS(c, backend, user, password); err != nil {
-					return // the client sees a broken connection, which its test checks
-				}
-			})
-		}
+	return listen(t, func(c net.Conn) {
+		_ = serveSOCKS(c, backend, user, password) // the client sees a broken connection, which its test checks
 	})
-	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
-	return l.Addr()
 }
 
 // serveSOCKS speaks RFC 1928 with RFC 1929 credentials, as far as a well-behaved client needs.
