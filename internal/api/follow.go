@@ -92,16 +92,3 @@ func (s *Service) checkAgain(ctx context.Context, u *User, namespace string, r R
 	}
 	return err
 }
-
-// selects reports whether a query selects an item, apart from their times.
-func selects(q view.Query, item any) bool {
-	switch i := item.(type) {
-	case view.Delivery:
-		return q.SelectsDelivery(&i)
-	case view.Event:
-		return q.SelectsEvent(&i)
-	case view.Webhook:
-		return q.SelectsWebhook(&i)
-	}
-	return false
-}

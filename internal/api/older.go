@@ -12,10 +12,8 @@ func isOlder(item any, made time.Time) bool {
 	switch i := item.(type) {
 	case view.Delivery:
 		return !i.Routed.IsZero() && i.Routed.Before(made)
-	case view.Event:
-		return i.Accepted.Before(made)
-	case view.Webhook:
-		return i.Time.Before(made)
+	case view.Item:
+		return i.At().Before(made)
 	}
 	return false
 }

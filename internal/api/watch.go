@@ -48,7 +48,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watc
 		of.query.Since = kept(at.Add(-late[of.list]))
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	news := &news{items: make(chan any, maxBehind), begun: make(chan struct{}), done: make(chan error, 1)}
+	news := &news{items: make(chan view.Item, maxBehind), begun: make(chan struct{}), done: make(chan error, 1)}
 	var running sync.WaitGroup
 	running.Go(func() { news.done <- h.service.follow(ctx, u, of.namespace, of.list, news.handler(of.query)) })
 	defer running.Wait()
@@ -85,7 +85,7 @@ func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, missed *mis
 
 // news are the new items of a watch, and the reason for its end.
 type news struct {
-	items chan any
+	items chan view.Item
 	begun chan struct{}
 	done  chan error
 	// since is the time from which they are complete.
@@ -95,22 +95,23 @@ type news struct {
 // handler returns a handler that keeps selected items for a stream, and never waits for the stream.
 func (n *news) handler(q view.Query) func(any) error {
 	return func(item any) error {
+		if e, is := item.(view.Event); is {
+			item = shortened(e)
+		}
 		switch i := item.(type) {
 		case view.Begun:
 			close(n.begun)
-			return nil
-		case view.Event:
-			item = shortened(i)
+		case view.Item:
+			if !i.SelectedBy(&q) {
+				return nil
+			}
+			select {
+			case n.items <- i:
+			default:
+				return errBehind
+			}
 		}
-		if !selects(q, item) {
-			return nil
-		}
-		select {
-		case n.items <- item:
-			return nil
-		default:
-			return errBehind
-		}
+		return nil
 	}
 }
 
@@ -216,7 +217,7 @@ func (h *Handler) catchUp(ctx context.Context, u *User, of watchOf) (*missed, er
 	}
 	q := of.query
 	q.Limit = view.MaxLimit
-	var items []any
+	var items []view.Item
 	var next string
 	var err error
 	switch of.list {
@@ -248,7 +249,7 @@ func (h *Handler) catchUp(ctx context.Context, u *User, of watchOf) (*missed, er
 	return m, nil
 }
 
-func pageOf[T any](p view.Page[T], err error) (items []any, next string, _ error) {
+func pageOf[T view.Item](p view.Page[T], err error) (items []view.Item, next string, _ error) {
 	for _, item := range p.Items {
 		items = append(items, item)
 	}
@@ -275,7 +276,7 @@ func newStream(w http.ResponseWriter) (*stream, error) {
 }
 
 // item sends an item, unless it was among the missed ones.
-func (s *stream) item(item any, missed *missed) error {
+func (s *stream) item(item view.Item, missed *missed) error {
 	event, err := eventOf(item)
 	if err != nil || missed.has(event) {
 		return err
@@ -284,21 +285,12 @@ func (s *stream) item(item any, missed *missed) error {
 }
 
 // eventOf returns an item as an event, with its time as the ID.
-func eventOf(item any) ([]byte, error) {
-	var at time.Time
-	switch i := item.(type) {
-	case view.Delivery:
-		at = i.Time
-	case view.Event:
-		at = i.Accepted
-	case view.Webhook:
-		at = i.Time
-	}
+func eventOf(item view.Item) ([]byte, error) {
 	data, err := encoded(item)
 	if err != nil {
 		return nil, err
 	}
-	return eventText("item", idOfTime(at), data), nil
+	return eventText("item", idOfTime(item.At()), data), nil
 }
 
 // place reports that nothing is new until at, so that a client that returns continues from there. Browsers remember the ID of an

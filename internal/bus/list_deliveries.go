@@ -50,8 +50,8 @@ func (b *Bus) deliveries(
 		provider = token(q.Provider)
 	}
 	list := &browse.List[view.Delivery]{
-		Name: "deliveries " + namespace, Take: func(d view.Delivery) bool { return q.SelectsDelivery(&d) && (order == 0 || order == d.Order) },
-		Time: func(d view.Delivery) time.Time { return d.Time }, ID: func(d view.Delivery) string { return d.ID },
+		Name: "deliveries " + namespace, Take: func(d view.Delivery) bool { return d.SelectedBy(&q) && (order == 0 || order == d.Order) },
+		Time: view.Delivery.At, ID: func(d view.Delivery) string { return d.ID },
 	}
 	for _, s := range []struct {
 		state          view.State

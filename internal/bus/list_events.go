@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,8 +22,8 @@ func (b *Bus) ListEvents(ctx context.Context, namespace string, q view.Query) (v
 		}
 		list := browse.List[view.Event]{
 			Name: "events " + namespace, Sources: []*browse.Source[view.Event]{source},
-			Time: func(e view.Event) time.Time { return e.Accepted }, ID: func(e view.Event) string { return e.ID },
-			Take: func(e view.Event) bool { return q.SelectsEvent(&e) },
+			Time: view.Event.At, ID: func(e view.Event) string { return e.ID },
+			Take: func(e view.Event) bool { return e.SelectedBy(&q) },
 		}
 		return list.Page(ctx, q)
 	})

@@ -27,7 +27,7 @@ func (b *Bus) ListWebhooks(ctx context.Context, namespace string, q view.Query) 
 		}
 		list := browse.List[view.Webhook]{
 			Name: "webhooks " + namespace, Sources: []*browse.Source[view.Webhook]{source},
-			Time: func(w view.Webhook) time.Time { return w.Time }, Take: func(w view.Webhook) bool { return q.SelectsWebhook(&w) },
+			Time: view.Webhook.At, Take: func(w view.Webhook) bool { return w.SelectedBy(&q) },
 		}
 		return list.Page(ctx, q)
 	})

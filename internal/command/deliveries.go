@@ -52,7 +52,7 @@ func deliveriesList() *cobra.Command {
 		fs.StringVar(&s.query.Object, "object", "", `only those about this object, such as "Kustomization/apps"`)
 		fs.StringVar(&s.query.Event, "event", "", "only those of the event with this ID")
 	}, func(ctx context.Context, s *session, _ []string) error {
-		return list(ctx, s, view.Deliveries, deliveryColumns, func(d view.Delivery) time.Time { return d.Time })
+		return list(ctx, s, view.Deliveries, deliveryColumns)
 	})
 }
 

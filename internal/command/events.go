@@ -35,7 +35,7 @@ func eventsList() *cobra.Command {
 		s.selection.flags(fs)
 		fs.StringVar(&s.query.Object, "object", "", `only those about this object, such as "Kustomization/apps"`)
 	}, func(ctx context.Context, s *session, _ []string) error {
-		return list(ctx, s, view.Events, eventColumns, func(e view.Event) time.Time { return e.Accepted })
+		return list(ctx, s, view.Events, eventColumns)
 	})
 }
 

@@ -103,10 +103,10 @@ func (s *session) namespaces(ctx context.Context) ([]string, error) {
 }
 
 // list shows the items of a list, newest first, and then new items if the flags ask for them.
-func list[T any](ctx context.Context, s *session, of view.List, columns []column[T], at func(T) time.Time) error {
+func list[T view.Item](ctx context.Context, s *session, of view.List, columns []column[T]) error {
 	columns = columnsFor(columns, s.format == formatWide, s.all)
 	if s.watch {
-		err := watched(ctx, s, of, columns, at)
+		err := watched(ctx, s, of, columns)
 		if ctx.Err() != nil {
 			return nil // the caller has stopped it
 		}
@@ -116,7 +116,7 @@ func list[T any](ctx context.Context, s *session, of view.List, columns []column
 	if err != nil {
 		return err
 	}
-	items, err := listed(ctx, s, namespaces, of, at)
+	items, err := listed[T](ctx, s, namespaces, of)
 	if err != nil && len(items) == 0 {
 		return err
 	}
@@ -124,7 +124,7 @@ func list[T any](ctx context.Context, s *session, of view.List, columns []column
 }
 
 // watched shows the items of a list, oldest first, and then new items until ctx ends or the API refuses.
-func watched[T any](ctx context.Context, s *session, of view.List, columns []column[T], at func(T) time.Time) error {
+func watched[T view.Item](ctx context.Context, s *session, of view.List, columns []column[T]) error {
 	namespaces, err := s.namespaces(ctx)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func watched[T any](ctx context.Context, s *session, of view.List, columns []col
 		return err
 	}
 	defer f.end()
-	items, err := listed(ctx, s, namespaces, of, at)
+	items, err := listed[T](ctx, s, namespaces, of)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func watched[T any](ctx context.Context, s *session, of view.List, columns []col
 
 // listed returns the items of a list in some namespaces, newest first. A namespace that the caller may not list, or that is gone, leaves the
 // others: the last one is the error, each before it is noted.
-func listed[T any](ctx context.Context, s *session, namespaces []string, of view.List, at func(T) time.Time) (items []T, refused error) {
+func listed[T view.Item](ctx context.Context, s *session, namespaces []string, of view.List) (items []T, refused error) {
 	for _, namespace := range namespaces {
 		found, err := pages[T](ctx, s, namespace, of)
 		if err != nil {
@@ -164,7 +164,7 @@ func listed[T any](ctx context.Context, s *session, namespaces []string, of view
 		}
 		items = append(items, found...)
 	}
-	slices.SortStableFunc(items, func(a, b T) int { return at(b).Compare(at(a)) })
+	slices.SortStableFunc(items, func(a, b T) int { return b.At().Compare(a.At()) })
 	if s.query.Limit > 0 && len(items) > s.query.Limit {
 		items = items[:s.query.Limit]
 	}

@@ -36,6 +36,6 @@ func webhooksList() *cobra.Command {
 		s.selection.flags(fs)
 		fs.StringVar(&s.query.Receiver, "receiver", "", "only those for this Receiver")
 	}, func(ctx context.Context, s *session, _ []string) error {
-		return list(ctx, s, view.Webhooks, webhookColumns, func(w view.Webhook) time.Time { return w.Time })
+		return list(ctx, s, view.Webhooks, webhookColumns)
 	})
 }

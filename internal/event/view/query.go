@@ -39,16 +39,33 @@ type Query struct {
 	Cursor string
 }
 
-// SelectsDelivery reports whether the query selects a delivery, by all its fields except its time and its event.
-func (q *Query) SelectsDelivery(d *Delivery) bool {
+// Item is an item of a list: a Delivery, an Event or a Webhook.
+type Item interface {
+	// At returns the time by which lists are ordered and bounded.
+	At() time.Time
+	// SelectedBy reports whether a query selects the item, by all its fields except its time and, of a delivery, its event.
+	SelectedBy(q *Query) bool
+}
+
+// At implements Item.
+func (d Delivery) At() time.Time { return d.Time }
+
+// SelectedBy implements Item.
+func (d Delivery) SelectedBy(q *Query) bool {
 	return (q.State == "" || q.State == d.State) && is(q.Provider, d.Provider) && is(q.Alert, d.Alert) && isObject(q.Object, d.Object)
 }
 
-// SelectsEvent reports whether the query selects an event, by all its fields except its time.
-func (q *Query) SelectsEvent(e *Event) bool { return is(q.Event, e.ID) && isObject(q.Object, e.Object) }
+// At implements Item: an event is listed by when it was accepted.
+func (e Event) At() time.Time { return e.Accepted }
 
-// SelectsWebhook reports whether the query selects a webhook, by all its fields except its time.
-func (q *Query) SelectsWebhook(w *Webhook) bool { return is(q.Receiver, w.Receiver) }
+// SelectedBy implements Item.
+func (e Event) SelectedBy(q *Query) bool { return is(q.Event, e.ID) && isObject(q.Object, e.Object) }
+
+// At implements Item.
+func (w Webhook) At() time.Time { return w.Time }
+
+// SelectedBy implements Item.
+func (w Webhook) SelectedBy(q *Query) bool { return is(q.Receiver, w.Receiver) }
 
 func is(wanted, name string) bool { return wanted == "" || wanted == name }
 
