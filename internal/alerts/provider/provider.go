@@ -49,6 +49,17 @@ type Sender interface {
 	Close() error
 }
 
+// Builder returns a type's New with the interface as its result. With an error it returns a nil interface, not a nil pointer in it.
+func Builder[S Sender](build func(Config) (S, error)) func(Config) (Sender, error) {
+	return func(cfg Config) (Sender, error) {
+		s, err := build(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+}
+
 // Sparing is a Sender that knows of notifications that would change nothing at its destination. The deliverer drops them.
 type Sparing interface {
 	Sender

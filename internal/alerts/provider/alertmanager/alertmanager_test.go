@@ -40,7 +40,7 @@ func serve(t *testing.T) (*vendor, *providertest.Sink, func(provider.Notificatio
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Config: provider.Config{Type: "alertmanager"}, Serve: newVendor().ServeHTTP, Requests: 2, Reads: true,
+		New: provider.Builder(New), Config: provider.Config{Type: "alertmanager"}, Serve: newVendor().ServeHTTP, Requests: 2, Reads: true,
 	})
 }
 

@@ -36,7 +36,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Serve: serve, Config: provider.Config{Type: "cloudevents", Headers: map[string]string{"X-Secret": "header-s3cret"}},
+		New: provider.Builder(New), Serve: serve, Config: provider.Config{Type: "cloudevents", Headers: map[string]string{"X-Secret": "header-s3cret"}},
 	})
 }
 

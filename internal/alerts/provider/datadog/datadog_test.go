@@ -83,7 +83,7 @@ func newSender(t *testing.T, address string) *Sender {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Config: provider.Config{Type: "datadog", Token: token}, Serve: new(vendor).ServeHTTP,
+		New: provider.Builder(New), Config: provider.Config{Type: "datadog", Token: token}, Serve: new(vendor).ServeHTTP,
 	})
 }
 

@@ -63,7 +63,7 @@ func check(r *http.Request, body []byte) error {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New:    providertest.Build(New),
+		New:    provider.Builder(New),
 		Config: provider.Config{Type: "discord"}, Serve: providertest.Vendor(t, "", check), Path: "api/webhooks/1/path-s3cret/slack",
 	})
 }

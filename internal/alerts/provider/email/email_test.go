@@ -17,7 +17,7 @@ import (
 
 func TestContract(t *testing.T) {
 	providertest.RunConn(t, providertest.Conn{
-		New: providertest.Build(New), Config: provider.Config{Type: "email", Channel: "ops@example.com", Username: "flux@example.com"},
+		New: provider.Builder(New), Config: provider.Config{Type: "email", Channel: "ops@example.com", Username: "flux@example.com"},
 		Plain: "smtp", Secure: "smtps", PlainQuery: "?tls=none",
 		Start: func(t *testing.T, c *tls.Config) providertest.Server {
 			m := start(t, c, c != nil, nil)

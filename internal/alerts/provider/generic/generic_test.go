@@ -16,7 +16,7 @@ import (
 func TestContract(t *testing.T) {
 	for _, typ := range []string{"generic", "generic-hmac"} {
 		t.Run(typ, func(t *testing.T) {
-			providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: provider.Config{Type: typ}})
+			providertest.Run(t, providertest.Subject{New: provider.Builder(New), Config: provider.Config{Type: typ}})
 		})
 	}
 }

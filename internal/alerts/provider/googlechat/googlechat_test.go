@@ -71,7 +71,7 @@ const answer = `{"name":"spaces/AAA/messages/1"}`
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Config: provider.Config{Type: "googlechat"}, Serve: providertest.Vendor(t, answer, check),
+		New: provider.Builder(New), Config: provider.Config{Type: "googlechat"}, Serve: providertest.Vendor(t, answer, check),
 		Path: "v1/spaces/AAA/messages?key=k&token=s3cret",
 	})
 }

@@ -125,7 +125,7 @@ func valid(raw []byte) bool {
 }
 
 // at returns a Sender whose endpoint is the address of the Config, for the kit.
-var at = providertest.Build(func(cfg provider.Config) (*Sender, error) {
+var at = provider.Builder(func(cfg provider.Config) (*Sender, error) {
 	endpoint := cfg.Address
 	cfg.Address = "project"
 	return build(cfg, endpoint)

@@ -27,7 +27,7 @@ func fresh(w http.ResponseWriter, r *http.Request) { new(vendor).ServeHTTP(w, r)
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Config: provider.Config{Type: "grafana"}, Serve: fresh, Requests: 2, Reads: true,
+		New: provider.Builder(New), Config: provider.Config{Type: "grafana"}, Serve: fresh, Requests: 2, Reads: true,
 	})
 }
 

@@ -62,7 +62,7 @@ const answer = `{"StatusCode":0,"StatusMessage":"success","code":0,"data":{},"ms
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Config: provider.Config{Type: "lark"}, Serve: providertest.Vendor(t, answer, check), Reads: true,
+		New: provider.Builder(New), Config: provider.Config{Type: "lark"}, Serve: providertest.Vendor(t, answer, check), Reads: true,
 	})
 }
 

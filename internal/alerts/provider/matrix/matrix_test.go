@@ -48,7 +48,7 @@ const answer = `{"event_id":"$e"}`
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Config: provider.Config{Type: "matrix", Channel: room}, Serve: providertest.Vendor(t, answer, check),
+		New: provider.Builder(New), Config: provider.Config{Type: "matrix", Channel: room}, Serve: providertest.Vendor(t, answer, check),
 	})
 }
 

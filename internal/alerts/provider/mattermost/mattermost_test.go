@@ -77,14 +77,14 @@ func checkPost(r *http.Request, body []byte) error {
 
 func TestContractOfTheWebhook(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New:    providertest.Build(New),
+		New:    provider.Builder(New),
 		Config: provider.Config{Type: "mattermost"}, Serve: providertest.Vendor(t, "ok", checkHook), Path: "hooks/path-s3cret",
 	})
 }
 
 func TestContractOfTheAPI(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New:    providertest.Build(New),
+		New:    provider.Builder(New),
 		Config: provider.Config{Type: "mattermost", Channel: channel}, Serve: providertest.Vendor(t, `{"id":"p"}`, checkPost),
 	})
 }

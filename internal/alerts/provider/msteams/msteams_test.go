@@ -13,7 +13,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
-	providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: provider.Config{Type: "msteams"}})
+	providertest.Run(t, providertest.Subject{New: provider.Builder(New), Config: provider.Config{Type: "msteams"}})
 }
 
 // newTeams returns a Sender to address, with a proxy that connects it to the sink. A nil handler answers an empty 200.

@@ -110,7 +110,7 @@ func next(t *testing.T, messages <-chan *nats.Msg) *nats.Msg {
 
 func TestContract(t *testing.T) {
 	providertest.RunConn(t, providertest.Conn{
-		New: providertest.Build(New), Config: provider.Config{Type: "nats", Channel: "flux.events", Token: "token-s3cret"},
+		New: provider.Builder(New), Config: provider.Config{Type: "nats", Channel: "flux.events", Token: "token-s3cret"},
 		Plain: "nats", Secure: "tls", Keeps: true,
 		Start: func(t *testing.T, c *tls.Config) providertest.Server {
 			s := start(t, func(o *server.Options) {

@@ -100,7 +100,7 @@ func config(address string) provider.Config {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Config: provider.Config{Type: "opsgenie", Token: key}, Serve: newVendor().ServeHTTP,
+		New: provider.Builder(New), Config: provider.Config{Type: "opsgenie", Token: key}, Serve: newVendor().ServeHTTP,
 	})
 }
 

@@ -101,7 +101,7 @@ func newSender(t *testing.T, cfg provider.Config) *Sender {
 }
 
 func TestContract(t *testing.T) {
-	providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: provider.Config{Type: "otel"}, Serve: serve, Reads: true})
+	providertest.Run(t, providertest.Subject{New: provider.Builder(New), Config: provider.Config{Type: "otel"}, Serve: serve, Reads: true})
 }
 
 func TestPayloads(t *testing.T) {

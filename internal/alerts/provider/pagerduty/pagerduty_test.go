@@ -122,7 +122,7 @@ func config(address string) provider.Config {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Config: provider.Config{Type: "pagerduty", Channel: routingKey}, Serve: new(vendor).ServeHTTP,
+		New: provider.Builder(New), Config: provider.Config{Type: "pagerduty", Channel: routingKey}, Serve: new(vendor).ServeHTTP,
 	})
 }
 

@@ -6,17 +6,6 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Build returns a type's New as a Subject needs it: with an error it returns a nil interface, not a nil Sender of the type.
-func Build[S provider.Sender](build func(provider.Config) (S, error)) func(provider.Config) (provider.Sender, error) {
-	return func(cfg provider.Config) (provider.Sender, error) {
-		s, err := build(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
-}
-
 // NewSender returns a Sender of a type, which is closed at the end of the test.
 func NewSender[S provider.Sender](t *testing.T, build func(provider.Config) (S, error), cfg provider.Config) S {
 	t.Helper()

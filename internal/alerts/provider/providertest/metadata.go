@@ -7,11 +7,11 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// BuildWith is Build of Senders that WithMetadata completes.
+// BuildWith is provider.Builder for Senders that WithMetadata completes.
 func BuildWith[S provider.Sender](
 	build func(provider.Config) (S, error), metadata map[string]string,
 ) func(provider.Config) (provider.Sender, error) {
-	return Build(func(cfg provider.Config) (provider.Sender, error) {
+	return provider.Builder(func(cfg provider.Config) (provider.Sender, error) {
 		s, err := build(cfg)
 		return WithMetadata(s, metadata), err
 	})

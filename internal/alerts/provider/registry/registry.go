@@ -55,54 +55,43 @@ type destination struct {
 
 // destinations are the types and how each is built.
 var destinations = map[string]destination{
-	"alertmanager":              {new: builder(alertmanager.New), takes: provider.TakesOutcomes},
-	"azuredevops":               {new: builder(azuredevops.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
-	"azureeventhub":             {new: builder(azureeventhub.New), takes: provider.TakesMessages},
-	"bitbucket":                 {new: builder(bitbucket.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
-	"bitbucketserver":           {new: builder(bitbucketserver.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
-	"cloudevents":               {new: builder(cloudevents.New), takes: provider.TakesAll},
-	"datadog":                   {new: builder(datadog.New), takes: provider.TakesMessagesAndClosings},
-	"discord":                   {new: builder(discord.New), takes: provider.TakesMessages},
-	"email":                     {new: builder(email.New), takes: provider.TakesMessages},
-	"generic":                   {new: builder(generic.New), takes: provider.TakesAll},
-	"generic-hmac":              {new: builder(generic.New), takes: provider.TakesAll},
-	"gitea":                     {new: builder(gitea.New), takes: githost.TakesStatuses, keys: provider.TLSKeys[:]},
-	"giteapullrequestcomment":   {new: builder(gitea.New), takes: githost.TakesComments},
-	"github":                    {new: builder(github.New), takes: githost.TakesSHA1Results, keys: github.Keys},
-	"githubdispatch":            {new: builder(github.New), takes: provider.TakesMessages, keys: github.Keys},
-	"githubpullrequestcomment":  {new: builder(github.New), takes: githost.TakesComments, keys: github.Keys},
-	"gitlab":                    {new: builder(gitlab.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
-	"gitlabmergerequestcomment": {new: builder(gitlab.New), takes: githost.TakesComments, keys: provider.TLSKeys[:]},
-	"googlechat":                {new: builder(googlechat.New), takes: provider.TakesMessages},
-	"googlepubsub":              {new: builder(googlepubsub.New), takes: provider.TakesMessages},
-	"grafana":                   {new: builder(grafana.New), takes: provider.TakesMessagesAndClosings},
-	"incident.io":               {new: builder(incidentio.New), takes: provider.TakesOutcomes},
-	"lark":                      {new: builder(lark.New), takes: provider.TakesMessages},
-	"matrix":                    {new: builder(matrix.New), takes: provider.TakesMessages},
-	"mattermost":                {new: builder(mattermost.New), takes: provider.TakesMessages},
-	"msteams":                   {new: builder(msteams.New), takes: provider.TakesMessages},
-	"nats":                      {new: builder(nats.New), takes: provider.TakesMessages, keys: nats.Keys},
-	"opsgenie":                  {new: builder(opsgenie.New), takes: provider.TakesOutcomes},
-	"otel":                      {new: builder(otel.New), takes: otel.Takes},
-	"pagerduty":                 {new: builder(pagerduty.New), takes: provider.TakesIncidents},
-	"rocket":                    {new: builder(rocket.New), takes: provider.TakesMessages},
-	"sentry":                    {new: builder(sentry.New), takes: provider.TakesMessagesAndClosings},
-	"slack":                     {new: builder(slack.New), takes: provider.TakesMessages},
-	"telegram":                  {new: builder(telegram.New), takes: provider.TakesMessages},
-	"webex":                     {new: builder(webex.New), takes: provider.TakesMessages},
-	"zoom":                      {new: builder(zoom.New), takes: provider.TakesMessages},
-	"zulip":                     {new: builder(zulip.New), takes: provider.TakesMessages},
-}
-
-// builder returns build with the interface as its result. With an error it returns a nil interface, not a nil pointer in it.
-func builder[S provider.Sender](build func(provider.Config) (S, error)) func(provider.Config) (provider.Sender, error) {
-	return func(cfg provider.Config) (provider.Sender, error) {
-		s, err := build(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
+	"alertmanager":              {new: provider.Builder(alertmanager.New), takes: provider.TakesOutcomes},
+	"azuredevops":               {new: provider.Builder(azuredevops.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
+	"azureeventhub":             {new: provider.Builder(azureeventhub.New), takes: provider.TakesMessages},
+	"bitbucket":                 {new: provider.Builder(bitbucket.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
+	"bitbucketserver":           {new: provider.Builder(bitbucketserver.New), takes: githost.TakesSHA1Results, keys: provider.TLSKeys[:]},
+	"cloudevents":               {new: provider.Builder(cloudevents.New), takes: provider.TakesAll},
+	"datadog":                   {new: provider.Builder(datadog.New), takes: provider.TakesMessagesAndClosings},
+	"discord":                   {new: provider.Builder(discord.New), takes: provider.TakesMessages},
+	"email":                     {new: provider.Builder(email.New), takes: provider.TakesMessages},
+	"generic":                   {new: provider.Builder(generic.New), takes: provider.TakesAll},
+	"generic-hmac":              {new: provider.Builder(generic.New), takes: provider.TakesAll},
+	"gitea":                     {new: provider.Builder(gitea.New), takes: githost.TakesStatuses, keys: provider.TLSKeys[:]},
+	"giteapullrequestcomment":   {new: provider.Builder(gitea.New), takes: githost.TakesComments},
+	"github":                    {new: provider.Builder(github.New), takes: githost.TakesSHA1Results, keys: github.Keys},
+	"githubdispatch":            {new: provider.Builder(github.New), takes: provider.TakesMessages, keys: github.Keys},
+	"githubpullrequestcomment":  {new: provider.Builder(github.New), takes: githost.TakesComments, keys: github.Keys},
+	"gitlab":                    {new: provider.Builder(gitlab.New), takes: githost.TakesResults, keys: provider.TLSKeys[:]},
+	"gitlabmergerequestcomment": {new: provider.Builder(gitlab.New), takes: githost.TakesComments, keys: provider.TLSKeys[:]},
+	"googlechat":                {new: provider.Builder(googlechat.New), takes: provider.TakesMessages},
+	"googlepubsub":              {new: provider.Builder(googlepubsub.New), takes: provider.TakesMessages},
+	"grafana":                   {new: provider.Builder(grafana.New), takes: provider.TakesMessagesAndClosings},
+	"incident.io":               {new: provider.Builder(incidentio.New), takes: provider.TakesOutcomes},
+	"lark":                      {new: provider.Builder(lark.New), takes: provider.TakesMessages},
+	"matrix":                    {new: provider.Builder(matrix.New), takes: provider.TakesMessages},
+	"mattermost":                {new: provider.Builder(mattermost.New), takes: provider.TakesMessages},
+	"msteams":                   {new: provider.Builder(msteams.New), takes: provider.TakesMessages},
+	"nats":                      {new: provider.Builder(nats.New), takes: provider.TakesMessages, keys: nats.Keys},
+	"opsgenie":                  {new: provider.Builder(opsgenie.New), takes: provider.TakesOutcomes},
+	"otel":                      {new: provider.Builder(otel.New), takes: otel.Takes},
+	"pagerduty":                 {new: provider.Builder(pagerduty.New), takes: provider.TakesIncidents},
+	"rocket":                    {new: provider.Builder(rocket.New), takes: provider.TakesMessages},
+	"sentry":                    {new: provider.Builder(sentry.New), takes: provider.TakesMessagesAndClosings},
+	"slack":                     {new: provider.Builder(slack.New), takes: provider.TakesMessages},
+	"telegram":                  {new: provider.Builder(telegram.New), takes: provider.TakesMessages},
+	"webex":                     {new: provider.Builder(webex.New), takes: provider.TakesMessages},
+	"zoom":                      {new: provider.Builder(zoom.New), takes: provider.TakesMessages},
+	"zulip":                     {new: provider.Builder(zulip.New), takes: provider.TakesMessages},
 }
 
 // UnsupportedTypeError means that no destination of a type is built.

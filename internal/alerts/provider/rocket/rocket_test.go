@@ -50,7 +50,7 @@ const answer = `{"success":true}`
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New:    providertest.Build(New),
+		New:    provider.Builder(New),
 		Config: provider.Config{Type: "rocket", Channel: "#ops", Username: "flux"}, Serve: providertest.Vendor(t, answer, check),
 	})
 }

@@ -45,7 +45,7 @@ func TestContract(t *testing.T) {
 }
 
 func contract(t *testing.T, forgetToken bool) {
-	build := providertest.Build(func(cfg provider.Config) (*Sender, error) {
+	build := provider.Builder(func(cfg provider.Config) (*Sender, error) {
 		if forgetToken {
 			cfg.Token = ""
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestContract(t *testing.T) {
-	providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: provider.Config{Type: "slack", Channel: "ops"}})
+	providertest.Run(t, providertest.Subject{New: provider.Builder(New), Config: provider.Config{Type: "slack", Channel: "ops"}})
 }
 
 func TestWebhookPayloads(t *testing.T) {

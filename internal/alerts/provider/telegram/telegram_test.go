@@ -16,7 +16,7 @@ import (
 const token = "123456:AAs3cret-token"
 
 // build puts the address, which the type ignores, in the place of Telegram's host.
-var build = providertest.Build(func(cfg provider.Config) (*Sender, error) {
+var build = provider.Builder(func(cfg provider.Config) (*Sender, error) {
 	base := cfg.Address
 	cfg.Address = "https://ignored.test"
 	return newSender(cfg, base)

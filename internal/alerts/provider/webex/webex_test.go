@@ -35,7 +35,7 @@ const answer = `{"id":"Y2lzY29message"}`
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: providertest.Build(New), Config: provider.Config{Type: "webex", Channel: "Y2lzY29room"}, Serve: providertest.Vendor(t, answer, check),
+		New: provider.Builder(New), Config: provider.Config{Type: "webex", Channel: "Y2lzY29room"}, Serve: providertest.Vendor(t, answer, check),
 	})
 }
 

@@ -60,7 +60,7 @@ func check(r *http.Request, body []byte) error {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New:    providertest.Build(New),
+		New:    provider.Builder(New),
 		Config: provider.Config{Type: "zoom"}, Serve: providertest.Vendor(t, "", check), Path: "chat/webhooks/incomingwebhook/s3cret",
 	})
 }

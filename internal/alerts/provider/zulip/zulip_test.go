@@ -48,7 +48,7 @@ func check(r *http.Request, body []byte) error {
 const answer = `{"result":"success","msg":"","id":42}`
 
 func TestContract(t *testing.T) {
-	providertest.Run(t, providertest.Subject{New: providertest.Build(New), Config: account, Serve: providertest.Vendor(t, answer, check)})
+	providertest.Run(t, providertest.Subject{New: provider.Builder(New), Config: account, Serve: providertest.Vendor(t, answer, check)})
 }
 
 func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
