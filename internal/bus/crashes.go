@@ -2,13 +2,9 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // poisoning has the numbers of crashes and deliveries after which a message counts as the cause of the crashes.
@@ -28,11 +24,10 @@ const crashesKey = "deaths"
 // crashes counts how often workers died at the same place of each consumer. It is one entry of the worker's bucket: the reset of a consumer
 // at the start of a term forgets how often a message was handed out.
 type crashes struct {
-	kv     jetstream.KeyValue
 	limits poisoning
 
 	mu        sync.Mutex
-	revision  uint64
+	entry     workerEntry[map[string]*crashCount]
 	consumers map[string]*crashCount
 }
 
@@ -48,23 +43,24 @@ type crashCount struct {
 
 // countCrashes begins a term: it records whether the last worker died, and the floor of each consumer. It writes at most once.
 func (b *Bus) countCrashes(ctx context.Context, died bool) error {
-	d := &crashes{kv: b.buckets[bucketWorker], limits: b.poisoning, consumers: map[string]*crashCount{}}
+	d := &crashes{
+		limits: b.poisoning, entry: workerEntry[map[string]*crashCount]{bucket: b.buckets[bucketWorker], key: crashesKey, name: "crashes"},
+	}
 	b.crashes = d
-	if err := d.load(ctx); err != nil {
+	before, err := d.entry.load(ctx)
+	if err != nil {
 		return err
 	}
 	if !died {
-		if len(d.consumers) == 0 {
+		if len(before) == 0 {
 			return nil
 		}
-		d.consumers = map[string]*crashCount{}
-		return d.save(ctx)
+		return d.entry.save(ctx, map[string]*crashCount{})
 	}
 	floors, err := b.floors(ctx)
 	if err != nil {
 		return err
 	}
-	before := d.consumers
 	d.consumers = make(map[string]*crashCount, len(floors))
 	for name, floor := range floors {
 		c := &crashCount{}
@@ -77,7 +73,7 @@ func (b *Bus) countCrashes(ctx context.Context, died bool) error {
 		c.Crashes++
 		d.consumers[name] = c
 	}
-	return d.save(ctx)
+	return d.entry.save(ctx, d.consumers)
 }
 
 // floors returns the acknowledgement floor of each consumer that the worker serves, and the floor of the cursor.
@@ -121,34 +117,5 @@ func (d *crashes) suspect(ctx context.Context, consumer string, seq uint64) (poi
 		return true, nil
 	}
 	c.Tries++
-	return false, d.save(ctx)
-}
-
-func (d *crashes) load(ctx context.Context) error {
-	e, err := d.kv.Get(ctx, crashesKey)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read crashes: %w", err)
-	}
-	d.revision = e.Revision()
-	if json.Unmarshal(e.Value(), &d.consumers) != nil || d.consumers == nil {
-		d.consumers = map[string]*crashCount{} // an entry that cannot be read counts as none
-	}
-	return nil
-}
-
-// save writes the counts. It fails when another worker has written since: then this worker's term is over.
-func (d *crashes) save(ctx context.Context) error {
-	body, err := json.Marshal(d.consumers)
-	if err != nil {
-		return fmt.Errorf("encode crashes: %w", err)
-	}
-	revision, err := d.kv.Update(ctx, crashesKey, body, d.revision)
-	if err != nil {
-		return fmt.Errorf("write crashes: %w", err)
-	}
-	d.revision = revision
-	return nil
+	return false, d.entry.save(ctx, d.consumers)
 }

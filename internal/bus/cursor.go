@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,7 +35,6 @@ const (
 // cursor records which events are done: all up to and including the floor are, and some beyond it. It is kept in a bucket, up to some
 // cursorInterval old, so after a crash the open events and some others are handed out again, for a recheck.
 type cursor struct {
-	kv jetstream.KeyValue
 	// loaded is the record that the bucket had, and created is when the stream was made.
 	loaded  cursorRecord
 	created time.Time
@@ -54,28 +52,21 @@ type cursor struct {
 	// concluded counts the sequences that were ever added to done.
 	concluded uint64
 
-	saving   sync.Mutex
-	revision uint64 // of the record in the bucket
-	// saved is the floor of that record, savedConcluded the count of concluded.
+	saving sync.Mutex
+	entry  workerEntry[cursorRecord]
+	// saved is the floor of the record in the bucket, savedConcluded the count of concluded.
 	saved, savedConcluded uint64
 }
 
 // loadCursor reads the cursor from its bucket.
 func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 	c := &cursor{
-		kv: b.buckets[bucketWorker], durable: b.durableEvents, changed: make(chan struct{}, 1),
-		done: map[uint64]struct{}{},
+		durable: b.durableEvents, changed: make(chan struct{}, 1), done: map[uint64]struct{}{},
+		entry: workerEntry[cursorRecord]{bucket: b.buckets[bucketWorker], key: cursorKey, name: "cursor"},
 	}
-	e, err := c.kv.Get(ctx, cursorKey)
-	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-	case err != nil:
-		return nil, fmt.Errorf("read cursor: %w", err)
-	default:
-		c.revision = e.Revision()
-		if json.Unmarshal(e.Value(), &c.loaded) != nil {
-			c.loaded = cursorRecord{} // a record that cannot be read is of no stream: no event counts as done
-		}
+	var err error
+	if c.loaded, err = c.entry.load(ctx); err != nil { // a record that cannot be read is of no stream: no event counts as done
+		return nil, err
 	}
 	c.floor = c.loaded.Floor
 	c.saved, c.next = c.floor, c.floor+1
@@ -100,7 +91,7 @@ func (b *Bus) rewindCursor(ctx context.Context) error {
 	}
 	c.floor = min(c.floor, info.State.LastSeq)
 	b.log.Warn("the place of the reader is not one of the events and is moved back", "recorded", c.loaded.Floor, "now", c.floor)
-	return c.write(ctx, cursorRecord{Created: info.Created, Floor: c.floor})
+	return c.entry.save(ctx, cursorRecord{Created: info.Created, Floor: c.floor})
 }
 
 // skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.
@@ -183,24 +174,10 @@ func (c *cursor) save(ctx context.Context) error {
 	if err := c.durable(ctx, newest); err != nil { // else a loss of power could leave a cursor beyond the end of the stream
 		return err
 	}
-	if err := c.write(ctx, record); err != nil {
+	if err := c.entry.save(ctx, record); err != nil {
 		return err
 	}
 	c.saved, c.savedConcluded = floor, concluded
-	return nil
-}
-
-// write replaces the record in the bucket, unless another replica has done so. The caller holds saving.
-func (c *cursor) write(ctx context.Context, r cursorRecord) error {
-	value, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode cursor: %w", err)
-	}
-	revision, err := c.kv.Update(ctx, cursorKey, value, c.revision)
-	if err != nil {
-		return fmt.Errorf("write cursor: %w", err)
-	}
-	c.revision = revision
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (c *cursor) adopt(info *jetstream.StreamInfo) (trusted bool) {
 	c.created = info.Created
 	if !c.loaded.Created.Equal(info.Created) {
 		c.floor, c.next = 0, 1
-		return c.revision == 0
+		return c.entry.revision == 0
 	}
 	trusted = true
 	for seq := range c.loaded.sequences() {

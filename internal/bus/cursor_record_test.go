@@ -127,7 +127,7 @@ func TestE2EventsThatFollowALossAreNotTakenForDone(t *testing.T) {
 			must(t, err)
 			r, _ := newCursorRecord(info.Created, 0, done)
 			test.change(&r)
-			must(t, c.write(ctx, r))
+			must(t, c.entry.save(ctx, r))
 			publishEvents(t, b, ids(test.before)...)
 			closeBus(t, b)
 			b = open(t, dir, nil)
@@ -210,7 +210,7 @@ func TestARecordThatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if c.write(ended, cursorRecord{}) == nil {
+	if c.entry.save(ended, cursorRecord{}) == nil {
 		t.Error("written although the context has ended")
 	}
 	must(t, c.save(ctx))

@@ -104,7 +104,7 @@ func (s *rough) bus() *Bus {
 		recent:  newRecent(), backlogged: newBacklogged(), duplicates: newDuplicates(time.Hour), progress: newProgress(),
 		poisoning: defaultPoisoning, ending: make(chan struct{}), sync: s.sync,
 	}
-	b.crashes = &crashes{kv: b.buckets[bucketWorker], limits: b.poisoning, consumers: map[string]*crashCount{}}
+	b.crashes = &crashes{limits: b.poisoning}
 	var err error
 	b.metrics, err = newMetrics(prometheus.NewRegistry(), func() bool { return true })
 	must(s.t, err)

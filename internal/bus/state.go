@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -28,6 +29,44 @@ func (b bucket) Update(ctx context.Context, key string, value []byte, revision u
 		err = jetstream.ErrKeyRevisionMismatch
 	}
 	return written, err
+}
+
+// workerEntry is an entry of the worker's bucket, in JSON. Its name is for errors.
+type workerEntry[T any] struct {
+	bucket    jetstream.KeyValue
+	key, name string
+	revision  uint64 // as last read or written, 0 for none
+}
+
+// load reads the entry. One that is not there or cannot be decoded is zero.
+func (e *workerEntry[T]) load(ctx context.Context) (value T, err error) {
+	read, err := e.bucket.Get(ctx, e.key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return value, nil
+	}
+	if err != nil {
+		return value, fmt.Errorf("read %s: %w", e.name, err)
+	}
+	e.revision = read.Revision()
+	var decoded T
+	if json.Unmarshal(read.Value(), &decoded) != nil {
+		return value, nil
+	}
+	return decoded, nil
+}
+
+// save replaces the entry. It fails when another worker has written it since: then this worker's term is over.
+func (e *workerEntry[T]) save(ctx context.Context, value T) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", e.name, err)
+	}
+	revision, err := e.bucket.Update(ctx, e.key, body, e.revision)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", e.name, err)
+	}
+	e.revision = revision
+	return nil
 }
 
 // State returns the bucket of states.
