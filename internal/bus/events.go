@@ -9,18 +9,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/time/rate"
 
 	"notifier/internal/event"
-	"notifier/internal/fair"
 )
 
-const (
-	// followRetry is the pause before following is resumed.
-	followRetry = time.Second
-	// readIdle is how long ReadEvents waits for the next event.
-	readIdle = 10 * time.Second
-)
+// readIdle is how long ReadEvents waits for the next event.
+const readIdle = 10 * time.Second
 
 // newEventCommitter commits to EVENTS, and wakes the readers twice for each round: when it is written, for those that are early, and when it
 // is on disk.
@@ -153,19 +147,14 @@ func (b *Bus) durableEvents(ctx context.Context, seq uint64) error {
 // should be copied, or all of the event stays in memory. After the loss of the connection following resumes at its place.
 func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
 	f := feed{bus: b, from: from, headers: true}
-	warnings := rate.Sometimes{Interval: warnEvery}
-	for ctx.Err() == nil {
-		err := f.run(ctx, func(l logEntry) error {
+	b.resuming(ctx, streamEvents, func() error {
+		return f.run(ctx, func(l logEntry) error {
 			if r := l.brief(); r != nil {
 				h(r)
 			}
 			return nil
 		})
-		if err != nil && ctx.Err() == nil {
-			warnings.Do(func() { b.log.Warn("following the events was interrupted", "error", err) })
-		}
-		_ = fair.Sleep(ctx, followRetry)
-	}
+	})
 	return nil
 }
 

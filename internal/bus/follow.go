@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/time/rate"
 
 	"notifier/internal/event/view"
 	"notifier/internal/fair"
@@ -172,17 +171,12 @@ func (f *followed) run(ctx context.Context, begun, stopped chan<- struct{}) {
 	if f.polled {
 		read = f.poll
 	}
-	warnings := rate.Sometimes{Interval: warnEvery}
-	for ctx.Err() == nil {
-		err := f.begin(ctx, &next, begun)
-		if err == nil {
-			err = read(ctx, &next)
+	f.reads.bus.resuming(ctx, f.stream, func() error {
+		if err := f.begin(ctx, &next, begun); err != nil {
+			return err
 		}
-		if err != nil && ctx.Err() == nil {
-			warnings.Do(func() { f.reads.bus.log.Warn("following a stream was interrupted", "stream", f.stream, "error", err) })
-		}
-		_ = fair.Sleep(ctx, followRetry)
-	}
+		return read(ctx, &next)
+	})
 }
 
 // begin finds where reading begins, unless that is known: behind the last message, independently of the clocks of the replicas.

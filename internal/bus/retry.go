@@ -23,6 +23,8 @@ const (
 	openRetry = 250 * time.Millisecond
 	// warnEvery is the least time between two warnings that it is away.
 	warnEvery = 10 * time.Second
+	// followRetry is the pause before following a stream is resumed.
+	followRetry = time.Second
 	// firstTry bounds the first try of a step. Each further try takes up to twice as long: servers without a leader do not answer.
 	firstTry = time.Second
 )
@@ -42,6 +44,17 @@ func (b *Bus) untilReachable(ctx context.Context, step func(context.Context) err
 		if fair.Sleep(ctx, openRetry) != nil {
 			return err
 		}
+	}
+}
+
+// resuming calls follow, which reads a stream until it is interrupted, again and again until ctx ends.
+func (b *Bus) resuming(ctx context.Context, stream string, follow func() error) {
+	warnings := rate.Sometimes{Interval: warnEvery}
+	for ctx.Err() == nil {
+		if err := follow(); err != nil && ctx.Err() == nil {
+			warnings.Do(func() { b.log.Warn("following a stream was interrupted", "stream", stream, "error", err) })
+		}
+		_ = fair.Sleep(ctx, followRetry)
 	}
 }
 
