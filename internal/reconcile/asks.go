@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,6 +155,9 @@ func (a *asks) reconcile(ctx context.Context, k asker) error {
 	}{{w.Replay, notReplayed, &was.Replay, a.replay}, {w.Test, notTested, &was.Test, a.test}} {
 		if one.value == "" || mark(one.value) == *one.last {
 			continue
+		}
+		if !a.kinds[k.kind].compiledAs(o) { // it would be served as the object was before, or as a former one of its name
+			return cmp.Or(failed, kube.ErrNotYet)
 		}
 		acting, cancel := context.WithTimeout(ctx, askTimeout)
 		err := one.act(acting, k, o, one.value)

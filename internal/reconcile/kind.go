@@ -38,6 +38,8 @@ type anyKind interface {
 	// keys returns the keys of all objects, or of those in a namespace.
 	keys(namespace string) []kube.Key
 	get(kube.Key) (kube.Object, bool)
+	// compiledAs reports whether an object is compiled as it is, and no other of its name.
+	compiledAs(kube.Object) bool
 	health(namespace string) []view.Health
 }
 
@@ -119,4 +121,9 @@ func (k *kindOf[T]) keys(namespace string) []kube.Key {
 func (k *kindOf[T]) get(key kube.Key) (kube.Object, bool) {
 	o, ok := k.objects.Get(key)
 	return o, ok
+}
+
+func (k *kindOf[T]) compiledAs(o kube.Object) bool {
+	v, ok := k.verdicts.on(o)
+	return ok && v.generation == o.GetGeneration() && !v.unread()
 }
