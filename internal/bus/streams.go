@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -102,16 +103,24 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 	return configs
 }
 
-func bucketConfigs(o *Options) []jetstream.KeyValueConfig {
-	configs := []jetstream.KeyValueConfig{
-		{Bucket: bucketState, Description: "what was last published of each object", MaxBytes: o.Budgets.State, LimitMarkerTTL: deleteMarkers},
-		{Bucket: bucketHealth, Description: "health of the Receivers of each replica", MaxBytes: o.Budgets.Health, LimitMarkerTTL: deleteMarkers},
-		{Bucket: bucketWorker, Description: "which replica is the worker, and where workers died", MaxBytes: 8 * mib},
-	}
-	for i := range configs {
-		configs[i].History = 1
-		configs[i].Replicas = o.Replicas
-		configs[i].Storage = jetstream.FileStorage
+// bucketConfigs returns the settings of the streams of the buckets. Those that the client would choose have values read from any copy, also
+// from one that lags behind: the replica that has written a value reads the one before.
+func bucketConfigs(o *Options) (configs []jetstream.StreamConfig) {
+	for _, of := range []struct {
+		bucket, description string
+		bytes               int64
+		markers             time.Duration
+	}{
+		{bucketState, "what was last published of each object", o.Budgets.State, deleteMarkers},
+		{bucketHealth, "health of the Receivers of each replica", o.Budgets.Health, deleteMarkers},
+		{bucketWorker, "which replica is the worker, and where workers died", 8 * mib, 0},
+	} {
+		configs = append(configs, jetstream.StreamConfig{
+			Name: bucketStream + of.bucket, Description: of.description, Subjects: []string{"$KV." + of.bucket + ".>"},
+			MaxMsgsPerSubject: 1, MaxBytes: of.bytes, Discard: jetstream.DiscardNew, AllowRollup: true, DenyDelete: true,
+			AllowMsgTTL: of.markers > 0, SubjectDeleteMarkerTTL: of.markers,
+			Storage: jetstream.FileStorage, Replicas: o.Replicas, AllowDirect: o.Replicas == 1,
+		})
 	}
 	return configs
 }
@@ -121,12 +130,7 @@ func (b *Bus) setUp(ctx context.Context) error {
 	if err := b.untilReachable(ctx, b.agreeOnShards); err != nil {
 		return err
 	}
-	for _, cfg := range bucketConfigs(&b.opts) {
-		if err := b.untilReachable(ctx, func(ctx context.Context) error { return b.setUpBucket(ctx, cfg) }); err != nil {
-			return err
-		}
-	}
-	for _, cfg := range streamConfigs(&b.opts) {
+	for _, cfg := range slices.Concat(bucketConfigs(&b.opts), streamConfigs(&b.opts)) {
 		if err := b.untilReachable(ctx, func(ctx context.Context) error { return b.setUpStream(ctx, cfg) }); err != nil {
 			return err
 		}
@@ -151,23 +155,15 @@ func (b *Bus) setUpStream(ctx context.Context, cfg jetstream.StreamConfig) (err 
 		return fmt.Errorf("set up stream %s: %w", cfg.Name, err)
 	}
 	b.created[cfg.Name] = b.streams[cfg.Name].CachedInfo().Created
-	return nil
-}
-
-func (b *Bus) setUpBucket(ctx context.Context, cfg jetstream.KeyValueConfig) error {
-	if err := b.keepOwed(ctx, bucketStream+cfg.Bucket, &cfg.MaxBytes); err != nil {
-		return err
+	name, isBucket := strings.CutPrefix(cfg.Name, bucketStream)
+	if !isBucket {
+		return nil
 	}
-	kv, err := b.js.CreateOrUpdateKeyValue(ctx, cfg)
+	kv, err := b.js.KeyValue(ctx, name)
 	if err != nil {
-		return fmt.Errorf("set up bucket %s: %w", cfg.Bucket, err)
+		return fmt.Errorf("look up bucket %s: %w", name, err)
 	}
-	b.buckets[cfg.Bucket] = bucket{kv}
-	stream, err := b.js.Stream(ctx, bucketStream+cfg.Bucket)
-	if err != nil {
-		return fmt.Errorf("look up bucket %s: %w", cfg.Bucket, err)
-	}
-	b.created[bucketStream+cfg.Bucket] = stream.CachedInfo().Created
+	b.buckets[name] = bucket{kv}
 	return nil
 }
 
