@@ -220,7 +220,9 @@ func (b *Bus) readFrom(
 	if err != nil {
 		return nil, 0, fmt.Errorf("make ordered consumer: %w", err)
 	}
-	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, b.maxPullBytes()))
+	// The client counts a request as lost after two heartbeats, and makes the consumer anew. By default it would do so after ten seconds, and
+	// a start, which reads EVENTS, would fail.
+	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, b.maxPullBytes()), jetstream.PullHeartbeat(pullTimeout/2))
 	if err != nil {
 		return nil, 0, fmt.Errorf("read ordered consumer: %w", err)
 	}

@@ -27,6 +27,7 @@ type link struct {
 	down  atomic.Bool // accepts no connection
 	// busy is how long, in nanoseconds, a request to change a consumer keeps the server from the others of its connection.
 	busy  atomic.Int64
+	pulls atomic.Int64 // how many requests for messages are still lost
 	mu    sync.Mutex
 	conns []net.Conn
 }
@@ -81,7 +82,7 @@ func (l *link) forward(upstream io.Writer, client io.Reader) error {
 		if err != nil {
 			return err
 		}
-		fields, size := strings.Fields(line), 0
+		fields, size, lost := strings.Fields(line), 0, false
 		if command := fields[0]; command == "PUB" || command == "HPUB" {
 			if size, err = strconv.Atoi(fields[len(fields)-1]); err != nil {
 				return err
@@ -89,11 +90,16 @@ func (l *link) forward(upstream io.Writer, client io.Reader) error {
 			size += len("\r\n")
 			if subject := fields[1]; strings.HasPrefix(subject, "$JS.API.CONSUMER.") && !strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.") {
 				_ = fair.Sleep(context.Background(), time.Duration(l.busy.Load()))
+			} else if strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.NEXT.") {
+				lost = l.pulls.Add(-1) >= 0
 			}
 		}
 		body := make([]byte, size)
 		if _, err := io.ReadFull(in, body); err != nil {
 			return err
+		}
+		if lost {
+			continue
 		}
 		if _, err := upstream.Write(append([]byte(line), body...)); err != nil {
 			return err
@@ -204,5 +210,19 @@ func TestATermBeginsWithAServerThatIsSlow(t *testing.T) {
 	})
 	for range b.Shards() {
 		receive(t, served)
+	}
+}
+
+// Fails when a reader whose request for messages was lost does not ask again in time: a start, which reads EVENTS, would fail.
+func TestAReaderWhoseRequestIsLostAsksAgain(t *testing.T) {
+	t.Parallel()
+	l := newLink(t, remote(t))
+	b := open(t, "", func(o *Options) { o.URL = l.URL })
+	published(t, b, "1", "team", "app")
+	l.pulls.Store(1)
+	read := 0
+	must(t, b.ReadEvents(testContext(t), testRecord("", "team", "app").Source, time.Now().Add(-time.Hour), func(*event.Record) { read++ }))
+	if read != 1 || l.pulls.Load() >= 0 {
+		t.Errorf("%d events are read, with %d requests for messages", read, 1-l.pulls.Load())
 	}
 }
