@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -103,10 +104,11 @@ func (d *duplicates) find(key uint64, now time.Time) (seq uint64, found bool) {
 	return p.seq, found && now.UnixNano()-p.at < int64(d.window)
 }
 
-// loadDuplicates reads the IDs of the last window from the embedded server's stream.
+// loadDuplicates reads the IDs of the last window from the embedded server's stream. A disk that stands still does not end the start before
+// ctx does.
 func (b *Bus) loadDuplicates(ctx context.Context) error {
+	from := time.Now().Add(-b.opts.DuplicateWindow)
 	b.duplicates = newDuplicates(b.opts.DuplicateWindow)
-	from := time.Now().Add(-b.duplicates.window)
 	info, err := b.streams[streamEvents].Info(ctx)
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
@@ -114,11 +116,17 @@ func (b *Bus) loadDuplicates(ctx context.Context) error {
 	if info.State.LastTime.Before(from) {
 		return nil
 	}
-	err = b.readStored(ctx, feed{from: from, most: maxLoaded}, func(l logEntry) {
-		b.duplicates.add(header(l.msg.Header, nats.MsgIdHdr), l.seq, l.stored)
-	})
-	if err != nil {
-		return fmt.Errorf("load IDs of events: %w", err)
+	for {
+		err := b.readStored(ctx, feed{from: from, most: maxLoaded}, func(l logEntry) {
+			b.duplicates.add(header(l.msg.Header, nats.MsgIdHdr), l.seq, l.stored)
+		})
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, errIdle) {
+			return fmt.Errorf("load IDs of events: %w", err)
+		}
+		b.log.Warn("IDs of events are not read yet, they are read again", "error", err)
+		b.duplicates = newDuplicates(b.opts.DuplicateWindow)
 	}
-	return nil
 }

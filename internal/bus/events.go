@@ -16,6 +16,9 @@ import (
 // readIdle is how long ReadEvents waits for the next event.
 const readIdle = 10 * time.Second
 
+// errIdle says that nothing was read for readIdle.
+var errIdle = fmt.Errorf("no event came within %s", readIdle)
+
 // newEventCommitter commits to EVENTS, and wakes the readers twice for each round: when it is written, for those that are early, and when it
 // is on disk.
 func newEventCommitter(b *Bus) *committer {
@@ -160,7 +163,7 @@ func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Re
 
 // ReadEvents calls h with the events of one source that were stored since from and are in EVENTS when it is called, in stream order, and
 // returns after the last of them. h gets the part of a record that FollowEvents gives, and may keep it. It returns an error when nothing is
-// read for readIdle: events that it waited for were removed.
+// read for readIdle.
 func (b *Bus) ReadEvents(ctx context.Context, source event.Source, from time.Time, h func(*event.Record)) error {
 	return b.readStored(ctx, feed{from: from}, func(l logEntry) {
 		if l.source() == source {
@@ -172,7 +175,7 @@ func (b *Bus) ReadEvents(ctx context.Context, source event.Source, from time.Tim
 }
 
 // readStored calls each with the events that f reads and that are in EVENTS when it is called, in stream order, and returns after the last
-// of them, or with an error when nothing is read for readIdle. Messages that are read from the stream have no body.
+// of them, or with errIdle. Messages that are read from the stream have no body.
 func (b *Bus) readStored(ctx context.Context, f feed, each func(logEntry)) error {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
@@ -190,15 +193,14 @@ func (b *Bus) readStored(ctx context.Context, f feed, each func(logEntry)) error
 		return nil
 	})
 	switch {
-	case err == nil && ctx.Err() != nil:
+	case ended:
+		return nil
+	case ctx.Err() != nil:
 		err = ctx.Err()
-	case err == nil && !ended:
-		err = errors.New("events were removed meanwhile")
+	case read.Err() != nil:
+		err = errIdle
 	}
-	if err != nil {
-		return fmt.Errorf("read events: %w", err)
-	}
-	return nil
+	return fmt.Errorf("read events: %w", err)
 }
 
 // LastEvent returns the last event of an object that EVENTS still has. It is on disk.

@@ -226,3 +226,17 @@ func TestAReaderWhoseRequestIsLostAsksAgain(t *testing.T) {
 		t.Errorf("%d events are read, with %d requests for messages", read, 1-l.pulls.Load())
 	}
 }
+
+// Fails when a start ends with an error because the server, or its disk, stands still while it reads EVENTS.
+func TestAStartWaitsForTheIDsOfEvents(t *testing.T) {
+	t.Parallel()
+	l := newLink(t, remote(t))
+	b := open(t, "", func(o *Options) { o.URL = l.URL })
+	published(t, b, "1", "team", "app")
+	l.pulls.Store(int64(readIdle/pullTimeout) + 1) // for longer than readIdle
+	must(t, b.loadDuplicates(testContext(t)))
+	if _, found, err := b.duplicates.begin(t.Context(), "1"); err != nil || !found {
+		t.Errorf("the ID of an event is not known: found %t, error %v", found, err)
+	}
+	b.duplicates = nil
+}
