@@ -100,6 +100,8 @@ func (p *player) play(ctx context.Context) error {
 		}
 		if s.Watch != nil {
 			p.held = max(p.held, time.Since(previous))
+		} else {
+			began = time.Now() // a POST waits for as long as its endpoint is down, and tells the state that lasts meanwhile
 		}
 		late = max(late, p.clock.now()-s.at())
 	}
