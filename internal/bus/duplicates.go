@@ -104,8 +104,8 @@ func (d *duplicates) find(key uint64, now time.Time) (seq uint64, found bool) {
 	return p.seq, found && now.UnixNano()-p.at < int64(d.window)
 }
 
-// loadDuplicates reads the IDs of the last window from the embedded server's stream. A disk that stands still does not end the start before
-// ctx does.
+// loadDuplicates reads the IDs of the last window from the embedded server's stream. While the disk stands still it reads them again, until
+// ctx ends.
 func (b *Bus) loadDuplicates(ctx context.Context) error {
 	from := time.Now().Add(-b.opts.DuplicateWindow)
 	b.duplicates = newDuplicates(b.opts.DuplicateWindow)

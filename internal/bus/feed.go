@@ -241,6 +241,6 @@ type ordered struct {
 func (o *ordered) Stop() {
 	o.MessagesContext.Stop()
 	if info := o.consumer.CachedInfo(); o.nc.IsConnected() {
-		_ = o.nc.Publish("$JS.API.CONSUMER.DELETE."+info.Stream+"."+info.Name, nil) // of what is lost the server forgets the consumer
+		_ = o.nc.Publish("$JS.API.CONSUMER.DELETE."+info.Stream+"."+info.Name, nil) // if it is lost, the server forgets the consumer
 	}
 }

@@ -205,7 +205,7 @@ func (f *followed) read(ctx context.Context, next *uint64) error {
 	if err != nil {
 		return err
 	}
-	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // else nobody would remove a consumer that is being made
+	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // a consumer that is half made when ctx ends could not be removed
 	msgs, _, err := f.reads.bus.readFrom(opening, stream, *next, time.Time{}, false)
 	cancel()
 	if err != nil {

@@ -38,7 +38,7 @@ type workerEntry[T any] struct {
 	revision  uint64 // as last read or written, 0 for none
 }
 
-// load reads the entry. One that is not there or cannot be decoded is zero.
+// load reads the entry. It returns zero for an entry that is absent or cannot be decoded.
 func (e *workerEntry[T]) load(ctx context.Context) (value T, err error) {
 	read, err := e.bucket.Get(ctx, e.key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {

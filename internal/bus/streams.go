@@ -103,8 +103,8 @@ func streamConfigs(o *Options) []jetstream.StreamConfig {
 	return configs
 }
 
-// bucketConfigs returns the settings of the streams of the buckets. Those that the client would choose have values read from any copy, also
-// from one that lags behind: the replica that has written a value reads the one before.
+// bucketConfigs returns the settings of the streams of the buckets. With the client's own settings any copy answers a read, also a copy that
+// lags behind: a replica that has written a value could read the value before it.
 func bucketConfigs(o *Options) (configs []jetstream.StreamConfig) {
 	for _, of := range []struct {
 		bucket, description string
