@@ -101,7 +101,8 @@ func tenantWith(ctx context.Context, w *env.System, name, address string, object
 }
 
 // manyAlerts compares two notifiers, each with a control plane of its own, window by window: one serves few Alerts, the
-// other many. On both sides the events are about as many objects, of as many namespaces.
+// other many. On both sides the events are about as many objects, of as many namespaces. Both processes are new: one
+// that has served the measurements before has a larger heap.
 func (b *bench) manyAlerts(ctx context.Context) error {
 	sink, err := newLedger()
 	if err != nil {
@@ -115,6 +116,12 @@ func (b *bench) manyAlerts(ctx context.Context) error {
 	contenderOf := func(n *env.Notifier, tenants int) (*contender, error) {
 		first, err := alerting(ctx, n.System(), tenants, sink.url)
 		if err != nil {
+			return nil, err
+		}
+		if err := n.Stop(); err != nil {
+			return nil, err
+		}
+		if err := n.Restart(ctx); err != nil {
 			return nil, err
 		}
 		events, err := templates(ctx, objectsPerTenant, first...)
