@@ -147,7 +147,7 @@ func deliverTo(b *Bus, to chan<- event.Message[event.Delivery]) func(ctx context
 
 func triggerTo(b *Bus, to chan<- event.Message[event.Trigger]) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		return b.Triggers(ctx, func(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
+		return b.Triggers(ctx, func(ctx context.Context, in <-chan event.Message[event.Trigger]) error {
 			return forward(ctx, in, to)
 		})
 	}

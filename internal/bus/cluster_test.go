@@ -262,7 +262,7 @@ func (w *waits) publish(ctx context.Context, buses []*Bus) error {
 	return nil
 }
 
-func (w *waits) serve(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
+func (w *waits) serve(ctx context.Context, in <-chan event.Message[event.Trigger]) error {
 	for {
 		select {
 		case <-ctx.Done():

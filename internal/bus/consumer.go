@@ -186,24 +186,23 @@ func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.crashes
 type stage[T any] struct {
 	decode decoder[T]
 	serve  func(ctx context.Context, shard int, in <-chan event.Message[T]) error
-	// offer, if any, is called with each message before it is offered to serve, and may replace its Acker. end, if any, is called when serve
-	// has returned and no further message is offered to it.
+	// offer, if any, is called with each message before it is offered to serve, and may replace its Acker.
 	offer func(subject string, m *event.Message[T])
-	end   func(shard int)
 }
 
 // consume serves a consumer that was taken over: it runs a puller and the stage. When the term ends, the channel given to serve is closed
 // and its context is cancelled. The replica stays the worker until serve returns, so that messages it finishes in the meantime are not
 // handed out elsewhere. Messages that it leaves unacknowledged are handed to the next worker.
 func consume[T any](ctx context.Context, c *consumer, s stage[T]) error {
-	if s.end != nil {
-		defer s.end(c.role.shard)
-	}
-	p := newPuller(c, s)
+	in := make(chan event.Message[T])
+	p := newPuller(c, s, in)
 	g, inner := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.run(inner) })
 	g.Go(func() error {
-		err := s.serve(inner, c.role.shard, p.out)
+		defer close(in)
+		return p.run(inner)
+	})
+	g.Go(func() error {
+		err := s.serve(inner, c.role.shard, in)
 		if err == nil && inner.Err() == nil {
 			err = errStopped
 		}

@@ -60,9 +60,9 @@ type puller[T any] struct {
 	done chan struct{} // has capacity for one: a message that was handed out is done
 }
 
-func newPuller[T any](c *consumer, s stage[T]) *puller[T] {
+func newPuller[T any](c *consumer, s stage[T], out chan event.Message[T]) *puller[T] {
 	return &puller[T]{
-		c: c, stage: s, out: make(chan event.Message[T]), inbox: c.bus.nc.NewInbox(),
+		c: c, stage: s, out: out, inbox: c.bus.nc.NewInbox(),
 		// Capacity for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
 		msgs: make(chan *nats.Msg, 2*pullBatch+64), done: make(chan struct{}, 1),
 	}
@@ -70,7 +70,6 @@ func newPuller[T any](c *consumer, s stage[T]) *puller[T] {
 
 // run pulls until ctx ends. Messages in its queue are then left to the next worker, whose reset makes the server hand them out again.
 func (p *puller[T]) run(ctx context.Context) error {
-	defer close(p.out)
 	nc := p.c.bus.nc
 	sub, err := nc.ChanSubscribe(p.inbox, p.msgs)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestT6ATriggersFloodLeavesRoomForOtherNamespaces(t *testing.T) {
 	// Acknowledged triggers make room.
 	held := make(chan event.Message[event.Trigger])
 	start(t, func(ctx context.Context) error {
-		return b.Triggers(ctx, func(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
+		return b.Triggers(ctx, func(ctx context.Context, in <-chan event.Message[event.Trigger]) error {
 			return forward(ctx, in, held)
 		})
 	})

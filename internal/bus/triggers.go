@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
 )
@@ -58,22 +59,52 @@ func newest(waiting *entry, e entry) bool {
 	return true
 }
 
-// Triggers calls serve for every shard in each term of this replica as the worker, until ctx ends. All triggers of one namespace are in one
-// shard. A trigger that a newer one of the same target replaced is not handed out, unless it was already on its way. So serve is handed
-// most of a flood and keeps the newest.
+// Triggers calls serve in each term of this replica as the worker, until ctx ends. A trigger that a newer one of the same target replaced is
+// not handed out, unless it was already on its way. So serve is handed most of a flood and keeps the newest. A trigger in hand may be handed
+// out again within the term.
 //
-// The context of serve ends and in is closed when the term ends. serve should then finish or drop the triggers in hand and return soon: the
-// lease is not released until it returns.
-func (b *Bus) Triggers(
-	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error,
-) error {
-	decode := func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) }
-	s := stage[event.Trigger]{decode: decode, serve: serve}
-	if b.embedded != nil {
-		s.offer, s.end = b.pendingTriggers.add, b.pendingTriggers.drop
-	}
-	consumeShards(ctx, b, triggerRole, s)
-	return nil
+// The context of serve ends when the term ends. serve should then finish or drop the triggers in hand and return soon: the lease is not
+// released until it returns.
+func (b *Bus) Triggers(ctx context.Context, serve func(ctx context.Context, in <-chan event.Message[event.Trigger]) error) error {
+	return b.Work(ctx, func(ctx context.Context) error {
+		in := make(chan event.Message[event.Trigger])
+		g, ctx := errgroup.WithContext(ctx)
+		for n := range b.opts.Shards {
+			g.Go(func() error {
+				b.pullTriggers(ctx, n, in)
+				return nil
+			})
+		}
+		g.Go(func() error {
+			if err := serve(ctx, in); err != nil || ctx.Err() != nil {
+				return err
+			}
+			return errStopped
+		})
+		return g.Wait()
+	})
+}
+
+// pullTriggers hands out the triggers of one shard until ctx ends.
+func (b *Bus) pullTriggers(ctx context.Context, shard int, in chan event.Message[event.Trigger]) {
+	s := stage[event.Trigger]{decode: func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) }}
+	taken := false
+	b.serveTerm(ctx, triggerRole(shard), func(ctx context.Context, c *consumer) error {
+		defer b.pendingTriggers.drop(shard)
+		inHand := uint64(0) // the messages that may be in hand since before an interruption: their acks also end what is handed out again
+		if taken {
+			inHand = c.last
+		}
+		taken = true
+		if b.embedded != nil {
+			s.offer = func(subject string, m *event.Message[event.Trigger]) {
+				if m.Seq > inHand {
+					b.pendingTriggers.add(subject, m)
+				}
+			}
+		}
+		return newPuller(c, s, in).run(ctx)
+	})
 }
 
 // TriggerShard returns the shard of the triggers of a namespace.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,12 +21,10 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Bus delivers the triggers of the shards that this replica owns.
+// Bus delivers triggers.
 type Bus interface {
-	// Triggers calls serve for each shard whose ownership begins, with a context that ends with it, until ctx ends.
-	Triggers(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Trigger]) error) error
-	// TriggerShard returns the shard of a namespace.
-	TriggerShard(namespace string) int
+	// Triggers calls serve in each term of this replica as the worker, with a context that ends with the term, until ctx ends.
+	Triggers(ctx context.Context, serve func(ctx context.Context, in <-chan event.Message[event.Trigger]) error) error
 }
 
 // Receiver has the parts of a live Receiver that matter to the Applier.
@@ -104,36 +103,21 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Applier writes the reconcile requests of the shards that its replica owns.
+// Applier writes the reconcile requests while its replica is the worker.
 type Applier struct {
-	opts     Options
-	lines    *fair.Lines
-	metrics  *metrics
-	limiter  *rate.Limiter
-	refusals *refusals
-	// authority and reviews find refusals before a write is tried.
+	opts      Options
+	lines     *fair.Lines
+	metrics   *metrics
+	limiter   *rate.Limiter
+	refusals  *refusals
 	authority *authority
-	reviews   *reviewer
-	// queue runs the items that are due.
-	queue *kube.Controller[item]
-	// storing bounds the confirmations from the bus that are awaited beside the work.
-	storing chan struct{}
 	// searching and searched bound the searches for Receivers that ask for what another's webhook was for: one of a namespace at a time, and
 	// their time.
 	searching *fair.Capacities[string]
 	searched  *fair.Share
-
-	mu    sync.Mutex
-	jobs  map[jobKey]*job
-	slots map[slotKey]*slot
-	// claims are those of each namespace with some.
-	claims map[string]*claimed
-	// shards are the shards that this replica owns.
-	shards map[int]*shard
+	// term is the present term, nil while another replica is the worker.
+	term atomic.Pointer[term]
 }
-
-// maxSettling bounds the messages whose end the bus is confirming at the same time.
-const maxSettling = 64
 
 // New wires an Applier. Run starts it.
 func New(opts Options) (*Applier, error) {
@@ -144,19 +128,21 @@ func New(opts Options) (*Applier, error) {
 		opts: opts, lines: fair.NewLines(), metrics: newMetrics(opts.Registerer),
 		limiter:   rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
 		refusals:  newRefusals(opts.Reports, opts.Log),
-		storing:   make(chan struct{}, maxSettling),
 		searching: fair.NewCapacities[string](nil, 1, 0),
 		searched:  fair.NewShare(fair.ShareOptions{Window: searchWindow, Namespace: searchTime}),
-		jobs:      map[jobKey]*job{}, slots: map[slotKey]*slot{}, claims: map[string]*claimed{},
-		shards: map[int]*shard{},
 	}
-	a.queue = kube.NewController(kube.ControllerOptions[item]{
-		Workers: opts.Workers, Parts: item.parts, Reconcile: a.work, Log: opts.Log,
-	})
-	a.authority, a.reviews = newAuthority(&a.opts, a.metrics.faulty, a.anyAccount), newReviewer(a)
-	a.authority.turned = func() { a.reviews.all(func(string) bool { return true }) }
-	opts.Receivers.Follow(a.reviews.changed)
+	a.authority = newAuthority(&a.opts, a.metrics.faulty, a.anyAccount)
+	a.authority.turned = func() { a.reviewer().all() }
+	opts.Receivers.Follow(func(namespace, name string) { a.reviewer().changed(namespace, name) })
 	return a, nil
+}
+
+// reviewer returns the reviewer of the present term, nil for none.
+func (a *Applier) reviewer() *reviewer {
+	if t := a.term.Load(); t != nil {
+		return t.reviews
+	}
+	return nil
 }
 
 // anyAccount returns a service account that may have to be impersonated.
@@ -173,29 +159,21 @@ func (a *Applier) anyAccount() (namespace, name string) {
 
 // Run applies triggers until ctx ends or the bus is lost, and joins all goroutines that it started. It is called once.
 func (a *Applier) Run(ctx context.Context) error {
-	var asking sync.WaitGroup
-	defer asking.Wait()
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	asks, stopAsking := context.WithCancel(ctx)
 	defer stopAsking()
 	if a.opts.Access != nil {
-		asking.Go(func() { a.authority.run(asks) })
+		wg.Go(func() { a.authority.run(asks) })
 	}
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-a.opts.Compiled:
 	}
-	// The work outlives ctx by the time that the shards take to drain.
-	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	reports, stop := context.WithCancel(context.WithoutCancel(ctx)) // they end after the last term
 	defer stop()
-	wg.Go(func() { a.refusals.run(work) })
-	if a.opts.Access != nil {
-		a.reviews.begun.Store(true)
-		asking.Go(func() { a.reviews.run(asks) })
-	}
-	wg.Go(func() { a.queue.Run(work) })
+	wg.Go(func() { a.refusals.run(reports) })
 	if err := a.opts.Bus.Triggers(ctx, a.serve); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("triggers: %w", err)
 	}
@@ -209,14 +187,4 @@ func (a *Applier) line(namespace string) *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}
 	return a.opts.Log.With("namespace", namespace, "lines_left_out", left)
-}
-
-// work attempts a request for an object, or with a job resolves the job's target. It enqueues the remaining work and returns no error.
-func (a *Applier) work(ctx context.Context, it item) error {
-	if it.job != "" {
-		a.expand(ctx, it)
-	} else {
-		a.attempt(ctx, slotKey{it.namespace, it.object})
-	}
-	return nil
 }

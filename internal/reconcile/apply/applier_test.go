@@ -194,9 +194,10 @@ func TestTheNewestTriggerOfAKeyIsKept(t *testing.T) {
 
 // wanted returns the single trigger at work in a namespace.
 func (a *Applier) wanted(namespace string) event.Trigger {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for k, j := range a.jobs {
+	term := a.term.Load()
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	for k, j := range term.jobs {
 		if k.namespace == namespace {
 			return j.trigger.Trigger
 		}
@@ -287,7 +288,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	})
 }
 
-// Fails when a shard's first request does not wait, or when the change of owner breaks the interval.
+// Fails when a term's first request does not wait, or when the change of worker breaks the interval.
 func TestANewOwnerWaitsOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Interval = 5 * time.Second })
@@ -384,10 +385,11 @@ func TestSlotsAreForgottenWhenTheirIntervalIsOver(t *testing.T) {
 		h := w.hook(w.receiver("team-a", "github", "deployer", selecting("team", "a")))
 		pass(10 * time.Second)
 		w.want(h, "done")
-		w.applier.mu.Lock()
-		defer w.applier.mu.Unlock()
-		if len(w.applier.slots) != 0 || len(w.applier.jobs) != 0 {
-			t.Errorf("%d slots and %d jobs stay", len(w.applier.slots), len(w.applier.jobs))
+		term := w.applier.term.Load()
+		term.mu.Lock()
+		defer term.mu.Unlock()
+		if len(term.slots) != 0 || len(term.jobs) != 0 {
+			t.Errorf("%d slots and %d jobs stay", len(term.slots), len(term.jobs))
 		}
 	})
 }

@@ -7,11 +7,14 @@ import (
 	"notifier/internal/fair"
 )
 
-// attempt is one job's claim to a request for one object. The Applier's lock protects it.
+// maxClaims bounds the claims of one namespace, at some 300 bytes each. A tenant's selectors each select all its objects, and the product of
+// the two numbers has no other bound. Beyond it jobs wait before their targets are resolved. A job that has begun gets all its claims, so
+// there may be more by the objects that the jobs select which begin at the same time.
+const maxClaims = 16 << 10
+
+// attempt is one job's claim to a request for one object. The term's lock protects it.
 type attempt struct {
 	job *job
-	// inFlight reports that its request is being sent.
-	inFlight bool
 	// notBefore is when it may be tried (again). floor is the end of the delay that the server asked for. Code that changes them while the
 	// claim waits calls slot.moved.
 	notBefore, floor time.Time
@@ -33,7 +36,7 @@ func (at *attempt) due() time.Time {
 type slot struct {
 	// last is when the last request was answered.
 	last time.Time
-	// waiting are the claims, including the claim that is being tried. A tenant decides their number, and the Applier's lock is held
+	// waiting are the claims, including the claim that is being tried. A tenant decides their number, and the term's lock is held
 	// meanwhile, so no operation reads them all for the sake of one.
 	waiting fair.Heap[*attempt]
 	turns   uint64
@@ -58,6 +61,14 @@ func (at *attempt) Before(other *attempt) bool {
 		return order < 0
 	}
 	return at.turn < other.turn
+}
+
+// drop ends a claim of a job. The caller holds the lock.
+func (t *term) drop(j *job, k slotKey) {
+	delete(j.pending, k)
+	if t.claims[k.namespace]--; t.claims[k.namespace] == 0 {
+		delete(t.claims, k.namespace)
+	}
 }
 
 // Index implements fair.HeapItem.

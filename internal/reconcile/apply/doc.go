@@ -9,14 +9,14 @@
 //     never replaces it.
 //
 //   - Pace (T4): an object gets at most one request per Options.Interval, from the answer to one to the sending of the next, for any
-//     number of triggers, Receivers and accounts. A replica that takes over a shard waits one interval first. Namespaces take turns
+//     number of triggers, Receivers and accounts. A new worker waits one interval first. Namespaces take turns
 //     under a budget that is shared with nothing else.
 //
 //   - Loss: a trigger is done when each of its objects got a request stamped no earlier than the trigger was accepted, or does not
 //     exist, or was refused for refusedFor. Of the triggers of one key the newest counts. The message of the last one is kept until the
 //     trigger is done: it is the message on disk. Each trigger that is delivered, in any order, gets a request that is sent after it
-//     was taken, since other webhooks may have been coalesced into it. An unfinished trigger goes back to the bus when its shard is
-//     given up.
+//     was taken, since other webhooks may have been coalesced into it. An unfinished trigger goes back to the bus at the end of the
+//     term.
 //
 //   - Replicas: a trigger may be delivered before this replica knows its Receiver, its target in the Receiver, or the object that a
 //     filter chose. Such a trigger is tried for unseenFor, unless the known state of the Receiver is the newer one.

@@ -11,22 +11,22 @@ import (
 	"notifier/internal/event"
 )
 
-// fakeBus has one shard, which it serves in term after term until ctx ends.
+// fakeBus makes its replica the worker, in term after term until ctx ends.
 type fakeBus struct {
 	in chan event.Message[event.Trigger]
 	mu sync.Mutex
-	// end ends the current term of ownership and returns when it is over.
+	// end ends the current term and returns when it is over.
 	end func()
 }
 
-func (b *fakeBus) Triggers(ctx context.Context, serve func(context.Context, int, <-chan event.Message[event.Trigger]) error) error {
+func (b *fakeBus) Triggers(ctx context.Context, serve func(context.Context, <-chan event.Message[event.Trigger]) error) error {
 	for ctx.Err() == nil {
 		term, cancel := context.WithCancel(ctx)
 		over := make(chan struct{})
 		b.mu.Lock()
 		b.end = func() { cancel(); <-over }
 		b.mu.Unlock()
-		err := serve(term, 0, b.in)
+		err := serve(term, b.in)
 		cancel()
 		close(over)
 		if err != nil {
@@ -35,8 +35,6 @@ func (b *fakeBus) Triggers(ctx context.Context, serve func(context.Context, int,
 	}
 	return ctx.Err()
 }
-
-func (b *fakeBus) TriggerShard(string) int { return 0 }
 
 func (b *fakeBus) endTerm() {
 	b.mu.Lock()

@@ -16,11 +16,11 @@ type fencedBus struct {
 	owned func() bool
 }
 
-func (b fencedBus) Triggers(ctx context.Context, serve func(context.Context, int, <-chan event.Message[event.Trigger]) error) error {
+func (b fencedBus) Triggers(ctx context.Context, serve func(context.Context, <-chan event.Message[event.Trigger]) error) error {
 	return b.Bus.Triggers(event.WithFence(ctx, b.owned), serve)
 }
 
-// T4: a process that was stopped until another owns the shard continues for a moment before its context ends. Fails when a write checks
+// T4: a process that was stopped until another is the worker continues for a moment before its context ends. Fails when a write checks
 // the context alone: the object then gets two requests within an interval.
 func TestT4AnOwnerThatWasReplacedWritesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

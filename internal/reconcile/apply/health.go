@@ -313,12 +313,12 @@ func (b *refusals) learn(key string, value []byte) {
 	}
 }
 
-// disown lets other replicas' reports about the namespaces count again, when their shard moves to another replica.
-func (b *refusals) disown(namespaces map[string]bool) {
+// disown lets other replicas' reports count again, when the term ends.
+func (b *refusals) disown() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for namespace := range namespaces {
-		for _, p := range b.entries[namespace] {
+	for _, entries := range b.entries {
+		for _, p := range entries {
 			p.own = false
 		}
 	}

@@ -11,7 +11,7 @@ const (
 	resultNoMatch   = "no_match"       // the selector matches nothing
 	resultOwnerGone = "owner_gone"     // its Receiver no longer exists
 	resultRemoved   = "target_removed" // its Receiver no longer names the target
-	resultReturned  = "returned"       // given back to the bus with the shard
+	resultReturned  = "returned"       // given back to the bus at the end of the term
 )
 
 // The results that are retried and never counted.

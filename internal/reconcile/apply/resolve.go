@@ -47,8 +47,9 @@ const (
 	slowSearch = 100 * time.Microsecond
 )
 
-// searchPause returns the pause before a search that could not be made. It varies, so that those that wait do not come at one time.
-func searchPause() time.Duration { return minFailedPause + rand.N(searchWindow) }
+// busyPause returns the pause of a job for which its namespace has no search or no claim left. It varies, so that those that wait do not
+// come at one time.
+func busyPause() time.Duration { return minFailedPause + rand.N(searchWindow) }
 
 // search is resolve for the Receivers that the webhook was not for. Why is resultBusy while another search for the namespace is under way,
 // since this one would take one more of the workers that all share, and while the namespace has used up its time.

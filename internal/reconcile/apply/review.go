@@ -4,7 +4,6 @@ import (
 	"context"
 	"hash/fnv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"notifier/internal/reconcile/kube"
@@ -25,15 +24,14 @@ const (
 	answerTime = 3 * time.Second
 )
 
-// reviewer finds out which writes the API server would refuse, before any webhook and then at an interval. The replica that owns a
-// namespace's shard reviews all Receivers of the namespace together, so that a question common to several is asked once.
+// reviewer finds out which writes the API server would refuse, before any webhook and then at an interval, in one term. It reviews all
+// Receivers of a namespace together, so that a question common to several is asked once. A nil one reviews none.
 type reviewer struct {
-	a *Applier
+	a     *Applier
+	owned func() bool
 	// fresh has the Receivers that changed. rounds has namespaces, without a name, and Receivers with findings. Namespaces take turns in
 	// both.
 	fresh, rounds *kube.Controller[kube.Key]
-	// begun is true once reviews may be enqueued. Applier.Run sets it right before run.
-	begun atomic.Bool
 
 	mu sync.Mutex
 	// namespaces are the namespaces that have Receivers and whose next turn is set.
@@ -53,8 +51,8 @@ type round struct {
 	pauses  map[string]time.Duration
 }
 
-func newReviewer(a *Applier) *reviewer {
-	v := &reviewer{a: a, namespaces: map[string]*round{}}
+func newReviewer(a *Applier, owned func() bool) *reviewer {
+	v := &reviewer{a: a, owned: owned, namespaces: map[string]*round{}}
 	queue := func() *kube.Controller[kube.Key] {
 		return kube.NewController(kube.ControllerOptions[kube.Key]{
 			Workers: reviewWorkers, Parts: kube.Key.Parts, Reconcile: v.work, Log: a.opts.Log,
@@ -83,10 +81,10 @@ func (v *reviewer) work(ctx context.Context, n kube.Key) error {
 	return nil
 }
 
-// changed schedules a review of a Receiver, if this replica owns its shard by then. It does not block and takes no lock of the Applier.
+// changed schedules a review of a Receiver. It does not block and takes no lock of the term.
 func (v *reviewer) changed(namespace, receiver string) {
-	if !v.begun.Load() {
-		return // the replica that takes the shard over reviews all
+	if v == nil {
+		return // a new worker reviews all
 	}
 	v.fresh.EnqueueAfter(kube.Key{Namespace: namespace, Name: receiver}, reviewDelay)
 	v.mu.Lock()
@@ -97,15 +95,13 @@ func (v *reviewer) changed(namespace, receiver string) {
 	}
 }
 
-// all schedules a review of each namespace for which mine returns true, after the earlier reports about its Receivers were read.
-func (v *reviewer) all(mine func(namespace string) bool) {
-	if !v.begun.Load() {
+// all schedules a review of each namespace, after the earlier reports about its Receivers were read.
+func (v *reviewer) all() {
+	if v == nil {
 		return
 	}
 	for _, namespace := range v.a.opts.Receivers.Namespaces() {
-		if mine(namespace) {
-			v.rounds.EnqueueAfter(kube.Key{Namespace: namespace}, reviewDelay)
-		}
+		v.rounds.EnqueueAfter(kube.Key{Namespace: namespace}, reviewDelay)
 	}
 }
 
@@ -133,16 +129,13 @@ func (v *reviewer) turn(ctx context.Context, namespace string) {
 }
 
 // begin begins a namespace's turn, and a new round if the previous one is over. It returns the number of questions asked in this
-// interval, and false if this replica has nothing to ask.
+// interval, and false if there is nothing to ask.
 func (v *reviewer) begin(namespace string) (asked int, ok bool) {
 	receivers := v.a.opts.Receivers.InNamespace(namespace)
-	owned := v.a.shardOf(namespace) != nil
-	if owned {
-		v.a.refusals.forget(namespace, receivers)
-	}
+	v.a.refusals.forget(namespace, receivers)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !owned || len(receivers) == 0 {
+	if len(receivers) == 0 {
 		delete(v.namespaces, namespace)
 		return 0, false
 	}
@@ -197,12 +190,11 @@ func (v *reviewer) untilPlace(namespace string) time.Duration {
 // review reviews one Receiver with answers that are no older than since, and shows the findings.
 func (v *reviewer) review(ctx context.Context, n kube.Key, since time.Time) {
 	r, ok := v.a.opts.Receivers.Live(n.Namespace, n.Name)
-	sh := v.a.shardOf(n.Namespace)
-	if !ok || sh == nil {
+	if !ok {
 		return
 	}
 	found := v.find(ctx, r, since)
-	if ctx.Err() != nil || !v.a.keepsNamespace(sh, n.Namespace) {
+	if ctx.Err() != nil || !v.owned() {
 		return
 	}
 	v.a.refusals.reviewed(r, found.denied, found.unknown)

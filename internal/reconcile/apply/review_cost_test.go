@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,33 +15,47 @@ import (
 	"notifier/internal/event"
 )
 
-// Fails when a replica asks for namespaces of shards that it does not own, or continues after it has lost one.
-func TestOnlyTheOwnerOfANamespaceAsks(t *testing.T) {
+// Fails when a replica asks for what Receivers' accounts may before it is the worker, or continues after its term.
+func TestOnlyTheWorkerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
-		bus := &otherShard{}
-		w := newWorld(t, reviewing(t, f), func(o *Options) { bus.Bus, o.Bus = o.Bus, bus })
+		bus := newOneTermBus()
+		w := newWorld(t, reviewing(t, f), func(o *Options) { o.Bus = bus })
 		defer w.stop()
-		w.receiver("theirs", "hook", "weak", repo("app"))
-		w.receiver("ours", "hook", "weak", repo("app"))
-		pass(time.Hour)
-		for _, q := range f.questions(time.Time{}) {
-			if q.namespace != "ours" && q.resource == "gitrepositories" {
-				t.Fatalf("asked for %+v", q)
+		asked := func() (n int) {
+			for _, q := range f.questions(time.Time{}) {
+				if q.namespace == "team" && q.resource == "gitrepositories" {
+					n++
+				}
 			}
+			return n
 		}
-		w.wantShown("ours/hook", "Forbidden "+repositories+" app")
-		w.wantShown("theirs/hook")
+		w.receiver("team", "hook", "weak", repo("app"))
+		pass(time.Hour)
+		if n := asked(); n > 0 {
+			t.Errorf("asked %d times before the term", n)
+		}
+		w.wantShown("team/hook")
+		close(bus.begin)
+		pass(time.Minute)
+		w.wantShown("team/hook", "Forbidden "+repositories+" app")
+		before := asked()
+		close(bus.end)
+		w.receiver("team", "other", "weaker", repo("app"))
+		pass(time.Hour)
+		if n := asked() - before; n > 0 {
+			t.Errorf("asked %d times after the term", n)
+		}
+		w.wantShown("team/other")
 	})
 }
 
-// T6: when a shard is taken over. Fails when one namespace with many questions is completed before the others have their turn.
-func TestT6NamespacesTakeTurnsWhenAShardIsTakenOver(t *testing.T) {
+// T6: when a replica becomes the worker. Fails when one namespace with many questions is completed before the others have their turn.
+func TestT6NamespacesTakeTurnsWhenATermBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRBAC()
-		bus := &otherShard{}
-		bus.all.Store(true)
-		w := newWorld(t, reviewing(t, f), func(o *Options) { bus.Bus, o.Bus = o.Bus, bus })
+		bus := newOneTermBus()
+		w := newWorld(t, reviewing(t, f), func(o *Options) { o.Bus = bus })
 		defer w.stop()
 		for i := range 4 {
 			for j := range 200 {
@@ -54,10 +67,9 @@ func TestT6NamespacesTakeTurnsWhenAShardIsTakenOver(t *testing.T) {
 		}
 		pass(10 * time.Second)
 		if n := len(f.questions(time.Time{})); n > 1 { // one of them is the process's own
-			t.Fatalf("asked %d times for what is another's", n)
+			t.Fatalf("asked %d times while another replica is the worker", n)
 		}
-		bus.all.Store(false)
-		w.applier.reviews.all(func(string) bool { return true })
+		close(bus.begin)
 		pass(25 * time.Second) // 270 questions; the hostile have 512, and the others 80
 		for i := range 40 {
 			w.wantShown(fmt.Sprintf("team-%d/hook", i), "Forbidden "+repositories+" app")
@@ -65,17 +77,31 @@ func TestT6NamespacesTakeTurnsWhenAShardIsTakenOver(t *testing.T) {
 	})
 }
 
-// otherShard has the namespace "theirs" in a shard that another replica owns.
-type otherShard struct {
-	Bus
-	all atomic.Bool // another replica owns all namespaces
-}
+// oneTermBus makes its replica the worker once, from begin to end, and has no triggers.
+type oneTermBus struct{ begin, end chan struct{} }
 
-func (o *otherShard) TriggerShard(namespace string) int {
-	if namespace == "theirs" || o.all.Load() {
-		return 1
+func newOneTermBus() oneTermBus { return oneTermBus{make(chan struct{}), make(chan struct{})} }
+
+func (b oneTermBus) Triggers(ctx context.Context, serve func(context.Context, <-chan event.Message[event.Trigger]) error) error {
+	select {
+	case <-b.begin:
+	case <-ctx.Done():
+		return nil
 	}
-	return 0
+	term, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		select {
+		case <-b.end:
+		case <-term.Done():
+		}
+	}()
+	if err := serve(term, nil); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // T6: 500 namespaces, and one with 2,000 Receivers of an account each. Fails when that one is asked about more than its share, or when
@@ -201,8 +227,6 @@ func TestReviewsEndWithTheBus(t *testing.T) {
 // lostBus is lost from the beginning.
 type lostBus struct{}
 
-func (lostBus) Triggers(context.Context, func(context.Context, int, <-chan event.Message[event.Trigger]) error) error {
+func (lostBus) Triggers(context.Context, func(context.Context, <-chan event.Message[event.Trigger]) error) error {
 	return errors.New("the bus is lost")
 }
-
-func (lostBus) TriggerShard(string) int { return 0 }

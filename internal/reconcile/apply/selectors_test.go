@@ -20,7 +20,7 @@ import (
 
 // manySelectors is an idle applier with one tenant's claims to one object, of Receivers with 64 selectors each.
 type manySelectors struct {
-	*Applier
+	*term
 	live   fakeReceivers
 	object slotKey
 	first  *attempt
@@ -53,7 +53,7 @@ func newManySelectors(t testing.TB, receivers int) *manySelectors {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Applier, err = New(Options{
+	a, err := New(Options{
 		Bus: &fakeBus{}, Receivers: c, Compiled: make(chan struct{}), Selector: fakeSelector{}, Catalogue: kube.NewCatalogue(api), Client: client,
 		Reports: &fakeReports{values: map[string][]byte{}}, Interval: time.Second, QPS: 100, Burst: 200, ReviewInterval: 5 * time.Minute,
 		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
@@ -61,7 +61,7 @@ func newManySelectors(t testing.TB, receivers int) *manySelectors {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sh := &shard{jobs: map[jobKey]*job{}, namespaces: map[string]bool{}, empty: make(chan struct{})}
+	c.term = a.newTerm(t.Context())
 	for i := range receivers {
 		r := Receiver{
 			Namespace: "team", Name: fmt.Sprint("r", i), UID: fmt.Sprint("uid-r", i),
@@ -74,10 +74,10 @@ func newManySelectors(t testing.TB, receivers int) *manySelectors {
 		for _, target := range r.Targets {
 			tr := trigger(r, target)
 			j := &job{
-				key: jobKey{"team", tr.Key}, shard: sh, pending: map[slotKey]*attempt{},
+				key: jobKey{"team", tr.Key}, pending: map[slotKey]*attempt{},
 				held: event.Message[event.Trigger]{Value: tr, Acker: &fakeHold{}}, trigger: indexTrigger(tr),
 			}
-			c.jobs[j.key], sh.jobs[j.key] = j, j
+			c.jobs[j.key] = j
 			c.claim(j, c.object)
 			c.claims++
 			if c.first == nil {
@@ -161,9 +161,11 @@ func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
 			t.Error("a claim was resolved under the lock")
 			return
 		}
-		c.unclaim(c.object, left.pending[c.object])
+		at := left.pending[c.object]
+		c.drop(left, c.object)
+		c.slots[c.object].leave(at)
 		c.mu.Unlock()
-		c.offer(renewed.shard, event.Message[event.Trigger]{Value: newer, Acker: &fakeHold{}})
+		c.offer(event.Message[event.Trigger]{Value: newer, Acker: &fakeHold{}})
 	}
 	if ended, _ := c.answer(); ended != c.claims-2 {
 		t.Errorf("%d of %d claims ended, want all but two", ended, c.claims)
@@ -183,7 +185,7 @@ func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
 		c.opts.Selector.(fakeSelector)[target.Selector()] = []string{c.object.object.name}
 		taken := c.jobs[jobKey{"team", event.TargetKey(target, "sa")}]
 		hold := &fakeHold{}
-		c.offer(taken.shard, event.Message[event.Trigger]{Value: trigger(r, target), Acker: hold})
+		c.offer(event.Message[event.Trigger]{Value: trigger(r, target), Acker: hold})
 		c.seen = func() {
 			c.seen = func() {}
 			pass(time.Millisecond)
@@ -204,7 +206,7 @@ func TestT6AClaimsCostDoesNotGrowWithTheirNumber(t *testing.T) {
 		c := newManySelectors(t, 0)
 		jobs := make([]*job, claims)
 		for i := range jobs {
-			jobs[i] = &job{shard: &shard{}, pending: map[slotKey]*attempt{}}
+			jobs[i] = &job{pending: map[slotKey]*attempt{}}
 		}
 		began := time.Now()
 		for _, j := range jobs {

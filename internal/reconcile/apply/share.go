@@ -1,8 +1,12 @@
 package apply
 
-import "slices"
+import (
+	"slices"
 
-// shareBatch is how many claims end in one critical section of the Applier's lock, which other tenants need.
+	"notifier/internal/event"
+)
+
+// shareBatch is how many claims end in one critical section of the term's lock, which other tenants need.
 const shareBatch = 64
 
 // sharing is a waiting claim with the trigger that it had when it was read.
@@ -12,9 +16,9 @@ type sharing struct {
 }
 
 // others returns the waiting claims to an object that a request may have met. The caller holds the lock.
-func (a *Applier) others(k slotKey, o outcome) []sharing {
+func (t *term) others(k slotKey, o outcome) []sharing {
 	var found []sharing
-	for _, other := range a.slots[k].waiting {
+	for _, other := range t.slots[k].waiting {
 		if other.job.metBy(o.stamp) {
 			found = append(found, sharing{other, other.job.trigger})
 		}
@@ -28,40 +32,40 @@ func (a *Applier) others(k slotKey, o outcome) []sharing {
 //
 // share reads the Receivers' targets without the lock. A claim that got another trigger or was given up meanwhile stays. So does a
 // claim whose trigger was taken after the request was stamped: webhooks were coalesced into it until then.
-func (a *Applier) share(k slotKey, others []sharing, o outcome) (settles []settle) {
+func (t *term) share(k slotKey, others []sharing, o outcome) (done []*event.Message[event.Trigger]) {
 	met := slices.DeleteFunc(others, func(c sharing) bool {
-		r, alive := a.own(c.trigger)
+		r, alive := t.own(c.trigger)
 		if !alive || r.ServiceAccount != o.receiver.ServiceAccount {
 			return true
 		}
-		_, why := a.asked(r, c.trigger)
+		_, why := t.asked(r, c.trigger)
 		return why != ""
 	})
 	for some := range slices.Chunk(met, shareBatch) {
-		settles = append(settles, a.end(k, some, o)...)
+		done = append(done, t.end(k, some, o)...)
 	}
-	return settles
+	return done
 }
 
 // end ends claims that a request has met, each for the Receiver whose webhook its trigger was.
-func (a *Applier) end(k slotKey, met []sharing, o outcome) []settle {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	settles := make([]settle, 0, len(met))
+func (t *term) end(k slotKey, met []sharing, o outcome) []*event.Message[event.Trigger] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	done := make([]*event.Message[event.Trigger], 0, len(met))
 	well := map[string]bool{}
 	for _, c := range met {
 		j := c.job
-		if a.jobs[j.key] != j || j.pending[k] != c.attempt || j.trigger != c.trigger || !j.metBy(o.stamp) {
+		if j.pending[k] != c.attempt || j.trigger != c.trigger || !j.metBy(o.stamp) {
 			continue
 		}
-		a.drop(j, k)
-		a.slots[k].leave(c.attempt)
-		a.metrics.shared.Inc()
+		t.drop(j, k)
+		t.slots[k].leave(c.attempt)
+		t.metrics.shared.Inc()
 		well[c.trigger.Receiver] = true
-		settles = append(settles, a.finish(j))
+		done = append(done, t.finish(j))
 	}
 	if len(well) > 0 {
-		a.refusals.allow(k.namespace, o.receiver.ServiceAccount, well, o.resource, k.object)
+		t.refusals.allow(k.namespace, o.receiver.ServiceAccount, well, o.resource, k.object)
 	}
-	return settles
+	return done
 }

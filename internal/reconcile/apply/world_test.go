@@ -23,7 +23,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// world is an API server, a bus with one shard, Receivers and an applier, in the bubble of one test.
+// world is an API server, a bus, Receivers and an applier, in the bubble of one test.
 type world struct {
 	t         *testing.T
 	api       *fakeAPI
