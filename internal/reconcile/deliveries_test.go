@@ -236,8 +236,8 @@ func TestReportsThatNobodyReplacesAreRemoved(t *testing.T) {
 		if n := len(w.feed.values); n != 1 {
 			t.Errorf("the feed has %d keys, want 1", n)
 		}
-		if n := len(w.Reconciler.deliveries.receivers); n != 1 {
-			t.Errorf("%d Receivers are remembered, want 1", n)
+		if n := len(w.Reconciler.health.reports); n != 1 {
+			t.Errorf("%d reports are remembered, want 1", n)
 		}
 	})
 }

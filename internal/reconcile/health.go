@@ -18,6 +18,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
+	"notifier/internal/receiver"
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
@@ -40,6 +41,9 @@ const (
 // report replaces the other.
 var loopKind = strings.TrimSuffix(subscribe.LoopPrefix, "/")
 
+// deliveriesKind is that of each replica's counts of a Receiver's webhooks, whose keys end with the replica.
+var deliveriesKind = strings.TrimSuffix(receiver.DeliveriesPrefix, "/")
+
 // HealthFeed is the bus's last known health of objects, under "kind/namespace/name".
 type HealthFeed interface {
 	// Get returns a key's value, nil for none.
@@ -58,11 +62,15 @@ const matchedStep = 10 * time.Minute
 type report struct {
 	uid       string
 	condition metav1.Condition
-	// asked has the handled annotation values of an Alert or a Provider. A report with asked has no condition.
-	asked *asked
+	// asked has the handled annotation values of an Alert or a Provider, counted one replica's counts of a Receiver's webhooks. A report with
+	// either has no condition.
+	asked   *asked
+	counted *receiver.Deliveries
+	// shown is when the counts were last put into the status.
+	shown time.Time
 	// closing reports that the condition only ends an earlier one. It is not shown on an object that lacks that condition.
 	closing bool
-	// suspect reports that the last sweep found no object for the report.
+	// suspect reports that the last sweep found the object deleted or the replica ended.
 	suspect bool
 }
 
@@ -81,6 +89,10 @@ func parseReport(kind string, value []byte) (report, error) {
 		var a asked
 		err := json.Unmarshal(value, &a)
 		return report{uid: a.UID, asked: &a}, err
+	case deliveriesKind:
+		var d receiver.Deliveries
+		err := json.Unmarshal(value, &d)
+		return report{uid: d.UID, counted: &d}, err
 	default:
 		return report{}, errors.New("unknown kind")
 	}
@@ -154,30 +166,42 @@ func tooExpensive(conditions []metav1.Condition) bool {
 	return c != nil && c.Reason == alerts.ReasonPatternsTimed
 }
 
-// healthTable has the feed's latest reports. It is bounded by the feed: the bus keeps one value for each object.
+// healthTable has the feed's latest reports. It is bounded by the feed, which has one value for each object of a kind, and for each Receiver
+// and replica.
 type healthTable struct {
-	log     *slog.Logger
-	mu      sync.RWMutex
+	log *slog.Logger
+
+	mu sync.RWMutex
+	// began is the time when the feed was last followed from its beginning.
+	began   time.Time
 	reports map[string]report
+	// replicas are those with reports.
+	replicas map[string]bool
 }
 
-// begin forgets all reports. It is called before the feed is followed from its beginning.
+// begin forgets all reports. It is called before the feed is followed from its beginning, since a deleted key is not sent again.
 func (t *healthTable) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clear(t.reports)
+	t.began, t.reports, t.replicas = time.Now(), map[string]report{}, map[string]bool{}
 }
 
-// about splits a key of the feed into a kind and an object's key.
-func about(key string) (kind string, k kube.Key, ok bool) {
-	kind, rest, _ := strings.Cut(key, "/")
-	k.Namespace, k.Name, _ = strings.Cut(rest, "/")
-	return kind, k, k.Namespace != "" && k.Name != "" && !strings.Contains(k.Name, "/")
+// about splits a key of the feed into a kind and an object's key, and for deliveriesKind the replica.
+func about(key string) (kind string, k kube.Key, replica string, ok bool) {
+	parts := strings.Split(key, "/")
+	switch kind = parts[0]; {
+	case kind == deliveriesKind && len(parts) == 4:
+		replica = parts[3]
+	case kind == deliveriesKind || len(parts) != 3:
+		return "", kube.Key{}, "", false
+	}
+	k = kube.Key{Namespace: parts[1], Name: parts[2]}
+	return kind, k, replica, k.Namespace != "" && k.Name != ""
 }
 
 // take keeps a value of the feed and returns its object, with the kind whose status shows it, "" for none.
 func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key) {
-	reported, k, ok := about(key)
+	reported, k, replica, ok := about(key)
 	if !ok {
 		return "", kube.Key{}
 	}
@@ -196,7 +220,11 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key) {
 	if value == nil {
 		delete(t.reports, key)
 	} else {
+		r.shown = t.reports[key].shown
 		t.reports[key] = r
+	}
+	if replica != "" {
+		t.replicas[replica] = true
 	}
 	return kind, k
 }

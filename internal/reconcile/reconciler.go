@@ -28,8 +28,6 @@ type Reconciler struct {
 	live    *Receivers
 	health  *healthTable
 	matches matcher
-	// deliveries sums up the reports about Receivers' deliveries.
-	deliveries *deliveries
 	// compiling gives namespaces turns to compile their Receivers' and Providers' expressions, and the Providers' long Secrets.
 	compiling *limit.CompileShare
 	// term reports whether this replica leads; nil means that it does not.
@@ -54,7 +52,7 @@ func New(o Options) (*Reconciler, error) {
 	}
 	r := &Reconciler{
 		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(), compiling: limit.NewCompileShare(),
-		health: &healthTable{log: o.Log, reports: map[string]report{}}, matches: newMatcher(o.Objects, o.Kinds),
+		health: &healthTable{log: o.Log}, matches: newMatcher(o.Objects, o.Kinds),
 		complete: make(chan struct{}), kinds: map[string]anyKind{},
 	}
 	r.secrets = secrets.New(secrets.Options{
@@ -78,13 +76,8 @@ func (r *Reconciler) wireReceivers() {
 		ages: newAges(r.options.MaxReceiversPerNamespace), share: limit.NewShare(), compiling: r.compiling,
 		later: func(k kube.Key, after time.Duration) { kind.compile.EnqueueAfter(k, after) },
 	}
-	r.deliveries = &deliveries{
-		log: r.log, alive: r.options.Alive, receivers: map[kube.Key]*arrivals{},
-		exists: func(k kube.Key) bool { return r.exists(v1.ReceiverKind, k) },
-		again:  func(k kube.Key, after time.Duration) { kind.status.queue.EnqueueAfter(k, after) },
-	}
 	kind.wire(r, c.keys, c.reconcile, statusOptions[*v1.Receiver]{
-		outcome: v1.ReadyCondition, wrote: r.deliveries.wrote,
+		outcome: v1.ReadyCondition,
 		show: func(o *v1.Receiver, v verdict) {
 			showReceiver(o, v)
 			if v.ready {
@@ -95,7 +88,9 @@ func (r *Reconciler) wireReceivers() {
 		},
 		details: []detail[*v1.Receiver]{{
 			write: func(o *v1.Receiver) {
-				r.deliveries.show(o)
+				if wait := r.health.count(o); wait > 0 {
+					kind.status.queue.EnqueueAfter(kube.KeyOf(o), wait)
+				}
 				o.Status.Problem = problemOf(o)
 			},
 			shown: func(o *v1.Receiver) bool { return o.Status.Deliveries != nil || o.Status.Problem != "" },
@@ -220,7 +215,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	for _, k := range r.kinds {
 		k.begin()
 	}
-	r.forgetFeed() // before any status is written, since another replica led meanwhile
+	r.health.begin() // before any status is written, since another replica led meanwhile
 	leads := func() bool { return ctx.Err() == nil && event.Owned(ctx) }
 	r.term.Store(&leads)
 	defer r.term.Store(nil)
@@ -241,7 +236,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 		if fair.Sleep(ctx, feedPause) != nil {
 			return nil
 		}
-		r.forgetFeed()
+		r.health.begin()
 	}
 }
 
@@ -251,17 +246,7 @@ func (r *Reconciler) leads() bool {
 	return term != nil && (*term)()
 }
 
-// forgetFeed forgets the feed's reports. It is called before the feed is followed from its beginning, since a deleted key is not sent
-// again.
-func (r *Reconciler) forgetFeed() {
-	r.deliveries.begin(time.Now())
-	r.health.begin()
-}
-
 func (r *Reconciler) healthTold(key string, value []byte) {
-	if r.deliveries.take(key, value) {
-		return
-	}
 	if kind, k := r.health.take(key, value); kind != "" {
 		r.kinds[kind].restate(k)
 	}

@@ -187,6 +187,6 @@ func lossesEnd(o kube.Object) time.Duration {
 // feedKinds maps the kinds of the feed's keys to the kinds of their objects. Other keys, such as earlier releases' reports on Alerts and
 // Providers at work, are removed.
 var feedKinds = map[string]string{
-	v1.ReceiverKind: v1.ReceiverKind, loopKind: v1.ReceiverKind,
+	v1.ReceiverKind: v1.ReceiverKind, loopKind: v1.ReceiverKind, deliveriesKind: v1.ReceiverKind,
 	alertAsked: v1beta3.AlertKind, providerAsked: v1beta3.ProviderKind,
 }

@@ -21,7 +21,7 @@ type EventRecorder interface {
 	Event(kind, namespace, name, uid, eventType, reason, message string)
 }
 
-// statusOptions are what differs between the statuses of the kinds. refine and wrote may be nil.
+// statusOptions are what differs between the statuses of the kinds. refine may be nil.
 type statusOptions[T kube.Object] struct {
 	// outcome is the condition of the verdict: Ready, or Serving for a kind whose Ready only reports that an object was accepted.
 	outcome string
@@ -32,8 +32,6 @@ type statusOptions[T kube.Object] struct {
 	show func(T, verdict)
 	// details are the parts of the status that another definition of the kind may lack, such as Flux's own or an earlier release's.
 	details []detail[T]
-	// wrote is called with each object whose status was written.
-	wrote func(T)
 }
 
 // statusDelay gives the cache time to receive our own last write. Without it the next write would end in a conflict.
@@ -206,9 +204,6 @@ func (s *statusController[T]) kept(sent, kept T) {
 			now := time.Now()
 			s.pruned[i].Store(&now)
 		}
-	}
-	if s.wrote != nil {
-		s.wrote(sent)
 	}
 }
 

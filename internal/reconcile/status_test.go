@@ -351,9 +351,6 @@ func TestAFeedThatBrokeIsFollowedFromItsBeginning(t *testing.T) {
 		if kept := w.health.reports; len(kept) != 1 || kept["Receiver/team-a/app"].uid != "uid-app" {
 			t.Errorf("reports of health: %v", kept)
 		}
-		if n := len(w.Reconciler.deliveries.receivers); n != 0 {
-			t.Errorf("deliveries of %d Receivers", n)
-		}
 	})
 }
 

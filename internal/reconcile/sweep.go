@@ -2,7 +2,7 @@ package reconcile
 
 import (
 	"context"
-	"slices"
+	"maps"
 	"time"
 
 	"notifier/internal/fair"
@@ -12,14 +12,14 @@ import (
 const (
 	// sweepEvery is the interval between two searches for reports that are never replaced.
 	sweepEvery = 30 * time.Second
-	// maxSwept bounds the removed reports of each sort in one search.
+	// maxSwept bounds the removed reports in one search.
 	maxSwept = 300
 )
 
 // sweep removes from the feed, until ctx ends, the reports of ended replicas and about deleted objects.
 func (r *Reconciler) sweep(ctx context.Context) {
 	for fair.Sleep(ctx, sweepEvery) == nil {
-		for _, key := range slices.Concat(r.deliveries.stale(ctx), r.health.stale(r.exists)) {
+		for _, key := range r.stale(ctx) {
 			if err := r.options.Health.Put(ctx, key, nil); err != nil {
 				if ctx.Err() == nil {
 					r.log.Warn("reports that nobody replaces are not removed yet", "error", err)
@@ -30,29 +30,42 @@ func (r *Reconciler) sweep(ctx context.Context) {
 	}
 }
 
-// exists reports whether the object of a report exists.
+// stale returns the keys of reports on objects that do not exist and of replicas that ended, at most maxSwept. Nothing replaces such a report.
+// Only a report that was so at the last call too is returned: a replica may have lost its connection for a moment, and this one may see a
+// report before its object.
+func (r *Reconciler) stale(ctx context.Context) (keys []string) {
+	t := r.health
+	t.mu.RLock()
+	lives := maps.Clone(t.replicas)
+	t.mu.RUnlock()
+	for replica := range lives {
+		lives[replica] = r.options.Alive(ctx, replica)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.replicas)
+	for key, report := range t.reports {
+		kind, k, replica, _ := about(key)
+		stale := !r.exists(feedKinds[kind], k)
+		if replica != "" {
+			alive, asked := lives[replica]
+			stale = stale || asked && !alive
+			t.replicas[replica] = true
+		}
+		if stale && report.suspect && len(keys) < maxSwept {
+			keys = append(keys, key)
+		}
+		report.suspect = stale
+		t.reports[key] = report
+	}
+	return keys
+}
+
+// exists reports whether an object of a kind exists.
 func (r *Reconciler) exists(kind string, k kube.Key) bool {
-	of, ok := r.kinds[feedKinds[kind]]
+	of, ok := r.kinds[kind]
 	if ok {
 		_, ok = of.get(k)
 	}
 	return ok
-}
-
-// stale returns the keys of reports on objects that do not exist, and did not at the last call: this replica may see a report before its
-// object. Nothing replaces such a report, since a deleted object has no further webhooks or events.
-func (t *healthTable) stale(exists func(kind string, k kube.Key) bool) []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var keys []string
-	for key, r := range t.reports {
-		kind, k, _ := about(key)
-		gone := !exists(kind, k)
-		if gone && r.suspect && len(keys) < maxSwept {
-			keys = append(keys, key)
-		}
-		r.suspect = gone
-		t.reports[key] = r
-	}
-	return keys
 }
