@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"notifier/internal/alerts"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -75,14 +74,12 @@ func TestT6ToLookAtAnAlertCostsNothingForTheOthersOfItsNamespace(t *testing.T) {
 	}
 	s := settings{objects: objects, change: func(o *Options) { o.MaxAlertsPerNamespace = 1000 }}
 	play(t, s, func(w *world) {
-		c := &alertController{
-			alerts: w.Reconciler.alerts.objects, ages: newAges(1000), table: alerts.NewTable(), verdicts: newVerdicts(func(kube.Key) {}),
-		}
+		c := &alertController{w.Reconciler.alerts, newAges(1000)}
 		look := func() {
 			for i := range 100 {
-				a, _ := c.alerts.Get(kube.Key{Namespace: "team-a", Name: fmt.Sprint("alert-", i)})
+				a, _ := c.objects.Get(kube.Key{Namespace: "team-a", Name: fmt.Sprint("alert-", i)})
 				c.keys(a)
-				_ = c.reconcile(t.Context(), kube.KeyOf(a))
+				_ = c.compile(t.Context(), kube.KeyOf(a))
 			}
 		}
 		look()

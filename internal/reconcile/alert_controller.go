@@ -21,23 +21,21 @@ func alertsByProvider(a *v1beta3.Alert) []string {
 
 // alertController compiles Alerts into the route table.
 type alertController struct {
-	alerts   *kube.Informer[*v1beta3.Alert]
-	table    *alerts.Table
-	verdicts *verdicts
+	*kindOf[*v1beta3.Alert]
 	// ages reports which Alerts of a namespace are served, the oldest ones; nil serves all.
 	ages *ages
 }
 
-// reconcile compiles an Alert and stores its verdict.
-func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
-	object, ok := c.alerts.Get(k)
+// compile compiles an Alert and stores its verdict.
+func (c *alertController) compile(_ context.Context, k kube.Key) error {
+	object, ok := c.objects.Get(k)
 	if !ok || object.DeletionTimestamp != nil {
-		c.table.Delete(k.String())
+		c.options.Alerts.Delete(k.String())
 		c.verdicts.remove(k)
 		return nil
 	}
 	if c.ages.over(k, object.CreationTimestamp.Time) {
-		c.table.Put(alerts.Inert(alertSpec(object)))
+		c.options.Alerts.Put(alerts.Inert(alertSpec(object)))
 		c.verdicts.put(object, refused(object, fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
 			"the namespace has more than %d Alerts, and only the oldest are served", c.ages.limit)}))
 		return nil
@@ -50,14 +48,14 @@ func (c *alertController) reconcile(_ context.Context, k kube.Key) error {
 	case object.Spec.Suspend:
 		v = served(object, v1.SuspendedReason, "spec.suspend is set: no event is matched; unset it to go on")
 	}
-	c.table.Put(compiled)
+	c.options.Alerts.Put(compiled)
 	c.verdicts.put(object, v)
 	return nil
 }
 
 // keys returns the keys to compile when an Alert is made, changed or deleted: its own, and those of the Alerts that it moves over the
 // namespace's limit.
-func (c *alertController) keys(a *v1beta3.Alert) []kube.Key { return noted(c.ages, c.alerts, a) }
+func (c *alertController) keys(a *v1beta3.Alert) []kube.Key { return noted(c.ages, c.objects, a) }
 
 // withProvider refines the verdict on an Alert by the state of its Provider. The Alert is served in any case: its deliveries wait for the
 // Provider, so that none is lost. It returns false while the Provider is not compiled, after which the Alert's status is enqueued again.

@@ -121,7 +121,7 @@ func handledFields(o kube.Object) (replay, test *string) {
 // enqueueAll enqueues all objects that may request something. It is called when this replica begins to lead.
 func (a *asks) enqueueAll() {
 	for _, kind := range []string{v1beta3.AlertKind, v1beta3.ProviderKind} {
-		for _, k := range a.kinds[kind].keys("") {
+		for _, k := range a.kinds[kind].keysIn("") {
 			a.queue.Enqueue(asker{kind, k})
 		}
 	}

@@ -167,7 +167,7 @@ func (a *askers) play(rng *rand.Rand, restless bool) {
 	pass(time.Hour)
 	stop()
 	for _, kind := range []string{v1beta3.ProviderKind, v1beta3.AlertKind} {
-		for _, k := range a.w.kinds[kind].keys("") {
+		for _, k := range a.w.kinds[kind].keysIn("") {
 			o, _ := a.w.kinds[kind].get(k)
 			for annotation, value := range o.GetAnnotations() {
 				if last := a.last[requestKey{kind, string(o.GetUID()), annotation}]; last != value {

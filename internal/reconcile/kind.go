@@ -4,30 +4,43 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event/view"
 	"notifier/internal/reconcile/kube"
 )
 
-// kindOf has the parts of one kind's controller: the cache, the queue that compiles and the queue that writes status.
+// kindOf has the parts of one kind's controller: the cache, the queue that compiles, and the queue that writes status.
 type kindOf[T kube.Object] struct {
-	name     string
-	resource kube.Resource[T]
-	objects  *kube.Informer[T]
-	verdicts *verdicts
-	compile  *kube.Controller[kube.Key]
+	*Reconciler
+	statusOptions[T]
+	name         string
+	resource     kube.Resource[T]
+	objects      *kube.Informer[T]
+	verdicts     *verdicts
+	compileQueue *kube.Controller[kube.Key]
 	// named is done when the first list has been enqueued for compiling.
-	named  cache.DoneChecker
-	status *statusController[T]
+	named cache.DoneChecker
+
+	statusQueue *kube.Controller[kube.Key]
+	writer      *kube.StatusWriter[T]
+	// pruned has for each of the details when the API server last dropped it, nil for never.
+	pruned []atomic.Pointer[time.Time]
+
+	mu sync.Mutex
+	// shown has nil for each object that existed when this term began and has not been reconciled since. A first good verdict on one causes
+	// no Event: else an installation would cause thousands. Of a kind without status it has the conditions of the other objects.
+	shown map[kube.Key][]metav1.Condition
 }
 
 // anyKind is a kindOf of any kind, for what is done with each of the three.
 type anyKind interface {
-	// compiled closes when every object that was present at start is compiled.
-	compiled() <-chan struct{}
+	// allCompiled closes when every object that was present at start is compiled.
+	allCompiled() <-chan struct{}
 	runStatus(context.Context)
 	// begin begins a term of leading, before any write. enqueueAll follows it.
 	begin()
@@ -35,42 +48,43 @@ type anyKind interface {
 	// recompile and restate enqueue an object for compiling, and for writing its status.
 	recompile(kube.Key)
 	restate(kube.Key)
-	// keys returns the keys of all objects, or of those in a namespace.
-	keys(namespace string) []kube.Key
+	// keysIn returns the keys of all objects, or of those in a namespace.
+	keysIn(namespace string) []kube.Key
 	get(kube.Key) (kube.Object, bool)
 	// compiledAs reports whether an object is compiled as it is, and no other of its name.
 	compiledAs(kube.Object) bool
-	health(namespace string) []view.Health
+	healthIn(namespace string) []view.Health
 }
 
 // newKind makes the cache and adds the kind to r. The caller then calls wire. A changed verdict enqueues the status.
 func newKind[T kube.Object](r *Reconciler, name string, resource kube.Resource[T], ix kube.Indexers[T]) *kindOf[T] {
 	objects := kube.NewInformer(resource, r.options.Namespace, ix, r.log.With("kind", name))
-	k := &kindOf[T]{name: name, resource: resource, objects: objects}
-	k.verdicts = newVerdicts(k.restate)
+	k := &kindOf[T]{
+		Reconciler: r, name: name, resource: resource, objects: objects, writer: kube.NewStatusWriter(resource),
+		shown: map[kube.Key][]metav1.Condition{},
+	}
+	k.verdicts, k.writer.Kept = newVerdicts(k.restate), k.kept
 	r.kinds[name] = k
 	return k
 }
 
 // wire makes the queues and feeds them. A change of status alone, such as our own write, is enqueued for status only and compiles nothing.
-func (k *kindOf[T]) wire(
-	r *Reconciler, keys func(T) []kube.Key, reconcile func(context.Context, kube.Key) error, status statusOptions[T],
-) {
+func (k *kindOf[T]) wire(keys func(T) []kube.Key, compile func(context.Context, kube.Key) error, status statusOptions[T]) {
+	k.statusOptions, k.pruned = status, make([]atomic.Pointer[time.Time], len(status.details))
 	queue := func(
 		stage string, workers int, delay time.Duration, reconcile func(context.Context, kube.Key) error,
 	) *kube.Controller[kube.Key] {
 		c := kube.NewController(kube.ControllerOptions[kube.Key]{
 			Workers: workers, Parts: kube.Key.Parts, Delay: delay, Reconcile: reconcile,
-			Observe: r.metrics.observe(k.name, stage), Log: r.log.With("kind", k.name, "stage", stage),
+			Observe: k.metrics.observe(k.name, stage), Log: k.log.With("kind", k.name, "stage", stage),
 		})
-		r.metrics.depth(k.name, stage, c.Len)
+		k.metrics.depth(k.name, stage, c.Len)
 		return c
 	}
-	k.compile = queue(stageCompile, compileWorkers, 0, reconcile)
-	k.status = newStatusController(r, k, status)
-	k.status.queue = queue(stageStatus, r.options.StatusWorkers, statusDelay, k.status.reconcile)
-	k.named = kube.Watch(k.compile, k.objects, keys, specChanged[T])
-	kube.Watch(k.status.queue, k.objects, kube.Self[T], nil)
+	k.compileQueue = queue(stageCompile, compileWorkers, 0, compile)
+	k.statusQueue = queue(stageStatus, k.options.StatusWorkers, statusDelay, k.writeStatus)
+	k.named = kube.Watch(k.compileQueue, k.objects, keys, specChanged[T])
+	kube.Watch(k.statusQueue, k.objects, kube.Self[T], nil)
 }
 
 // specChanged reports whether an update may change the compiled object. Labels count for spec.commitStatusExpr, which may read them.
@@ -85,28 +99,26 @@ func (k *kindOf[T]) run(ctx context.Context, group *sync.WaitGroup, first []cach
 	group.Go(func() { k.objects.Run(ctx) })
 	group.Go(func() {
 		if cache.WaitFor(ctx, "", first...) {
-			k.compile.Run(ctx)
+			k.compileQueue.Run(ctx)
 		}
 	})
 }
 
-func (k *kindOf[T]) runStatus(ctx context.Context) { k.status.queue.Run(ctx) }
+func (k *kindOf[T]) runStatus(ctx context.Context) { k.statusQueue.Run(ctx) }
 
-func (k *kindOf[T]) compiled() <-chan struct{} { return k.compile.Synced() }
-
-func (k *kindOf[T]) begin() { k.status.begin() }
+func (k *kindOf[T]) allCompiled() <-chan struct{} { return k.compileQueue.Synced() }
 
 func (k *kindOf[T]) enqueueAll() {
-	for _, key := range k.keys("") {
+	for _, key := range k.keysIn("") {
 		k.restate(key)
 	}
 }
 
-func (k *kindOf[T]) recompile(key kube.Key) { k.compile.Enqueue(key) }
+func (k *kindOf[T]) recompile(key kube.Key) { k.compileQueue.Enqueue(key) }
 
-func (k *kindOf[T]) restate(key kube.Key) { k.status.queue.Enqueue(key) }
+func (k *kindOf[T]) restate(key kube.Key) { k.statusQueue.Enqueue(key) }
 
-func (k *kindOf[T]) keys(namespace string) []kube.Key {
+func (k *kindOf[T]) keysIn(namespace string) []kube.Key {
 	objects := k.objects.All()
 	if namespace != "" {
 		objects = k.objects.InNamespace(namespace)

@@ -242,12 +242,12 @@ func parseHeaders(text []byte) (map[string]string, error) {
 	return headers, nil
 }
 
-// compile builds the sender of a checked Provider with its credentials. named is its compiled expression, nil for none.
-func (c *providerController) compile(p *v1beta3.Provider, found credentials, named *statusProgram) (provider.Sender, *fault) {
+// sender builds the sender of a checked Provider with its credentials. named is its compiled expression, nil for none.
+func (c *providerController) sender(p *v1beta3.Provider, found credentials, named *statusProgram) (provider.Sender, *fault) {
 	if named != nil && named.fault != nil {
 		return nil, named.fault
 	}
-	cfg, err := providerConfig(p, found, c.network)
+	cfg, err := providerConfig(p, found, c.options.Network)
 	if err != nil {
 		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
 	}
@@ -257,7 +257,7 @@ func (c *providerController) compile(p *v1beta3.Provider, found credentials, nam
 			return nil, f
 		}
 	}
-	c.identities.Give(&cfg, kube.Key{Namespace: p.Namespace, Name: p.Spec.ServiceAccountName})
+	c.options.Identities.Give(&cfg, kube.Key{Namespace: p.Namespace, Name: p.Spec.ServiceAccountName})
 	sender, err := registry.New(cfg)
 	switch {
 	case errors.Is(err, provider.ErrNoAddress):

@@ -14,28 +14,17 @@ import (
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
-	"notifier/internal/receiver/limit"
-	"notifier/internal/reconcile/identity"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
 )
 
 // providerController compiles Providers into destinations.
 type providerController struct {
-	providers    *kube.Informer[*v1beta3.Provider]
-	secrets      *secrets.Store
-	destinations *alerts.Destinations
-	network      provider.Network
+	*kindOf[*v1beta3.Provider]
 	// alert returns an Alert from the cache.
 	alert func(kube.Key) (*v1beta3.Alert, bool)
-	// compiling gives namespaces turns to compile expressions and long Secrets; programs has the compiled expressions.
-	compiling *limit.CompileShare
-	programs  sync.Map // kube.Key → *statusProgram
-	// identities is nil in an installation without workload identity.
-	identities *identity.Accounts
-	// limits apply to Providers that set none.
-	limits   registry.Limits
-	verdicts *verdicts
+	// programs has the compiled expressions.
+	programs sync.Map // kube.Key → *statusProgram
 }
 
 // keys returns the keys to compile when a Provider is made, changed or deleted. It first announces the Provider's Secrets, so that a
@@ -48,8 +37,8 @@ func (c *providerController) keys(p *v1beta3.Provider) []kube.Key {
 	return kube.Self(p)
 }
 
-func (c *providerController) reconcile(ctx context.Context, k kube.Key) error {
-	object, ok := c.providers.Get(k)
+func (c *providerController) compile(ctx context.Context, k kube.Key) error {
+	object, ok := c.objects.Get(k)
 	if !ok || object.DeletionTimestamp != nil {
 		c.forget(k)
 		return nil
@@ -88,7 +77,7 @@ func (c *providerController) build(ctx context.Context, p *v1beta3.Provider) (se
 	if err != nil {
 		return nil, "", nil, err
 	}
-	err = compileInTurn(ctx, c.compiling, p.Namespace, found.text(), func() { sender, f = c.compile(p, found, named) })
+	err = compileInTurn(ctx, c.compiling, p.Namespace, found.text(), func() { sender, f = c.sender(p, found, named) })
 	return sender, found.version(p), f, err
 }
 
@@ -105,7 +94,7 @@ func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) e
 // Provider is suspended by now.
 func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 	f, isolated := unreadable(), kube.IsIsolated(err)
-	before := c.destinations.Get(p.Namespace, p.Name)
+	before := c.options.Destinations.Get(p.Namespace, p.Name)
 	if p.Spec.Suspend || isolated && (before == nil || before.Sender == nil) {
 		c.put(p, &alerts.Destination{NotReady: f.message})
 	}
@@ -118,7 +107,7 @@ func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 }
 
 func (c *providerController) serve(p *v1beta3.Provider, sender provider.Sender, version string) {
-	limit := c.limits.Of(sender)
+	limit := c.options.Limits.Of(sender)
 	if l := p.Spec.RateLimit; l != nil {
 		limit = provider.Limit{Rate: rate.Limit(l.PerSecond), Burst: int(cmp.Or(l.Burst, l.PerSecond))}
 	}
@@ -155,10 +144,10 @@ func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
 
 // put completes a destination, replaces the former one and closes its idle connections.
 func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
-	before := c.destinations.Get(p.Namespace, p.Name)
+	before := c.options.Destinations.Get(p.Namespace, p.Name)
 	d.UID, d.Type, d.Suspended, d.Unsupported = string(p.UID), p.Spec.Type, p.Spec.Suspend, !registry.Builds(p.Spec.Type)
 	d.Takes, d.Created = registry.Takes(p.Spec.Type), p.CreationTimestamp.Time
-	c.destinations.Put(p.Namespace, p.Name, d)
+	c.options.Destinations.Put(p.Namespace, p.Name, d)
 	closeSender(before)
 }
 
@@ -173,8 +162,8 @@ func closeSender(d *alerts.Destination) {
 }
 
 func (c *providerController) forget(k kube.Key) {
-	before := c.destinations.Get(k.Namespace, k.Name)
-	c.destinations.Delete(k.Namespace, k.Name)
+	before := c.options.Destinations.Get(k.Namespace, k.Name)
+	c.options.Destinations.Delete(k.Namespace, k.Name)
 	closeSender(before)
 	c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})
 	c.programs.Delete(k)

@@ -27,7 +27,7 @@ func statusProvider(expr string) *v1beta3.Provider {
 func named(t *testing.T, expr string, alerts ...*v1beta3.Alert) (string, error) {
 	t.Helper()
 	c := &providerController{
-		compiling: limit.NewCompileShare(),
+		kindOf: &kindOf[*v1beta3.Provider]{Reconciler: &Reconciler{compiling: limit.NewCompileShare()}},
 		alert: func(k kube.Key) (*v1beta3.Alert, bool) {
 			for _, a := range alerts {
 				if kube.KeyOf(a) == k {

@@ -364,17 +364,21 @@ func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, f := (&providerController{}).compile(p, credentials{}, nil); f == nil || f.reason != v1.InvalidConfigReason ||
+	sender := func(o Options) (provider.Sender, *fault) {
+		c := &providerController{kindOf: &kindOf[*v1beta3.Provider]{Reconciler: &Reconciler{options: o}}}
+		return c.sender(p, credentials{}, nil)
+	}
+	if _, f := sender(Options{}); f == nil || f.reason != v1.InvalidConfigReason ||
 		!strings.Contains(f.message, "--feature-gates=ObjectLevelWorkloadIdentity=true") {
 		t.Errorf("without: %+v", f)
 	}
-	sender, f := (&providerController{identities: open}).compile(p, credentials{}, nil)
+	made, f := sender(Options{Identities: open})
 	if f != nil {
 		t.Fatalf("with: %+v", f)
 	}
-	_ = sender.Close()
+	_ = made.Close()
 	p.Spec.ServiceAccountName = "../../secrets"
-	if _, f := (&providerController{identities: open}).compile(p, credentials{}, nil); f == nil || !strings.Contains(f.message, "spec.serviceAccountName") {
+	if _, f := sender(Options{Identities: open}); f == nil || !strings.Contains(f.message, "spec.serviceAccountName") {
 		t.Errorf("no name: %+v", f)
 	}
 }

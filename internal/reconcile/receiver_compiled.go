@@ -56,8 +56,8 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	k := kube.KeyOf(r)
 	known, _ := c.compiled.Load(k)
 	before, ok := known.(*compiled)
-	readable := !kube.IsUndecodable(r) // an undecodable one may become readable in the same generation
-	account := accountOf(r, c.account) // of an annotation, whose change does not change the generation
+	readable := !kube.IsUndecodable(r)                       // an undecodable one may become readable in the same generation
+	account := accountOf(r, c.options.DefaultServiceAccount) // of an annotation, whose change does not change the generation
 	if ok && readable && before.uid == r.UID && before.generation == r.Generation && before.plan.serviceAccount == account {
 		return before, nil
 	}
@@ -78,9 +78,9 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	return made, nil
 }
 
-// compile returns the hooks of a planned Receiver with these values of its Secret, from the cache unless the Secret changed. It returns a
+// hooks returns the hooks of a planned Receiver with these values of its Secret, from the cache unless the Secret changed. It returns a
 // fault for a Secret that does not fit, and an error if the hooks cannot be compiled now.
-func (c *receiverController) compile(
+func (c *receiverController) hooks(
 	ctx context.Context, r *v1.Receiver, made *compiled, secret secrets.Values,
 ) ([]*receiver.Hook, *fault, error) {
 	if made.tried && slices.Equal(made.secret, secret) {
@@ -92,7 +92,7 @@ func (c *receiverController) compile(
 	}
 	if err := compileInTurn(ctx, c.compiling, r.Namespace, claimText(r), func() {
 		made.hooks, made.unfit = compileReceiver(r, made.plan, verify.Credentials{
-			Values: byKey, OIDC: providersOf(r), Issuers: c.issuers, Namespace: r.Namespace, Share: c.share,
+			Values: byKey, OIDC: providersOf(r), Issuers: c.options.Issuers, Namespace: r.Namespace, Share: c.share,
 		})
 	}); err != nil {
 		return nil, nil, err

@@ -14,9 +14,7 @@ import (
 	v1 "notifier/api/v1"
 	"notifier/internal/event"
 	"notifier/internal/receiver"
-	"notifier/internal/receiver/cel"
 	"notifier/internal/receiver/limit"
-	"notifier/internal/receiver/oidc"
 	"notifier/internal/receiver/verify"
 	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
@@ -44,25 +42,10 @@ const minInterval, maxInterval = 30 * time.Second, 365 * 24 * time.Hour
 
 // receiverController compiles Receivers into hooks.
 type receiverController struct {
-	receivers *kube.Informer[*v1.Receiver]
-	secrets   *secrets.Store
-	hooks     HookTable
-	// subscriptions are the Receivers of type event.
-	subscriptions SubscriptionTable
-	// objects is the cache that filters read. share bounds the processor time of filters and verifiers.
-	objects cel.FilterObjects
-	share   *limit.Share
-	// compiling gives namespaces turns to compile expressions.
-	compiling *limit.CompileShare
-	live      *Receivers
-	verdicts  *verdicts
-	// issuers has the keys of the issuers of senders' tokens.
-	issuers *oidc.Issuers
-	// account is the service account of a Receiver that names none.
-	account string
-	// later enqueues a Receiver for compiling after a pause.
-	later func(kube.Key, time.Duration)
-	// compiled caches the compiled specs. Only reconcile uses them, one key at a time.
+	*kindOf[*v1.Receiver]
+	// share bounds the processor time of filters and verifiers.
+	share *limit.Share
+	// compiled caches the compiled specs. Only compile uses them, one key at a time.
 	compiled sync.Map // kube.Key → *compiled
 	// ages reports which Receivers of a namespace are served, the oldest ones; nil serves all.
 	ages *ages
@@ -76,7 +59,7 @@ func (c *receiverController) keys(r *v1.Receiver) []kube.Key {
 	if !kube.IsUndecodable(r) && checkSecretRef(r, &plan) == nil && plan.secretName != "" {
 		c.secrets.Expect(secrets.User{Kind: v1.ReceiverKind, Key: kube.KeyOf(r)}, wantOf(r, plan.secretName))
 	}
-	return noted(c.ages, c.receivers, r)
+	return noted(c.ages, c.objects, r)
 }
 
 // wantOf returns the Secret and keys to read for a Receiver.
@@ -84,8 +67,8 @@ func wantOf(r *v1.Receiver, name string) secrets.Want {
 	return secrets.Want{Name: name, Keys: append([]string{tokenKey, previousTokenKey}, verify.SecretKeys(r.Spec.Type)...)}
 }
 
-func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
-	object, ok := c.receivers.Get(k)
+func (c *receiverController) compile(ctx context.Context, k kube.Key) error {
+	object, ok := c.objects.Get(k)
 	if !ok || object.DeletionTimestamp != nil {
 		c.forget(k)
 		return nil
@@ -103,7 +86,7 @@ func (c *receiverController) reconcile(ctx context.Context, k kube.Key) error {
 	}
 	err := c.update(ctx, object)
 	if err != nil && object.Spec.Suspend {
-		c.hooks.Suspend(k.String()) // those from before the suspension
+		c.options.Hooks.Suspend(k.String()) // those from before the suspension
 	}
 	return err
 }
@@ -131,7 +114,7 @@ func (c *receiverController) update(ctx context.Context, r *v1.Receiver) error {
 		c.subscribe(r, plan)
 		return nil
 	}
-	c.subscriptions.Delete(k.Namespace, k.Name)
+	c.options.Subscriptions.Delete(k.Namespace, k.Name)
 	secret, err := c.secret(ctx, r, made)
 	if err != nil {
 		if kube.IsIsolated(err) {
@@ -142,7 +125,7 @@ func (c *receiverController) update(ctx context.Context, r *v1.Receiver) error {
 	f := unusable(plan, secret)
 	var hooks []*receiver.Hook
 	if f == nil {
-		if hooks, f, err = c.compile(ctx, r, made, secret.Data); err != nil {
+		if hooks, f, err = c.hooks(ctx, r, made, secret.Data); err != nil {
 			return err
 		}
 	}
@@ -181,7 +164,7 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, made *c
 		made.read = time.Now()
 	}
 	// The jitter keeps Receivers that were made together from being read together for ever.
-	c.later(k, interval+rand.N(interval/10))
+	c.compileQueue.EnqueueAfter(k, interval+rand.N(interval/10))
 	return states[0], nil
 }
 
@@ -283,7 +266,7 @@ func triggerOf(r *v1.Receiver, plan receiverPlan, t event.Target) event.Trigger 
 
 // serve replaces the Receiver's hooks, including the path of an earlier token. lack is the plan's.
 func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack fault) {
-	err := c.hooks.Put(kube.KeyOf(r).String(), hooks...)
+	err := c.options.Hooks.Put(kube.KeyOf(r).String(), hooks...)
 	switch {
 	case errors.Is(err, receiver.ErrPathFull):
 		// The claim to the path stays: Moved is called when the path has a free place for this Receiver.
@@ -302,15 +285,15 @@ func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack 
 
 // refuse ends the Receiver's service.
 func (c *receiverController) refuse(r *v1.Receiver, f fault) {
-	c.hooks.Delete(kube.KeyOf(r).String())
+	c.options.Hooks.Delete(kube.KeyOf(r).String())
 	c.unsubscribe(r)
 	c.verdicts.put(r, refused(r, f))
 }
 
 // forget removes all data of a Receiver.
 func (c *receiverController) forget(k kube.Key) {
-	c.hooks.Delete(k.String())
-	c.subscriptions.Delete(k.Namespace, k.Name)
+	c.options.Hooks.Delete(k.String())
+	c.options.Subscriptions.Delete(k.Namespace, k.Name)
 	c.live.remove(k)
 	c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 	c.compiled.Delete(k)

@@ -76,13 +76,13 @@ func checkUnfiltered(r *v1.Receiver) *fault {
 func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	k := kube.KeyOf(r)
 	c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
-	c.hooks.Delete(k.String())
+	c.options.Hooks.Delete(k.String())
 	s := inertSubscription(r)
 	s.Sources, s.Reasons, s.Targets, s.Suspended = plan.sources, plan.events, triggersOf(r, plan), r.Spec.Suspend
-	err := c.subscriptions.Put(s)
+	err := c.options.Subscriptions.Put(s)
 	if errors.Is(err, subscribe.ErrNamespaceFull) {
 		c.refuse(r, fault{reason: v1.LimitExceededReason, message: err.Error(), retried: true, event: failedEvent})
-		c.later(k, minInterval+rand.N(minInterval/10)) // another one may have made room
+		c.compileQueue.EnqueueAfter(k, minInterval+rand.N(minInterval/10)) // another one may have made room
 		return
 	}
 	if err != nil {
@@ -101,8 +101,8 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 // unsubscribe ends the triggers by events. A refused Receiver of type event keeps an inert subscription, so that its status still shows
 // the end of a loop of its earlier spec.
 func (c *receiverController) unsubscribe(r *v1.Receiver) {
-	if r.Spec.Type != v1.EventReceiver || c.subscriptions.Put(inertSubscription(r)) != nil {
-		c.subscriptions.Delete(r.Namespace, r.Name)
+	if r.Spec.Type != v1.EventReceiver || c.options.Subscriptions.Put(inertSubscription(r)) != nil {
+		c.options.Subscriptions.Delete(r.Namespace, r.Name)
 	}
 }
 

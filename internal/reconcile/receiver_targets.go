@@ -133,7 +133,7 @@ func (c *receiverController) filter(r *v1.Receiver, plan receiverPlan, hooks []*
 			Trigger: triggerOf(r, plan, rule.target), ServiceAccount: plan.serviceAccount, Conditions: rule.conditions,
 		}
 	}
-	filters := cel.NewFilters(r.Namespace, rules, c.objects, c.share)
+	filters := cel.NewFilters(r.Namespace, rules, c.options.Objects, c.share)
 	for _, h := range hooks {
 		h.Filter = filters
 	}

@@ -68,15 +68,12 @@ func New(o Options) (*Reconciler, error) {
 }
 
 func (r *Reconciler) wireReceivers() {
-	kind := newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil)
-	r.receivers = kind
 	c := &receiverController{
-		receivers: kind.objects, secrets: r.secrets, hooks: r.options.Hooks, subscriptions: r.options.Subscriptions, live: r.live,
-		verdicts: kind.verdicts, issuers: r.options.Issuers, account: r.options.DefaultServiceAccount, objects: r.options.Objects,
-		ages: newAges(r.options.MaxReceiversPerNamespace), share: limit.NewShare(), compiling: r.compiling,
-		later: func(k kube.Key, after time.Duration) { kind.compile.EnqueueAfter(k, after) },
+		kindOf: newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil), share: limit.NewShare(),
+		ages: newAges(r.options.MaxReceiversPerNamespace),
 	}
-	kind.wire(r, c.keys, c.reconcile, statusOptions[*v1.Receiver]{
+	r.receivers = c.kindOf
+	c.wire(c.keys, c.compile, statusOptions[*v1.Receiver]{
 		outcome: v1.ReadyCondition,
 		show: func(o *v1.Receiver, v verdict) {
 			showReceiver(o, v)
@@ -89,7 +86,7 @@ func (r *Reconciler) wireReceivers() {
 		details: []detail[*v1.Receiver]{{
 			write: func(o *v1.Receiver) {
 				if wait := r.health.count(o); wait > 0 {
-					kind.status.queue.EnqueueAfter(kube.KeyOf(o), wait)
+					c.statusQueue.EnqueueAfter(kube.KeyOf(o), wait)
 				}
 				o.Status.Problem = problemOf(o)
 			},
@@ -99,14 +96,13 @@ func (r *Reconciler) wireReceivers() {
 }
 
 func (r *Reconciler) wireAlerts() {
-	kind := newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts,
-		kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider})
-	r.alerts = kind
 	c := &alertController{
-		alerts: kind.objects, table: r.options.Alerts, verdicts: kind.verdicts, ages: newAges(r.options.MaxAlertsPerNamespace),
+		kindOf: newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts, kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider}),
+		ages:   newAges(r.options.MaxAlertsPerNamespace),
 	}
-	watchAsks(r.asks, kind)
-	kind.wire(r, c.keys, c.reconcile, statusOptions[*v1beta3.Alert]{
+	r.alerts = c.kindOf
+	watchAsks(r.asks, c.kindOf)
+	c.wire(c.keys, c.compile, statusOptions[*v1beta3.Alert]{
 		outcome: v1.ServingCondition, refine: r.withProvider,
 		show: func(o *v1beta3.Alert, _ verdict) {
 			standing := r.standing(v1beta3.AlertKind, o)
@@ -119,16 +115,14 @@ func (r *Reconciler) wireAlerts() {
 }
 
 func (r *Reconciler) wireProviders() {
-	kind := newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil)
-	r.providers = kind
-	kind.verdicts.changed = r.providerDecided
 	c := &providerController{
-		providers: kind.objects, secrets: r.secrets, destinations: r.options.Destinations, network: r.options.Network,
-		compiling: r.compiling, limits: r.options.Limits, identities: r.options.Identities, verdicts: kind.verdicts,
-		alert: func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
+		kindOf: newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil),
+		alert:  func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
 	}
-	watchAsks(r.asks, kind)
-	kind.wire(r, c.keys, c.reconcile, statusOptions[*v1beta3.Provider]{
+	r.providers = c.kindOf
+	c.verdicts.changed = r.providerDecided
+	watchAsks(r.asks, c.kindOf)
+	c.wire(c.keys, c.compile, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
 		show:    func(o *v1beta3.Provider, _ verdict) { endLosses(o, r.standing(v1beta3.ProviderKind, o)) },
 		details: ledgerDetails(r, v1beta3.ProviderKind, detailProvider, providerDetailed),
@@ -166,7 +160,7 @@ func (r *Reconciler) Waiting() []string {
 	var waiting []string
 	for _, name := range kinds {
 		select {
-		case <-r.kinds[name].compiled():
+		case <-r.kinds[name].allCompiled():
 		default:
 			waiting = append(waiting, name)
 		}
@@ -186,7 +180,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.alerts.run(ctx, &group, nil)
 	for _, k := range r.kinds {
 		select {
-		case <-k.compiled():
+		case <-k.allCompiled():
 		case <-ctx.Done():
 			return nil
 		}

@@ -33,7 +33,7 @@ func (r *Reconciler) ObjectsChanged(namespace string) {
 // recount enqueues the status of a namespace's Alerts and Receivers.
 func (r *Reconciler) recount(_ context.Context, namespace string) error {
 	for _, kind := range []anyKind{r.alerts, r.receivers} {
-		for _, k := range kind.keys(namespace) {
+		for _, k := range kind.keysIn(namespace) {
 			kind.restate(k)
 		}
 	}

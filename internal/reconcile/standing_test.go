@@ -142,7 +142,7 @@ func TestT6AFloodOfOutcomesDoesNotHoldUpOthersStatuses(t *testing.T) {
 		if got := w.shown(); got.Pending != 1 {
 			t.Errorf("not written within three seconds: %+v", got)
 		}
-		if n := w.providers.status.queue.Len(); n < flood/4 {
+		if n := w.providers.statusQueue.Len(); n < flood/4 {
 			t.Errorf("only %d of the flood still wait: it proves nothing", n)
 		}
 	})

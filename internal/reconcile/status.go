@@ -3,8 +3,6 @@ package reconcile
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,119 +39,96 @@ const statusDelay = 100 * time.Millisecond
 // seconds of a start.
 const pendingPause = time.Second
 
-// statusController writes the status of one kind's objects and records Events about them, while this replica leads.
-type statusController[T kube.Object] struct {
-	*Reconciler
-	kind *kindOf[T]
-	statusOptions[T]
-	writer *kube.StatusWriter[T]
-	queue  *kube.Controller[kube.Key]
-	// pruned has for each of the details when the API server last dropped it, nil for never.
-	pruned []atomic.Pointer[time.Time]
-
-	mu sync.Mutex
-	// shown has nil for each object that existed when this term began and has not been reconciled since. A first good verdict on one causes
-	// no Event: else an installation would cause thousands. Of a kind without status it has the conditions of the other objects.
-	shown map[kube.Key][]metav1.Condition
-}
-
-// newStatusController returns the controller without its queue.
-func newStatusController[T kube.Object](r *Reconciler, k *kindOf[T], o statusOptions[T]) *statusController[T] {
-	s := &statusController[T]{
-		Reconciler: r, kind: k, statusOptions: o,
-		writer: kube.NewStatusWriter(k.resource), shown: map[kube.Key][]metav1.Condition{}, pruned: make([]atomic.Pointer[time.Time], len(o.details)),
-	}
-	s.writer.Kept = s.kept
-	return s
-}
-
-// reconcile writes the status of one object if it changed, or removes Flux's finalizer from an object that is being deleted.
-func (s *statusController[T]) reconcile(ctx context.Context, k kube.Key) error {
-	if !s.leads() {
+// writeStatus writes the status of one object if it changed, and records Events about it, while this replica leads. It removes Flux's
+// finalizer from an object that is being deleted.
+func (k *kindOf[T]) writeStatus(ctx context.Context, key kube.Key) error {
+	if !k.leads() {
 		return nil // the next leader enqueues all
 	}
-	object, ok := s.kind.objects.Get(k)
+	object, ok := k.objects.Get(key)
 	if !ok {
-		s.forget(k)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.shown, key)
 		return nil
 	}
 	if object.GetDeletionTimestamp() != nil {
-		return release(ctx, s.kind.resource, object)
+		return release(ctx, k.resource, object)
 	}
-	v, ok := s.kind.verdicts.on(object)
+	v, ok := k.verdicts.on(object)
 	if !ok || v.generation != object.GetGeneration() {
 		return nil // the object is compiled first, which enqueues it again
 	}
-	if s.refine != nil {
-		if v, ok = s.refine(object, v); !ok {
+	if k.refine != nil {
+		if v, ok = k.refine(object, v); !ok {
 			return nil
 		}
 	}
-	if v.ready && meta.FindStatusCondition(*object.Conditions(), s.outcome) == nil && s.matches.pending(mentionsOf(object)) {
-		s.queue.EnqueueAfter(k, pendingPause+rand.N(pendingPause))
+	if v.ready && meta.FindStatusCondition(*object.Conditions(), k.outcome) == nil && k.matches.pending(mentionsOf(object)) {
+		k.statusQueue.EnqueueAfter(key, pendingPause+rand.N(pendingPause))
 		return nil
 	}
 	written := object
-	wrote, err := s.writer.Write(ctx, object, func(o T) {
-		s.apply(o, v)
+	wrote, err := k.writer.Write(ctx, object, func(o T) {
+		k.apply(o, v)
 		written = o
 	})
 	if err != nil {
 		return err
 	}
-	after := s.again(written)
-	s.queue.EnqueueAfter(k, after+rand.N(after/10)) // the jitter separates objects that were made together
-	hasStatus, now := s.writer.HasStatus(), *written.Conditions()
-	before, found := s.replace(object, hasStatus, now)
+	after := k.again(written)
+	k.statusQueue.EnqueueAfter(key, after+rand.N(after/10)) // the jitter separates objects that were made together
+	hasStatus, now := k.writer.HasStatus(), *written.Conditions()
+	before, found := k.replace(object, hasStatus, now)
 	if !wrote && hasStatus {
 		return nil
 	}
-	s.warn(object, before, now)
-	if s.isNews(before, v, found) {
-		s.record(object, v)
+	k.warn(object, before, now)
+	if k.isNews(before, v, found) {
+		k.record(object, v)
 	}
 	return nil
 }
 
 // again returns the delay until the status of an object is checked for facts that nothing reports.
-func (s *statusController[T]) again(o kube.Object) time.Duration {
+func (k *kindOf[T]) again(o kube.Object) time.Duration {
 	losses := max(lookForLosses, lossesEnd(o))
-	if s.kind.name == v1beta3.ProviderKind { // it names no objects
+	if k.name == v1beta3.ProviderKind { // it names no objects
 		return losses
 	}
-	return min(losses, s.matches.again(o))
+	return min(losses, k.matches.again(o))
 }
 
 // replace notes that an object is reconciled, with the conditions now. It returns the former ones, and whether the object existed when this
 // term began and is reconciled for the first time.
-func (s *statusController[T]) replace(o T, hasStatus bool, now []metav1.Condition) (before []metav1.Condition, found bool) {
-	k := kube.KeyOf(o)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, known := s.shown[k]
+func (k *kindOf[T]) replace(o T, hasStatus bool, now []metav1.Condition) (before []metav1.Condition, found bool) {
+	key := kube.KeyOf(o)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before, known := k.shown[key]
 	found = known && before == nil
 	if !hasStatus {
-		s.shown[k] = now
+		k.shown[key] = now
 		return before, found
 	}
-	if delete(s.shown, k); known && len(s.shown) == 0 {
-		s.shown = map[kube.Key][]metav1.Condition{} // a map keeps the memory of its deleted entries
+	if delete(k.shown, key); known && len(k.shown) == 0 {
+		k.shown = map[kube.Key][]metav1.Condition{} // a map keeps the memory of its deleted entries
 	}
 	return *o.Conditions(), found
 }
 
 // apply writes a verdict and the object's health into its status.
-func (s *statusController[T]) apply(o T, v verdict) {
+func (k *kindOf[T]) apply(o T, v verdict) {
 	conditions := o.Conditions()
-	if s.outcome == v1.ReadyCondition {
+	if k.outcome == v1.ReadyCondition {
 		applyReady(conditions, v)
 	} else {
 		applyAccepted(conditions, v)
 	}
-	showHealth(o, v.generation, s.reports(s.kind.name, o))
-	s.show(o, v)
-	for i, d := range s.details {
-		if at := s.pruned[i].Load(); at == nil || time.Since(*at) >= prunedFor {
+	showHealth(o, v.generation, k.reports(k.name, o))
+	k.show(o, v)
+	for i, d := range k.details {
+		if at := k.pruned[i].Load(); at == nil || time.Since(*at) >= prunedFor {
 			d.write(o)
 		}
 	}
@@ -198,34 +173,34 @@ func applyAccepted(conditions *[]metav1.Condition, v verdict) {
 }
 
 // kept compares the sent status with the status that the API server kept.
-func (s *statusController[T]) kept(sent, kept T) {
-	for i, d := range s.details {
+func (k *kindOf[T]) kept(sent, kept T) {
+	for i, d := range k.details {
 		if d.shown(sent) && !d.shown(kept) {
 			now := time.Now()
-			s.pruned[i].Store(&now)
+			k.pruned[i].Store(&now)
 		}
 	}
 }
 
 // isNews reports whether a verdict differs from the object's former conditions. If there are none, a bad verdict always differs, and a
 // good one unless the object was found by this term.
-func (s *statusController[T]) isNews(before []metav1.Condition, v verdict, found bool) bool {
-	shown := meta.FindStatusCondition(before, s.outcome)
+func (k *kindOf[T]) isNews(before []metav1.Condition, v verdict, found bool) bool {
+	shown := meta.FindStatusCondition(before, k.outcome)
 	if shown == nil {
 		return !found || !v.ready
 	}
-	is := v.condition(s.outcome, v.ready && (s.outcome == v1.ReadyCondition || v.serving()))
+	is := v.condition(k.outcome, v.ready && (k.outcome == v1.ReadyCondition || v.serving()))
 	is.LastTransitionTime = shown.LastTransitionTime
 	return is != *shown
 }
 
 // record records an Event about a verdict.
-func (s *statusController[T]) record(o T, v verdict) {
+func (k *kindOf[T]) record(o T, v verdict) {
 	if v.ready && v.lack.reason != "" {
-		s.tell(s.kind.name, o, false, v.lack.reason, v.lack.message)
+		k.tell(k.name, o, false, v.lack.reason, v.lack.message)
 		return
 	}
-	s.tell(s.kind.name, o, v.ready, v.event, v.eventMessage)
+	k.tell(k.name, o, v.ready, v.event, v.eventMessage)
 }
 
 // tell records an Event about an object, a warning unless all is well.
@@ -238,7 +213,7 @@ func (r *Reconciler) tell(kind string, o kube.Object, well bool, reason, message
 }
 
 // warn records an Event for each problem that is new in the conditions now, compared with before.
-func (s *statusController[T]) warn(o T, before, now []metav1.Condition) {
+func (k *kindOf[T]) warn(o T, before, now []metav1.Condition) {
 	for _, t := range troubles {
 		is := meta.FindStatusCondition(now, t.condition)
 		if !t.announced || is == nil || is.Status != t.when {
@@ -249,7 +224,7 @@ func (s *statusController[T]) warn(o T, before, now []metav1.Condition) {
 		}
 		was := meta.FindStatusCondition(before, t.condition)
 		if was == nil || was.Status != is.Status || was.Message != is.Message && !recounted(was, is) {
-			s.tell(s.kind.name, o, false, is.Reason, is.Message)
+			k.tell(k.name, o, false, is.Reason, is.Message)
 		}
 	}
 }
@@ -259,20 +234,14 @@ func recounted(was, is *metav1.Condition) bool {
 	return is.Type == matchingCondition && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration
 }
 
-func (s *statusController[T]) forget(k kube.Key) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.shown, k)
-}
-
 // begin begins a term, before any write. It notes the present objects in place of what an earlier term noted: another replica may have
 // reported about them since.
-func (s *statusController[T]) begin() {
-	objects := s.kind.objects.All()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shown = make(map[kube.Key][]metav1.Condition, len(objects))
+func (k *kindOf[T]) begin() {
+	objects := k.objects.All()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.shown = make(map[kube.Key][]metav1.Condition, len(objects))
 	for _, o := range objects {
-		s.shown[kube.KeyOf(o)] = nil
+		k.shown[kube.KeyOf(o)] = nil
 	}
 }

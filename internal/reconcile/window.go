@@ -14,7 +14,7 @@ import (
 func (r *Reconciler) Namespaces() []string {
 	var all []string
 	for _, kind := range r.kinds {
-		for _, k := range kind.keys("") {
+		for _, k := range kind.keysIn("") {
 			all = append(all, k.Namespace)
 		}
 	}
@@ -27,21 +27,21 @@ func (r *Reconciler) Namespaces() []string {
 func (r *Reconciler) Health(namespace string) []view.Health {
 	var all []view.Health
 	for _, kind := range r.kinds {
-		all = append(all, kind.health(namespace)...)
+		all = append(all, kind.healthIn(namespace)...)
 	}
 	slices.SortFunc(all, func(a, b view.Health) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return all
 }
 
-func (k *kindOf[T]) health(namespace string) []view.Health {
+func (k *kindOf[T]) healthIn(namespace string) []view.Health {
 	var all []view.Health
 	for _, o := range k.objects.InNamespace(namespace) {
 		h := view.Health{Kind: k.name, Name: o.GetName(), Problem: problemOf(o)}
 		v, judged := k.verdicts.on(o)
-		if judged && k.status.refine != nil {
-			v, judged = k.status.refine(o, v)
+		if judged && k.refine != nil {
+			v, judged = k.refine(o, v)
 		}
-		switch shown := meta.FindStatusCondition(*o.Conditions(), k.status.outcome); {
+		switch shown := meta.FindStatusCondition(*o.Conditions(), k.outcome); {
 		case judged && v.generation == o.GetGeneration():
 			h.Ready = v.serving()
 		case shown != nil:
