@@ -131,8 +131,7 @@ func New(opts Options) (*Applier, error) {
 		searching: fair.NewCapacities[string](nil, 1, 0),
 		searched:  fair.NewShare(fair.ShareOptions{Window: searchWindow, Namespace: searchTime}),
 	}
-	a.authority = newAuthority(&a.opts, a.metrics.faulty, a.anyAccount)
-	a.authority.turned = func() { a.reviewer().all() }
+	a.authority = newAuthority(a)
 	opts.Receivers.Follow(func(namespace, name string) { a.reviewer().changed(namespace, name) })
 	return a, nil
 }
@@ -164,7 +163,7 @@ func (a *Applier) Run(ctx context.Context) error {
 	asks, stopAsking := context.WithCancel(ctx)
 	defer stopAsking()
 	if a.opts.Access != nil {
-		wg.Go(func() { a.authority.run(asks) })
+		wg.Go(func() { a.authority.queue.Run(asks) })
 	}
 	select {
 	case <-ctx.Done():

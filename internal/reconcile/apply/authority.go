@@ -5,17 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"notifier/internal/fair"
+	"notifier/internal/reconcile/kube"
 )
 
 // The reasons why the process cannot act as service accounts, each with the step that the administrator must take.
@@ -30,18 +29,9 @@ const (
 
 // authority finds out whether the process may act as service accounts at all. RBAC alone does not show it: see Access.
 type authority struct {
-	access *Access
-	// account returns a service account that the process may have to write as.
-	account func() (namespace, name string)
-	// kinds are the resources that the installation is made for.
-	kinds []schema.GroupResource
-	every time.Duration
-	log   *slog.Logger
-	// faulty is 1 while the state has words.
-	faulty prometheus.Gauge
-	// turned is called when service accounts become possible to impersonate, or impossible.
-	turned func()
-	doubt  chan struct{}
+	a *Applier
+	// queue has one key, to check: at once, at each interval, and soon after each call of doubted.
+	queue *kube.Controller[kube.Key]
 
 	mu    sync.Mutex
 	state authorityState
@@ -61,48 +51,29 @@ type authorityState struct {
 // maxMay bounds the remembered resources. Tenants name them, but the cluster must serve them.
 const maxMay = 256
 
-func newAuthority(o *Options, faulty prometheus.Gauge, account func() (string, string)) *authority {
-	return &authority{
-		access: o.Access, account: account, kinds: o.Kinds, every: o.ReviewInterval, log: o.Log, faulty: faulty,
-		turned: func() {}, doubt: make(chan struct{}, 1), may: fair.NewLRU[schema.GroupResource, time.Time](maxMay),
-	}
+func newAuthority(a *Applier) *authority {
+	u := &authority{a: a, may: fair.NewLRU[schema.GroupResource, time.Time](maxMay)}
+	u.queue = kube.NewController(kube.ControllerOptions[kube.Key]{
+		Workers: 1, Parts: kube.Key.Parts, Reconcile: u.check, MinBackoff: u.soon(), MaxBackoff: u.soon(), Log: a.opts.Log,
+	})
+	u.queue.Enqueue(kube.Key{})
+	return u
 }
 
-// authorityRetry is the pause after a question without an answer, and after a doubt.
-const authorityRetry = 5 * time.Second
-
-// run checks until ctx ends: at once, at each interval, and soon after each call of doubted.
-func (u *authority) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		pause := u.every + rand.N(u.every/10+1)
-		if !u.check(ctx) {
-			pause = min(pause, authorityRetry)
-		}
-		select {
-		case <-ctx.Done():
-		case <-u.doubt:
-			_ = fair.Sleep(ctx, min(pause, authorityRetry))
-		case <-time.After(pause):
-		}
-	}
-}
+// soon returns the pause after a question without an answer, and after a doubt.
+func (u *authority) soon() time.Duration { return min(u.a.opts.ReviewInterval, 5*time.Second) }
 
 // doubted schedules another check soon.
-func (u *authority) doubted() {
-	select {
-	case u.doubt <- struct{}{}:
-	default:
-	}
-}
+func (u *authority) doubted() { u.queue.EnqueueAfter(kube.Key{}, u.soon()) }
 
-// check finds out the state, and reports whether it succeeded.
-func (u *authority) check(ctx context.Context) bool {
+// check finds out the state.
+func (u *authority) check(ctx context.Context, k kube.Key) error {
 	state, err := u.find(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			u.log.Debug("not known whether service accounts can be impersonated", "error", err)
+			u.a.opts.Log.Debug("not known whether service accounts can be impersonated", "error", err)
 		}
-		return false
+		return kube.ErrNotYet
 	}
 	u.mu.Lock()
 	before := u.state
@@ -113,31 +84,33 @@ func (u *authority) check(ctx context.Context) bool {
 	if state.words() != "" {
 		faulty = 1
 	}
-	u.faulty.Set(faulty) // at once: a scrape must not see a zero in between
+	u.a.metrics.faulty.Set(faulty) // at once: a scrape must not see a zero in between
 	switch {
 	case state.words() == before.words():
 	case state.words() != "":
-		u.log.Error("service accounts cannot be impersonated as needed", "reason", state.words())
+		u.a.opts.Log.Error("service accounts cannot be impersonated as needed", "reason", state.words())
 	default:
-		u.log.Info("service accounts can be impersonated now")
+		u.a.opts.Log.Info("service accounts can be impersonated now")
 	}
 	if before.known && (before.refused == "") != (state.refused == "") {
-		u.turned()
+		u.a.reviewer().all()
 	}
-	return true
+	every := u.a.opts.ReviewInterval
+	u.queue.EnqueueAfter(k, every+rand.N(every/10+1))
+	return nil
 }
 
 func (s authorityState) words() string { return cmp.Or(s.refused, s.lacking) }
 
 // find asks the API server. Only an impersonated review is proof; RBAC gives the reason of a refusal and the kinds that are left out.
 func (u *authority) find(ctx context.Context) (authorityState, error) {
-	namespace, name := u.account()
+	namespace, name := u.a.anyAccount()
 	state := authorityState{known: true}
 	var err error
-	if state.plain, err = u.access.self(ctx, action{verbImpersonate, coreAccounts, namespace, name}); err != nil {
+	if state.plain, err = u.a.opts.Access.self(ctx, action{verbImpersonate, coreAccounts, namespace, name}); err != nil {
 		return state, err
 	}
-	_, err = u.access.account(ctx, namespace, name, action{"patch", schema.GroupResource{Resource: "serviceaccounts"}, namespace, name})
+	_, err = u.a.opts.Access.account(ctx, namespace, name, action{"patch", schema.GroupResource{Resource: "serviceaccounts"}, namespace, name})
 	switch {
 	case errors.Is(err, errImpersonate):
 		why, err := u.explain(ctx, namespace, name)
@@ -154,8 +127,8 @@ func (u *authority) find(ctx context.Context) (authorityState, error) {
 		return state, err
 	}
 	var lacking []string
-	for _, kind := range u.kinds {
-		allowed, err := u.access.self(ctx, action{verb: verbPatchSo, resource: kind, namespace: namespace})
+	for _, kind := range u.a.opts.Kinds {
+		allowed, err := u.a.opts.Access.self(ctx, action{verb: verbPatchSo, resource: kind, namespace: namespace})
 		if err != nil {
 			return state, err
 		}
@@ -172,13 +145,13 @@ func (u *authority) find(ctx context.Context) (authorityState, error) {
 // explain returns the reason why the process was refused a review as a service account. It is empty if perhaps only reviews are
 // refused; then writes may pass.
 func (u *authority) explain(ctx context.Context, namespace, name string) (string, error) {
-	if plain, err := u.access.self(ctx, action{verbImpersonate, coreAccounts, namespace, name}); err != nil || plain {
+	if plain, err := u.a.opts.Access.self(ctx, action{verbImpersonate, coreAccounts, namespace, name}); err != nil || plain {
 		return "", err
 	}
-	if be, err := u.access.self(ctx, action{verbBeAccount, authenticated, namespace, name}); err != nil || !be {
+	if be, err := u.a.opts.Access.self(ctx, action{verbBeAccount, authenticated, namespace, name}); err != nil || !be {
 		return fmt.Sprintf(noRole, namespace, name), err
 	}
-	if review, err := u.access.self(ctx, action{verb: verbReviewSo, resource: selfReviews}); err != nil || !review {
+	if review, err := u.a.opts.Access.self(ctx, action{verb: verbReviewSo, resource: selfReviews}); err != nil || !review {
 		return "", err
 	}
 	return oldServer, nil
@@ -200,13 +173,13 @@ func (u *authority) mayPatch(ctx context.Context, resource schema.GroupResource,
 	at, known := u.may.Get(resource)
 	plain := u.state.plain
 	u.mu.Unlock()
-	if plain || known && time.Since(at) < u.every {
+	if plain || known && time.Since(at) < u.a.opts.ReviewInterval {
 		return true, nil
 	}
-	allowed, err := u.access.self(ctx, action{verb: verbPatchSo, resource: resource})
+	allowed, err := u.a.opts.Access.self(ctx, action{verb: verbPatchSo, resource: resource})
 	if err != nil || !allowed {
 		if err == nil { // an administrator may have allowed it for a single namespace or object
-			allowed, err = u.access.self(ctx, action{verbPatchSo, resource, namespace, name})
+			allowed, err = u.a.opts.Access.self(ctx, action{verbPatchSo, resource, namespace, name})
 		}
 		return allowed, err
 	}
