@@ -199,7 +199,7 @@ func (a *Applier) wanted(namespace string) event.Trigger {
 	defer term.mu.Unlock()
 	for k, j := range term.jobs {
 		if k.namespace == namespace {
-			return j.trigger.Trigger
+			return *j.trigger
 		}
 	}
 	return event.Trigger{}

@@ -60,11 +60,3 @@ func (x *index) fill(r *Receiver) {
 		}
 	}
 }
-
-// indexedTrigger is a trigger with the key that finds its target in a live Receiver. It is immutable.
-type indexedTrigger struct {
-	event.Trigger
-	same sameness
-}
-
-func indexTrigger(t event.Trigger) *indexedTrigger { return &indexedTrigger{t, samenessOf(t.Target)} }

@@ -40,7 +40,7 @@ type job struct {
 	// held is the message that was delivered last. It is the key's message on disk: the bus keeps only that one.
 	held event.Message[event.Trigger]
 	// trigger is the trigger that was accepted last. It may have been delivered before held.
-	trigger *indexedTrigger
+	trigger *event.Trigger
 	// stale reports that the target must be resolved (again), expanding that this is under way. expanded is when it last began.
 	stale     bool
 	expanding bool
@@ -81,7 +81,7 @@ func longer(p, least time.Duration) time.Duration {
 // Every trigger has its target resolved once more, and so gets a request of its own. This is so even if it was accepted before the
 // trigger at work: webhooks that were accepted later may have been coalesced into it by now.
 func (t *term) offer(held event.Message[event.Trigger]) (done *event.Message[event.Trigger]) {
-	trigger := indexTrigger(held.Value)
+	trigger := &held.Value
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := jobKey{trigger.Namespace, trigger.Key}
@@ -91,7 +91,7 @@ func (t *term) offer(held event.Message[event.Trigger]) (done *event.Message[eve
 		j = &job{key: key, pending: map[slotKey]*attempt{}}
 		t.jobs[key] = j
 		t.metrics.pending.Inc()
-	case !redelivered(trigger.Trigger, j.held.Value):
+	case !redelivered(*trigger, j.held.Value):
 		// An ack of a message's first delivery would also end its redelivery, so a first delivery is only released.
 		j.held.Take()
 		t.metrics.triggers.WithLabelValues(resultFolded).Inc()
@@ -136,7 +136,7 @@ func (t *term) expand(ctx context.Context, it item) {
 }
 
 // beginExpanding returns the job whose target must be resolved, and the trigger to resolve it for. Both are nil if there is none.
-func (t *term) beginExpanding(it item) (*job, *indexedTrigger) {
+func (t *term) beginExpanding(it item) (*job, *event.Trigger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	j := t.jobs[jobKey{it.namespace, it.job}]

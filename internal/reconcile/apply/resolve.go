@@ -26,7 +26,7 @@ var (
 // it was takes precedence. If it is gone or no longer asks, resolve returns any other that asked for the same as the same account by
 // then, because their triggers were one message. Otherwise why is the result of the trigger. With resultRefused the returned Receiver
 // may ask for the target, but this cannot be known because the kind is not watched. It must not be called under the lock.
-func (a *Applier) resolve(w *indexedTrigger) (r Receiver, target event.Target, why string) {
+func (a *Applier) resolve(w *event.Trigger) (r Receiver, target event.Target, why string) {
 	named, alive := a.own(w)
 	if alive {
 		if target, why = a.asked(named, w); why != resultRemoved {
@@ -53,12 +53,13 @@ func busyPause() time.Duration { return minFailedPause + rand.N(searchWindow) }
 
 // search is resolve for the Receivers that the webhook was not for. Why is resultBusy while another search for the namespace is under way,
 // since this one would take one more of the workers that all share, and while the namespace has used up its time.
-func (a *Applier) search(w *indexedTrigger) (r Receiver, target event.Target, why string) {
+func (a *Applier) search(w *event.Trigger) (r Receiver, target event.Target, why string) {
 	turn, free := a.searching.TryAcquire(w.Namespace, 1)
 	defer turn.Release()
 	if !free || a.searched.Left(w.Namespace) <= 0 {
 		return Receiver{}, event.Target{}, resultBusy
 	}
+	same := samenessOf(w.Target)
 	began := time.Now()
 	defer func() {
 		if took := time.Since(began); took >= slowSearch {
@@ -71,8 +72,8 @@ func (a *Applier) search(w *indexedTrigger) (r Receiver, target event.Target, wh
 			continue
 		}
 		x := other.targets()
-		_, known := x.same[w.same]
-		if !known && len(x.selecting[w.same.groupKind]) == 0 || event.TargetKey(w.Target, other.ServiceAccount) != w.Key {
+		_, known := x.same[same]
+		if !known && len(x.selecting[same.groupKind]) == 0 || event.TargetKey(w.Target, other.ServiceAccount) != w.Key {
 			continue
 		}
 		if target, why = a.asked(other, w); why == "" {
@@ -84,24 +85,24 @@ func (a *Applier) search(w *indexedTrigger) (r Receiver, target event.Target, wh
 
 // unseen reports whether resolve's result may only be due to this replica's delay: it may not have seen the Receiver yet, the state of
 // it that names the target, or the object that a filter chose. It must not be called under the lock.
-func (a *Applier) unseen(w *indexedTrigger, why string) bool {
+func (a *Applier) unseen(w *event.Trigger, why string) bool {
 	if why != resultOwnerGone && why != resultRemoved || w.Generation == 0 || time.Since(w.Accepted) >= unseenFor {
 		return false
 	}
 	named, alive := a.own(w)
-	return !alive || named.Generation < w.Generation || !w.Target.Selects() && len(named.targets().selecting[w.same.groupKind]) > 0
+	return !alive || named.Generation < w.Generation || !w.Target.Selects() && len(named.targets().selecting[samenessOf(w.Target).groupKind]) > 0
 }
 
 // mend removes shown refusals of the Receiver whose webhook a trigger was, when resolve found another Receiver, or none, to ask for the
 // object. It removes all refusals if the Receiver is gone, else those of the object. It must not be called under the lock.
-func (a *Applier) mend(w *indexedTrigger, found Receiver, object string) {
+func (a *Applier) mend(w *event.Trigger, found Receiver, object string) {
 	if found.UID == w.ReceiverUID {
 		return
 	}
 	named, alive := a.own(w)
 	switch {
 	case !alive:
-		a.refusals.gone(w.Trigger)
+		a.refusals.gone(*w)
 	case !a.asks(named, w.Target.Kind, object):
 		a.refusals.removed(named, w.Target.Kind, object)
 	}
@@ -122,15 +123,15 @@ func (a *Applier) asks(r Receiver, kind, object string) bool {
 }
 
 // own returns the Receiver whose webhook a trigger was, if it exists.
-func (a *Applier) own(w *indexedTrigger) (Receiver, bool) {
+func (a *Applier) own(w *event.Trigger) (Receiver, bool) {
 	r, ok := a.opts.Receivers.Live(w.Namespace, w.Receiver)
 	return r, ok && r.UID == w.ReceiverUID && r.Namespace == w.Namespace
 }
 
 // asked returns the wanted target as the Receiver names or chose it. Otherwise why is resultRemoved, or resultRefused or resultUnknown
 // when it cannot be known.
-func (a *Applier) asked(r Receiver, w *indexedTrigger) (target event.Target, why string) {
-	if i, ok := r.targets().same[w.same]; ok {
+func (a *Applier) asked(r Receiver, w *event.Trigger) (target event.Target, why string) {
+	if i, ok := r.targets().same[samenessOf(w.Target)]; ok {
 		return r.Targets[i], ""
 	}
 	return a.chosen(r, w)
@@ -138,12 +139,12 @@ func (a *Applier) asked(r Receiver, w *indexedTrigger) (target event.Target, why
 
 // chosen returns a wanted object that the Receiver does not name, if the Receiver selects it now: filters choose among the objects of a
 // selector. Otherwise why is as in asked.
-func (a *Applier) chosen(r Receiver, w *indexedTrigger) (target event.Target, why string) {
+func (a *Applier) chosen(r Receiver, w *event.Trigger) (target event.Target, why string) {
 	if w.Target.Selects() {
 		return event.Target{}, resultRemoved
 	}
 	why = resultRemoved
-	for _, i := range r.targets().selecting[w.same.groupKind] {
+	for _, i := range r.targets().selecting[samenessOf(w.Target).groupKind] {
 		t := r.Targets[i]
 		one := t.Named(w.Target.Name)
 		switch selected, watched := a.opts.Selector.Selects(r.Namespace, t, w.Target.Name); {

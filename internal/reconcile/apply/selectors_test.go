@@ -75,7 +75,7 @@ func newManySelectors(t testing.TB, receivers int) *manySelectors {
 			tr := trigger(r, target)
 			j := &job{
 				key: jobKey{"team", tr.Key}, pending: map[slotKey]*attempt{},
-				held: event.Message[event.Trigger]{Value: tr, Acker: &fakeHold{}}, trigger: indexTrigger(tr),
+				held: event.Message[event.Trigger]{Value: tr, Acker: &fakeHold{}}, trigger: &tr,
 			}
 			c.jobs[j.key] = j
 			c.claim(j, c.object)

@@ -12,7 +12,7 @@ const shareBatch = 64
 // sharing is a waiting claim with the trigger that it had when it was read.
 type sharing struct {
 	*attempt
-	trigger *indexedTrigger
+	trigger *event.Trigger
 }
 
 // others returns the waiting claims to an object that a request may have met. The caller holds the lock.
