@@ -42,8 +42,8 @@ const (
 )
 
 const (
-	// askWorkers is the number of requests that are served at once, at most one of each namespace. askTimeout ends a request. askPause
-	// delays another request of a namespace that is being served.
+	// askWorkers is the number of requests of one kind's objects that are served at once, at most one of each namespace. askTimeout ends a
+	// request. askPause delays another request of a namespace that is being served.
 	askWorkers = 8
 	askTimeout = time.Minute
 	askPause   = time.Second
@@ -59,43 +59,29 @@ type asked struct {
 	Test   string `json:"test,omitempty"`
 }
 
-// asker names an Alert or a Provider that may request something.
-type asker struct {
-	kind string
-	key  kube.Key
-}
-
-func (k asker) parts() (namespace, name string) { return k.key.Namespace, k.kind + "/" + k.key.Name }
-
-// feedKey returns the feed's key of the last handled requests.
-func (k asker) feedKey() string { return k.kind + askedSuffix + "/" + k.key.String() }
-
-// asks acts on the annotations of Alerts and Providers, once for each value, while this replica leads. It stores a value after the request
-// succeeded. A crash in between repeats the request, under the same delivery IDs.
-type asks struct {
-	*Reconciler
-	queue *kube.Controller[asker]
-	// serving has the namespaces whose requests are being served.
-	serving *fair.Capacities[string]
-}
-
-func newAsks(r *Reconciler) *asks {
-	a := &asks{Reconciler: r, serving: fair.NewCapacities[string](nil, 1, 0)}
-	a.queue = kube.NewController(kube.ControllerOptions[asker]{
-		Workers: askWorkers, Parts: asker.parts, Reconcile: a.reconcile, Log: r.log.With("stage", "asks"),
+// watchAsks makes the queue of the objects of a kind that request something. It acts on their annotations, once for each value, while this
+// replica leads. It stores a value after the request succeeded. A crash in between repeats the request, under the same delivery IDs.
+func (k *kindOf[T]) watchAsks() {
+	k.askQueue = kube.NewController(kube.ControllerOptions[kube.Key]{
+		Workers: askWorkers, Parts: kube.Key.Parts, Reconcile: k.serveAsks, Log: k.log.With("kind", k.name, "stage", "asks"),
 	})
-	return a
-}
-
-// watchAsks feeds the queue with the objects of a kind that request something.
-func watchAsks[T kube.Object](a *asks, k *kindOf[T]) {
-	kube.Watch(a.queue, k.objects, func(o T) []asker {
+	kube.Watch(k.askQueue, k.objects, func(o T) []kube.Key {
 		if w := wants(o); w.Replay == "" && w.Test == "" {
 			return nil
 		}
-		return []asker{{k.name, kube.KeyOf(o)}}
+		return kube.Self(o)
 	}, specChanged[T])
 }
+
+// enqueueAsks enqueues all objects that may request something. It is called when this replica begins to lead.
+func (k *kindOf[T]) enqueueAsks() {
+	for _, key := range k.keysIn("") {
+		k.askQueue.Enqueue(key)
+	}
+}
+
+// askedKey returns the feed's key of an object's last handled requests.
+func (k *kindOf[T]) askedKey(key kube.Key) string { return k.name + askedSuffix + "/" + key.String() }
 
 // wants returns the requests of an object's annotations.
 func wants(o kube.Object) asked {
@@ -118,32 +104,23 @@ func handledFields(o kube.Object) (replay, test *string) {
 	return new(string), new(string)
 }
 
-// enqueueAll enqueues all objects that may request something. It is called when this replica begins to lead.
-func (a *asks) enqueueAll() {
-	for _, kind := range []string{v1beta3.AlertKind, v1beta3.ProviderKind} {
-		for _, k := range a.kinds[kind].keysIn("") {
-			a.queue.Enqueue(asker{kind, k})
-		}
-	}
-}
-
-// reconcile acts on the new annotation values of one object.
-func (a *asks) reconcile(ctx context.Context, k asker) error {
-	o, ok := a.kinds[k.kind].get(k.key)
-	if !ok || !a.leads() || o.GetDeletionTimestamp() != nil {
+// serveAsks acts on the new annotation values of one object.
+func (k *kindOf[T]) serveAsks(ctx context.Context, key kube.Key) error {
+	o, ok := k.objects.Get(key)
+	if !ok || !k.leads() || o.GetDeletionTimestamp() != nil {
 		return nil // the next leader enqueues all
 	}
 	w := wants(o)
 	if w.Replay == "" && w.Test == "" {
 		return nil
 	}
-	use, free := a.serving.TryAcquire(k.key.Namespace, 1)
+	use, free := k.serving.TryAcquire(key.Namespace, 1)
 	if !free {
-		a.queue.EnqueueAfter(k, askPause)
+		k.askQueue.EnqueueAfter(key, askPause)
 		return nil
 	}
 	defer use.Release()
-	was, err := a.handled(ctx, k, o)
+	was, err := k.handled(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -151,33 +128,33 @@ func (a *asks) reconcile(ctx context.Context, k asker) error {
 	for _, one := range []struct {
 		value, refused string
 		last           *string
-		act            func(context.Context, asker, kube.Object, string) error
-	}{{w.Replay, notReplayed, &was.Replay, a.replay}, {w.Test, notTested, &was.Test, a.test}} {
+		act            func(context.Context, T, string) error
+	}{{w.Replay, notReplayed, &was.Replay, k.replay}, {w.Test, notTested, &was.Test, k.test}} {
 		if one.value == "" || mark(one.value) == *one.last {
 			continue
 		}
-		if !a.kinds[k.kind].compiledAs(o) { // it would be served as the object was before, or as a former one of its name
+		if !k.compiledAs(o) { // it would be served as the object was before, or as a former one of its name
 			return cmp.Or(failed, kube.ErrNotYet)
 		}
 		acting, cancel := context.WithTimeout(ctx, askTimeout)
-		err := one.act(acting, k, o, one.value)
+		err := one.act(acting, o, one.value)
 		cancel()
-		if !a.leads() {
+		if !k.leads() {
 			return nil // the next leader may have handled a newer value
 		}
 		refusal, ok := errors.AsType[*event.Error](err)
 		switch {
 		case ok && refusal.Class == event.Permanent:
-			a.tell(k.kind, o, false, one.refused, refusal.Reason)
+			k.tell(k.name, o, false, one.refused, refusal.Reason)
 		case ok && refusal.RetryAfter > 0:
-			a.queue.EnqueueAfter(k, refusal.RetryAfter)
+			k.askQueue.EnqueueAfter(key, refusal.RetryAfter)
 			continue
 		case err != nil:
 			failed = err // it holds up no request of the other kind
 			continue
 		}
 		*one.last = mark(one.value)
-		if err := a.note(ctx, k, was); err != nil {
+		if err := k.note(ctx, key, was); err != nil {
 			return err
 		}
 	}
@@ -185,9 +162,9 @@ func (a *asks) reconcile(ctx context.Context, k asker) error {
 }
 
 // handled returns the last handled values of an object, from the feed, else from its status.
-func (a *asks) handled(ctx context.Context, k asker, o kube.Object) (asked, error) {
+func (k *kindOf[T]) handled(ctx context.Context, o T) (asked, error) {
 	uid := string(o.GetUID())
-	value, err := a.options.Health.Get(ctx, k.feedKey())
+	value, err := k.options.Health.Get(ctx, k.askedKey(kube.KeyOf(o)))
 	if err != nil {
 		return asked{}, err
 	}
@@ -200,31 +177,31 @@ func (a *asks) handled(ctx context.Context, k asker, o kube.Object) (asked, erro
 }
 
 // note stores the last handled values of an object, while this replica leads: a request that is not noted is served again.
-func (a *asks) note(ctx context.Context, k asker, was asked) error {
+func (k *kindOf[T]) note(ctx context.Context, key kube.Key, was asked) error {
 	value, err := json.Marshal(was)
 	if err != nil { // strings always encode
 		panic(err)
 	}
 	for {
-		err := a.options.Health.Put(ctx, k.feedKey(), value)
-		if err == nil || fair.Sleep(ctx, askPause) != nil || !a.leads() {
+		err := k.options.Health.Put(ctx, k.askedKey(key), value)
+		if err == nil || fair.Sleep(ctx, askPause) != nil || !k.leads() {
 			return err
 		}
 	}
 }
 
 // replay acts on v1.ReplayAnnotation.
-func (a *asks) replay(ctx context.Context, k asker, o kube.Object, value string) error {
+func (k *kindOf[T]) replay(ctx context.Context, o T, value string) error {
 	r, err := parseReplay(value, time.Now())
 	if err != nil {
 		return event.NewError(event.Permanent, notReplayed, fmt.Sprintf("annotation %s: %v", v1.ReplayAnnotation, err), err)
 	}
-	if k.kind == v1beta3.AlertKind {
-		r.Alert = k.key.Name
+	if k.name == v1beta3.AlertKind {
+		r.Alert = o.GetName()
 	} else {
-		r.Provider = k.key.Name
+		r.Provider = o.GetName()
 	}
-	result, err := a.options.Requests.Replay(ctx, k.key.Namespace, r)
+	result, err := k.options.Requests.Replay(ctx, o.GetNamespace(), r)
 	if err != nil {
 		return err
 	}
@@ -232,17 +209,17 @@ func (a *asks) replay(ctx context.Context, k asker, o kube.Object, value string)
 	if result.Replayed == 0 {
 		reason = notReplayed
 	}
-	a.tell(k.kind, o, len(result.Refused) == 0, reason, replayTold(result))
+	k.tell(k.name, o, len(result.Refused) == 0, reason, replayTold(result))
 	return nil
 }
 
 // test acts on v1.TestAnnotation. Its error is also that of a Provider that is not compiled yet.
-func (a *asks) test(ctx context.Context, k asker, o kube.Object, value string) error {
-	result, err := a.options.Requests.Test(ctx, k.key.Namespace, view.TestRequest{Provider: k.key.Name, Value: value})
+func (k *kindOf[T]) test(ctx context.Context, o T, value string) error {
+	result, err := k.options.Requests.Test(ctx, o.GetNamespace(), view.TestRequest{Provider: o.GetName(), Value: value})
 	if err != nil {
 		return err
 	}
-	a.tell(k.kind, o, true, testedEvent, "a test message is on its way, delivery "+result.DeliveryID)
+	k.tell(k.name, o, true, testedEvent, "a test message is on its way, delivery "+result.DeliveryID)
 	return nil
 }
 

@@ -26,6 +26,9 @@ type kindOf[T kube.Object] struct {
 	// named is done when the first list has been enqueued for compiling.
 	named cache.DoneChecker
 
+	// askQueue is nil for Receivers, which request nothing.
+	askQueue *kube.Controller[kube.Key]
+
 	statusQueue *kube.Controller[kube.Key]
 	writer      *kube.StatusWriter[T]
 	// pruned has for each of the details when the API server last dropped it, nil for never.
@@ -51,8 +54,6 @@ type anyKind interface {
 	// keysIn returns the keys of all objects, or of those in a namespace.
 	keysIn(namespace string) []kube.Key
 	get(kube.Key) (kube.Object, bool)
-	// compiledAs reports whether an object is compiled as it is, and no other of its name.
-	compiledAs(kube.Object) bool
 	healthIn(namespace string) []view.Health
 }
 
@@ -135,6 +136,7 @@ func (k *kindOf[T]) get(key kube.Key) (kube.Object, bool) {
 	return o, ok
 }
 
+// compiledAs reports whether an object is compiled as it is, and no other of its name.
 func (k *kindOf[T]) compiledAs(o kube.Object) bool {
 	v, ok := k.verdicts.on(o)
 	return ok && v.generation == o.GetGeneration() && !v.unread()

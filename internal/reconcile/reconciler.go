@@ -33,8 +33,8 @@ type Reconciler struct {
 	// term reports whether this replica leads; nil means that it does not.
 	term     atomic.Pointer[func() bool]
 	complete chan struct{}
-	// asks acts on annotations.
-	asks *asks
+	// serving has the namespaces whose requests by annotations are being served.
+	serving *fair.Capacities[string]
 
 	// kinds has the three kinds by their names, which follow with their types.
 	kinds     map[string]anyKind
@@ -53,14 +53,14 @@ func New(o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(), compiling: limit.NewCompileShare(),
 		health: &healthTable{log: o.Log}, matches: newMatcher(o.Objects, o.Kinds),
-		complete: make(chan struct{}), kinds: map[string]anyKind{},
+		serving: fair.NewCapacities[string](nil, 1, 0), complete: make(chan struct{}), kinds: map[string]anyKind{},
 	}
 	r.secrets = secrets.New(secrets.Options{
 		Source: o.Clients.Secrets, QPS: o.SecretQPS, Labelled: o.RequireSecretLabel,
 		Changed: func(u secrets.User) { r.kinds[u.Kind].recompile(u.Key) },
 		Started: r.complete, Quiet: o.Quiet, Log: o.Log, Registerer: o.Registerer,
 	})
-	r.recounts, r.asks = r.newRecounts(), newAsks(r)
+	r.recounts = r.newRecounts()
 	r.wireProviders()
 	r.wireAlerts()
 	r.wireReceivers()
@@ -101,7 +101,7 @@ func (r *Reconciler) wireAlerts() {
 		ages:   newAges(r.options.MaxAlertsPerNamespace),
 	}
 	r.alerts = c.kindOf
-	watchAsks(r.asks, c.kindOf)
+	c.watchAsks()
 	c.wire(c.keys, c.compile, statusOptions[*v1beta3.Alert]{
 		outcome: v1.ServingCondition, refine: r.withProvider,
 		show: func(o *v1beta3.Alert, _ verdict) {
@@ -121,7 +121,7 @@ func (r *Reconciler) wireProviders() {
 	}
 	r.providers = c.kindOf
 	c.verdicts.changed = r.providerDecided
-	watchAsks(r.asks, c.kindOf)
+	c.watchAsks()
 	c.wire(c.keys, c.compile, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
 		show:    func(o *v1beta3.Provider, _ verdict) { endLosses(o, r.standing(v1beta3.ProviderKind, o)) },
@@ -191,8 +191,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	for _, k := range r.kinds {
 		group.Go(func() { k.runStatus(ctx) })
 	}
-	group.Go(func() { r.recounts.Run(ctx) })
-	r.asks.queue.Run(ctx)
+	group.Go(func() { r.alerts.askQueue.Run(ctx) })
+	group.Go(func() { r.providers.askQueue.Run(ctx) })
+	r.recounts.Run(ctx)
 	return nil
 }
 
@@ -216,7 +217,8 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 	for _, k := range r.kinds {
 		k.enqueueAll()
 	}
-	r.asks.enqueueAll()
+	r.alerts.enqueueAsks()
+	r.providers.enqueueAsks()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { r.sweep(ctx) })
