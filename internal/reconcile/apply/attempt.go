@@ -19,7 +19,7 @@ const requestTimeout = 10 * time.Second
 var errNotOwned = errors.New("another replica may be the worker")
 
 // wake enqueues an object for the time when its slot and one of its claims are due. The caller holds the lock.
-func (t *term) wake(k slotKey) {
+func (t *term) wake(k item) {
 	s := t.slots[k]
 	at := s.last.Add(t.opts.Interval)
 	if len(s.waiting) > 0 {
@@ -27,11 +27,11 @@ func (t *term) wake(k slotKey) {
 			at = next
 		}
 	}
-	t.queue.EnqueueAfter(item{namespace: k.namespace, object: k.object}, time.Until(at))
+	t.queue.EnqueueAfter(k, time.Until(at))
 }
 
 // take returns the claim to an object whose turn it is. It forgets an object without claims when the object's interval is over.
-func (t *term) take(k slotKey) *attempt {
+func (t *term) take(k item) *attempt {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.slots[k]
@@ -70,7 +70,7 @@ type outcome struct {
 }
 
 // attempt sends the request that is due for an object, if any.
-func (t *term) attempt(ctx context.Context, k slotKey) {
+func (t *term) attempt(ctx context.Context, k item) {
 	if t.take(k) == nil {
 		return
 	}
@@ -87,7 +87,7 @@ func (t *term) attempt(ctx context.Context, k slotKey) {
 }
 
 // settled applies the consequences of an attempt, and returns the messages to confirm.
-func (t *term) settled(k slotKey, at *attempt, o outcome) []*event.Message[event.Trigger] {
+func (t *term) settled(k item, at *attempt, o outcome) []*event.Message[event.Trigger] {
 	done, others := func() (*event.Message[event.Trigger], []sharing) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -101,7 +101,7 @@ func (t *term) settled(k slotKey, at *attempt, o outcome) []*event.Message[event
 }
 
 // send resolves the claim once more, right before the write, and writes it.
-func (t *term) send(ctx context.Context, k slotKey, at *attempt) outcome {
+func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
 	t.mu.Lock()
 	trigger := at.job.trigger
 	t.mu.Unlock()
@@ -153,7 +153,7 @@ func (t *term) send(ctx context.Context, k slotKey, at *attempt) outcome {
 
 // conclude applies the consequences of an attempt to its claim, and reports whether the request may also meet other claims to the
 // object. It returns the message to confirm, if the trigger is done. The caller holds the lock.
-func (t *term) conclude(k slotKey, at *attempt, o outcome) (done *event.Message[event.Trigger], met bool) {
+func (t *term) conclude(k item, at *attempt, o outcome) (done *event.Message[event.Trigger], met bool) {
 	j, s := at.job, t.slots[k]
 	if o.sent {
 		s.last = time.Now()
@@ -197,7 +197,7 @@ func (t *term) conclude(k slotKey, at *attempt, o outcome) (done *event.Message[
 }
 
 // refusedAgain shows a refusal on the Receiver, and reports whether it was the last.
-func (t *term) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
+func (t *term) refusedAgain(k item, at *attempt, o outcome) (last bool) {
 	d := Denied{
 		ServiceAccount: o.receiver.ServiceAccount, Resource: o.resource, Kind: k.object.kind, Object: k.object.name,
 		Message: o.err.Error(), // the API server's words about the tenant's own object
@@ -219,7 +219,7 @@ func (t *term) refusedAgain(k slotKey, at *attempt, o outcome) (last bool) {
 	return false
 }
 
-func (t *term) logAttempt(k slotKey, o outcome, end bool) {
+func (t *term) logAttempt(k item, o outcome, end bool) {
 	log := t.line(k.namespace).With("kind", k.object.kind, "name", k.object.name)
 	switch {
 	case o.ended != "":

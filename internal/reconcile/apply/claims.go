@@ -64,7 +64,7 @@ func (at *attempt) Before(other *attempt) bool {
 }
 
 // drop ends a claim of a job. The caller holds the lock.
-func (t *term) drop(j *job, k slotKey) {
+func (t *term) drop(j *job, k item) {
 	delete(j.pending, k)
 	if t.claims[k.namespace]--; t.claims[k.namespace] == 0 {
 		delete(t.claims, k.namespace)

@@ -7,19 +7,11 @@ import (
 	"notifier/internal/event"
 )
 
-// jobKey is a trigger's namespace and key; slotKey an object's namespace and name.
-type (
-	jobKey  struct{ namespace, key string }
-	slotKey struct {
-		namespace string
-		object    object
-	}
-)
-
-// item is work on one object, or with a job the resolution of that job's target.
+// item is an object of a namespace, or with a key a trigger. Work on it is a request for the object, or the resolution of the trigger's
+// target.
 type item struct {
 	namespace string
-	job       string
+	key       string
 	object    object
 }
 
@@ -28,15 +20,15 @@ type object struct{ group, kind, name string }
 
 // parts returns the namespace, whose turn an item waits for, and the object or trigger that the item is about.
 func (it item) parts() (namespace, name string) {
-	if it.job != "" {
-		return it.namespace, "trigger " + it.job
+	if it.key != "" {
+		return it.namespace, "trigger " + it.key
 	}
 	return it.namespace, it.object.kind + "/" + it.object.name
 }
 
 // job is the newest trigger of a key with its remaining work. The term's lock protects it.
 type job struct {
-	key jobKey
+	key item
 	// held is the message that was delivered last. It is the key's message on disk: the bus keeps only that one.
 	held event.Message[event.Trigger]
 	// trigger is the trigger that was accepted last. It may have been delivered before held.
@@ -48,7 +40,7 @@ type job struct {
 	// pause is the pause after the last refusal to resolve the target.
 	pause time.Duration
 	// pending are the objects that need a request.
-	pending map[slotKey]*attempt
+	pending map[item]*attempt
 	// result is the label under which the trigger is counted when nothing is pending.
 	result string
 }
@@ -84,11 +76,11 @@ func (t *term) offer(held event.Message[event.Trigger]) (done *event.Message[eve
 	trigger := &held.Value
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := jobKey{trigger.Namespace, trigger.Key}
+	key := item{namespace: trigger.Namespace, key: trigger.Key}
 	j := t.jobs[key]
 	switch {
 	case j == nil:
-		j = &job{key: key, pending: map[slotKey]*attempt{}}
+		j = &job{key: key, pending: map[item]*attempt{}}
 		t.jobs[key] = j
 		t.metrics.pending.Inc()
 	case !redelivered(*trigger, j.held.Value):
@@ -99,7 +91,7 @@ func (t *term) offer(held event.Message[event.Trigger]) (done *event.Message[eve
 		done = &before
 	}
 	if !j.stale || j.pause > 0 { // otherwise it is due within the interval already
-		t.queue.EnqueueAfter(item{namespace: key.namespace, job: key.key}, time.Until(j.expanded.Add(t.opts.Interval)))
+		t.queue.EnqueueAfter(key, time.Until(j.expanded.Add(t.opts.Interval)))
 	}
 	if j.trigger == nil || !trigger.Accepted.Before(j.trigger.Accepted) {
 		j.trigger = trigger
@@ -139,7 +131,7 @@ func (t *term) expand(ctx context.Context, it item) {
 func (t *term) beginExpanding(it item) (*job, *event.Trigger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	j := t.jobs[jobKey{it.namespace, it.job}]
+	j := t.jobs[it]
 	if j == nil || !j.stale {
 		return nil, nil
 	}
@@ -168,7 +160,7 @@ func (t *term) endExpanding(j *job, target event.Target, names []string, why str
 			}
 		}
 		for _, name := range names {
-			t.claim(j, slotKey{j.key.namespace, object{groupOf(target.APIVersion), target.Kind, name}})
+			t.claim(j, item{namespace: j.key.namespace, object: object{groupOf(target.APIVersion), target.Kind, name}})
 		}
 	case resultRefused:
 		t.postpone(j, minRefusedPause, j.trigger.Accepted.Add(refusedFor))
@@ -187,7 +179,7 @@ func (t *term) endExpanding(j *job, target event.Target, names []string, why str
 }
 
 // claim adds an object to the job's objects that need a request. The caller holds the lock.
-func (t *term) claim(j *job, k slotKey) {
+func (t *term) claim(j *job, k item) {
 	if j.pending[k] != nil {
 		return
 	}
@@ -211,7 +203,7 @@ func (t *term) postpone(j *job, least time.Duration, end time.Time) {
 		return
 	}
 	j.stale = true
-	t.queue.EnqueueAfter(item{namespace: j.key.namespace, job: j.key.key}, j.pause)
+	t.queue.EnqueueAfter(j.key, j.pause)
 }
 
 // finish ends the job if no work is left, and returns its message to confirm, else nil. The caller holds the lock.

@@ -22,7 +22,7 @@ import (
 type manySelectors struct {
 	*term
 	live   fakeReceivers
-	object slotKey
+	object item
 	first  *attempt
 	claims int
 	// seen is called when the applier looks a Receiver up. looked counts look-ups of one, listed those of all of the namespace.
@@ -47,7 +47,7 @@ func (c *manySelectors) InNamespace(namespace string) []Receiver {
 
 func newManySelectors(t testing.TB, receivers int) *manySelectors {
 	t.Helper()
-	c := &manySelectors{object: slotKey{"team", object{"source.toolkit.fluxcd.io", "GitRepository", "app"}}, seen: func() {}}
+	c := &manySelectors{object: item{namespace: "team", object: object{"source.toolkit.fluxcd.io", "GitRepository", "app"}}, seen: func() {}}
 	api := &fakeAPI{}
 	client, err := NewClient(&rest.Config{Host: "http://api.test", Transport: api})
 	if err != nil {
@@ -74,7 +74,7 @@ func newManySelectors(t testing.TB, receivers int) *manySelectors {
 		for _, target := range r.Targets {
 			tr := trigger(r, target)
 			j := &job{
-				key: jobKey{"team", tr.Key}, pending: map[slotKey]*attempt{},
+				key: item{namespace: "team", key: tr.Key}, pending: map[item]*attempt{},
 				held: event.Message[event.Trigger]{Value: tr, Acker: &fakeHold{}}, trigger: &tr,
 			}
 			c.jobs[j.key] = j
@@ -152,7 +152,9 @@ func TestT6ClaimsThatNobodyMakesAnyMoreDoNotHoldUpTheOthers(t *testing.T) {
 func TestT4AClaimThatChangesWhileItIsSharedIsLeftAlone(t *testing.T) {
 	c := newManySelectors(t, 1)
 	r, _ := c.live.Live("team", "r0")
-	jobOf := func(target event.Target) *job { return c.jobs[jobKey{"team", event.TargetKey(target, "sa")}] }
+	jobOf := func(target event.Target) *job {
+		return c.jobs[item{namespace: "team", key: event.TargetKey(target, "sa")}]
+	}
 	left, renewed := jobOf(r.Targets[1]), jobOf(r.Targets[2])
 	newer := trigger(r, r.Targets[2])
 	c.seen = func() {
@@ -183,13 +185,13 @@ func TestT4AClaimWhoseTriggerIsTakenWhileItIsSharedIsLeftAlone(t *testing.T) {
 		r, _ := c.live.Live("team", "r0")
 		target := r.Targets[1]
 		c.opts.Selector.(fakeSelector)[target.Selector()] = []string{c.object.object.name}
-		taken := c.jobs[jobKey{"team", event.TargetKey(target, "sa")}]
+		taken := c.jobs[item{namespace: "team", key: event.TargetKey(target, "sa")}]
 		hold := &fakeHold{}
 		c.offer(event.Message[event.Trigger]{Value: trigger(r, target), Acker: hold})
 		c.seen = func() {
 			c.seen = func() {}
 			pass(time.Millisecond)
-			c.expand(t.Context(), item{namespace: "team", job: taken.key.key})
+			c.expand(t.Context(), taken.key)
 		}
 		if ended, _ := c.answer(); ended != c.claims-1 {
 			t.Errorf("%d of %d claims ended, want all but one", ended, c.claims)
@@ -206,7 +208,7 @@ func TestT6AClaimsCostDoesNotGrowWithTheirNumber(t *testing.T) {
 		c := newManySelectors(t, 0)
 		jobs := make([]*job, claims)
 		for i := range jobs {
-			jobs[i] = &job{pending: map[slotKey]*attempt{}}
+			jobs[i] = &job{pending: map[item]*attempt{}}
 		}
 		began := time.Now()
 		for _, j := range jobs {

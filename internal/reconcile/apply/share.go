@@ -16,7 +16,7 @@ type sharing struct {
 }
 
 // others returns the waiting claims to an object that a request may have met. The caller holds the lock.
-func (t *term) others(k slotKey, o outcome) []sharing {
+func (t *term) others(k item, o outcome) []sharing {
 	var found []sharing
 	for _, other := range t.slots[k].waiting {
 		if other.job.metBy(o.stamp) {
@@ -32,7 +32,7 @@ func (t *term) others(k slotKey, o outcome) []sharing {
 //
 // share reads the Receivers' targets without the lock. A claim that got another trigger or was given up meanwhile stays. So does a
 // claim whose trigger was taken after the request was stamped: webhooks were coalesced into it until then.
-func (t *term) share(k slotKey, others []sharing, o outcome) (done []*event.Message[event.Trigger]) {
+func (t *term) share(k item, others []sharing, o outcome) (done []*event.Message[event.Trigger]) {
 	met := slices.DeleteFunc(others, func(c sharing) bool {
 		r, alive := t.own(c.trigger)
 		if !alive || r.ServiceAccount != o.receiver.ServiceAccount {
@@ -48,7 +48,7 @@ func (t *term) share(k slotKey, others []sharing, o outcome) (done []*event.Mess
 }
 
 // end ends claims that a request has met, each for the Receiver whose webhook its trigger was.
-func (t *term) end(k slotKey, met []sharing, o outcome) []*event.Message[event.Trigger] {
+func (t *term) end(k item, met []sharing, o outcome) []*event.Message[event.Trigger] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	done := make([]*event.Message[event.Trigger], 0, len(met))

@@ -30,8 +30,8 @@ type term struct {
 	reviews *reviewer
 
 	mu    sync.Mutex
-	jobs  map[jobKey]*job
-	slots map[slotKey]*slot
+	jobs  map[item]*job
+	slots map[item]*slot
 	// claims counts those of each namespace with some.
 	claims map[string]int
 }
@@ -39,7 +39,7 @@ type term struct {
 func (a *Applier) newTerm(ctx context.Context) *term {
 	t := &term{
 		Applier: a, began: time.Now(), owned: event.FenceOf(ctx),
-		jobs: map[jobKey]*job{}, slots: map[slotKey]*slot{}, claims: map[string]int{},
+		jobs: map[item]*job{}, slots: map[item]*slot{}, claims: map[string]int{},
 	}
 	t.queue = kube.NewController(kube.ControllerOptions[item]{
 		Workers: a.opts.Workers, Parts: item.parts, Reconcile: t.work, Log: a.opts.Log,
@@ -121,12 +121,12 @@ func (t *term) giveBack() {
 	clear(t.jobs)
 }
 
-// work attempts a request for an object, or with a job resolves the job's target. It enqueues the remaining work and returns no error.
+// work attempts a request for an object, or resolves the target of a trigger. It enqueues the remaining work and returns no error.
 func (t *term) work(ctx context.Context, it item) error {
-	if it.job != "" {
+	if it.key != "" {
 		t.expand(ctx, it)
 	} else {
-		t.attempt(ctx, slotKey{it.namespace, it.object})
+		t.attempt(ctx, it)
 	}
 	return nil
 }
