@@ -52,7 +52,7 @@ func (s *pendingTriggers) add(subject string, m *event.Message[event.Trigger]) {
 	s.waiting[in.subject] = in
 }
 
-// drop removes the triggers that the stage of a shard left behind.
+// drop removes the triggers of a shard, when its consumer is given up.
 func (s *pendingTriggers) drop(shard int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

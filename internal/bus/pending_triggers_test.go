@@ -158,7 +158,7 @@ func TestT3ATriggerThatIsHandedOutAgainStandsForNoOther(t *testing.T) {
 	})
 	must(t, b.PublishTriggers(ctx, testTrigger("team", "k", 1)))
 	first := receive(t, held)
-	must(t, b.streams[streamTriggers].DeleteConsumer(ctx, triggerRole(b.TriggerShard("team")).name))
+	must(t, b.nc.ForceReconnect())
 	second := receive(t, held)
 	must(t, b.PublishTriggers(ctx, testTrigger("team", "k", 2)))
 	must(t, first.Ack(ctx))

@@ -132,10 +132,8 @@ func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
 	if !t.owned() {
 		return outcome{verdict: failed, err: errNotOwned, receiver: receiver} // only until the term ends, in a moment
 	}
-	term := ctx
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	defer context.AfterFunc(term, func() { time.AfterFunc(drainTime, cancel) })()
 	result := outcome{sent: true, receiver: receiver, resource: resource.GroupResource().String(), stamp: time.Now()}
 	if result.stamp.Before(trigger.Accepted) { // accepted by another replica, whose clock is ahead
 		result.stamp = trigger.Accepted

@@ -222,7 +222,7 @@ func (a *Applier) confirm(ctx context.Context, done *event.Message[event.Trigger
 	if done == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	if err := done.Ack(ctx); err != nil {
 		a.line(done.Value.Namespace).Warn("end of a trigger not confirmed, it may be applied again", "error", err)

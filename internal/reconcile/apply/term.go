@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// drainTime bounds the wait for requests in flight when a term ends.
+	// drainTime bounds the wait for requests and confirmations in flight when a term ends, and for any one confirmation.
 	drainTime = 3 * time.Second
 	// maxConfirming bounds the messages whose end the bus is confirming beside the work at the same time.
 	maxConfirming = 64
@@ -41,8 +41,11 @@ func (a *Applier) newTerm(ctx context.Context) *term {
 		Applier: a, began: time.Now(), owned: event.FenceOf(ctx),
 		jobs: map[item]*job{}, slots: map[item]*slot{}, claims: map[string]int{},
 	}
+	work, stop := context.WithCancel(context.WithoutCancel(ctx)) // what is being sent or confirmed outlives the term for so long
+	context.AfterFunc(ctx, func() { time.AfterFunc(drainTime, stop) })
 	t.queue = kube.NewController(kube.ControllerOptions[item]{
-		Workers: a.opts.Workers, Parts: item.parts, Reconcile: t.work, Log: a.opts.Log,
+		Workers: a.opts.Workers, Parts: item.parts, Log: a.opts.Log,
+		Reconcile: func(_ context.Context, it item) error { return t.work(work, it) },
 	})
 	if a.opts.Access != nil {
 		t.reviews = newReviewer(a, t.owned)
@@ -50,7 +53,7 @@ func (a *Applier) newTerm(ctx context.Context) *term {
 	return t
 }
 
-// serve applies triggers until ctx ends, then waits up to drainTime for the requests in flight and gives the rest back.
+// serve applies triggers until ctx ends, then waits up to drainTime for the work in hand and gives the rest back.
 func (a *Applier) serve(ctx context.Context, in <-chan event.Message[event.Trigger]) error {
 	t := a.newTerm(ctx)
 	a.term.Store(t)
@@ -84,7 +87,7 @@ func (t *term) receive(ctx context.Context, in <-chan event.Message[event.Trigge
 		case held := <-in:
 			if done := t.offer(held); done != nil {
 				confirming.Go(func() error { // the confirmations of a flood must not delay other tenants
-					t.confirm(ctx, done)
+					t.confirm(context.WithoutCancel(ctx), done)
 					return nil
 				})
 			}
