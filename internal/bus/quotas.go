@@ -3,7 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
-	"math/bits"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -20,10 +20,11 @@ const (
 	quotaParts = 16
 	// maxQuotas bounds the namespaces that are counted.
 	maxQuotas = 8192
+	// maxQuotaSubjects bounds the subjects of a namespace that are counted each. The others are counted as one, of which any message may be
+	// among the kept ones.
+	maxQuotaSubjects = 128
 	// storedOverhead is the number of bytes that the server stores of a message besides its subject and its data.
 	storedOverhead = 64
-	// sizeOrders are the orders of magnitude of the sizes of messages. The last has those from 64 MiB on, which no server takes.
-	sizeOrders = 14
 )
 
 // quotas bound what one namespace has in a stream that discards its oldest messages: while the stream is more than half full, at most a
@@ -42,32 +43,36 @@ type quotas struct {
 // written is what this process wrote for one namespace.
 type written struct {
 	// ends has the last sequence of each full part of the quota, the oldest part first. bytes are those of the part that is not full.
-	ends  []uint64
-	bytes int64
-	sizes sizes
+	ends     []uint64
+	bytes    int64
+	subjects map[string]*parts
+	others   parts // of the subjects that are not counted each
 }
 
-// sizes are the messages by the order of magnitude of their sizes, which is a power of four: how many there are, and the largest.
-type sizes [sizeOrders]struct{ messages, largest uint32 }
+// parts are the newest messages of a subject, the oldest part first. The stream discards the oldest of a subject first.
+type parts []part
 
-func (s *sizes) add(size int64) {
-	of := &s[min(bits.Len64(uint64(size))/2, sizeOrders-1)]
-	of.messages, of.largest = of.messages+1, max(of.largest, uint32(size))
+type part struct {
+	first                    uint64 // sequence
+	messages, bytes, largest int64
 }
 
-// most returns the most bytes that so many of the messages have.
-func (s *sizes) most(messages int64) (size int64) {
-	for _, of := range slices.Backward(s[:]) {
-		n := min(messages, int64(of.messages))
-		size, messages = size+n*int64(of.largest), messages-n
+// add adds a message, to the newest part unless that has so many bytes.
+func (p *parts) add(size int64, seq uint64, full int64) {
+	if n := len(*p); n == 0 || (*p)[n-1].bytes >= full {
+		*p = append((*p)[max(0, n-quotaParts):], part{first: seq})
+	}
+	newest := &(*p)[len(*p)-1]
+	newest.messages, newest.bytes, newest.largest = newest.messages+1, newest.bytes+size, max(newest.largest, size)
+}
+
+// most returns the most bytes that so many of the newest messages have.
+func (p parts) most(messages int64) (size int64) {
+	for _, of := range slices.Backward(p) {
+		n := min(messages, of.messages)
+		size, messages = size+min(of.bytes, n*of.largest), messages-n
 	}
 	return size
-}
-
-// excess is what a namespace wrote beyond its quota: the messages up to last. sizes are of all that it wrote.
-type excess struct {
-	last  uint64
-	sizes sizes
 }
 
 func newQuotas(stream string, budget int64) *quotas {
@@ -83,19 +88,28 @@ func (q *quotas) count(msgs []*nats.Msg, out []outcome) {
 	defer q.mu.Unlock()
 	for i, m := range msgs {
 		if out[i].err == nil && !out[i].ack.Duplicate {
-			q.add(m.Subject[:strings.LastIndexByte(m.Subject, '.')], int64(m.Size()+storedOverhead), out[i].ack.Sequence)
+			q.add(m.Subject, int64(m.Size()+storedOverhead), out[i].ack.Sequence)
 		}
 	}
 }
 
-func (q *quotas) add(namespace string, size int64, seq uint64) {
+func (q *quotas) add(subject string, size int64, seq uint64) {
+	namespace, full := subject[:strings.LastIndexByte(subject, '.')], q.budget/namespaceShare/quotaParts
 	w, known := q.written.Get(namespace)
 	if !known {
-		w = &written{}
+		w = &written{subjects: map[string]*parts{}}
 		q.written.Add(namespace, w)
 	}
-	w.sizes.add(size)
-	if w.bytes += size; w.bytes < q.budget/namespaceShare/quotaParts {
+	of, known := w.subjects[subject]
+	switch {
+	case known:
+		of.add(size, seq, full)
+	case len(w.subjects) < maxQuotaSubjects:
+		w.subjects[subject] = &parts{{seq, 1, size, size}}
+	default:
+		w.others.add(size, seq, math.MaxInt64)
+	}
+	if w.bytes += size; w.bytes < full {
 		return
 	}
 	w.bytes = 0
@@ -104,17 +118,53 @@ func (q *quotas) add(namespace string, size int64, seq uint64) {
 	}
 }
 
-// excess returns what each namespace wrote beyond its quota. The stream may have discarded it.
-func (q *quotas) excess() map[string]excess {
+// excess returns the last sequence of what each namespace wrote beyond its quota. The stream may have discarded it.
+func (q *quotas) excess() map[string]uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	over := map[string]excess{}
+	over := map[string]uint64{}
 	for _, namespace := range q.written.Keys() {
 		if w, _ := q.written.Peek(namespace); len(w.ends) > quotaParts {
-			over[namespace] = excess{w.ends[len(w.ends)-quotaParts-1], w.sizes}
+			over[namespace] = w.ends[len(w.ends)-quotaParts-1]
 		}
 	}
 	return over
+}
+
+// most returns the most bytes that a namespace has which has so many messages of each subject.
+func (q *quotas) most(namespace string, kept map[string]uint64) (size int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w, known := q.written.Peek(namespace)
+	if !known {
+		return 0
+	}
+	others := int64(0)
+	for subject, messages := range kept {
+		if of := w.subjects[subject]; of != nil {
+			size += of.most(int64(messages))
+		} else {
+			others += int64(messages)
+		}
+	}
+	return size + w.others.most(others)
+}
+
+// removed counts that a message was removed on request, which need not be the oldest of its subject.
+func (q *quotas) removed(subject string, seq uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w, known := q.written.Peek(subject[:strings.LastIndexByte(subject, '.')])
+	if !known || w.subjects[subject] == nil {
+		return
+	}
+	of := *w.subjects[subject]
+	for i := range slices.Backward(of) {
+		if seq >= of[i].first {
+			of[i].messages = max(0, of[i].messages-1)
+			return
+		}
+	}
 }
 
 // forget forgets the parts of a namespace up to a sequence.
@@ -135,32 +185,28 @@ func (b *Bus) enforceQuotas(ctx context.Context) error {
 		if state, _ := b.stats.state(q.stream); int64(state.Bytes) <= q.budget/2 {
 			continue
 		}
-		for namespace, over := range q.excess() {
-			if err := b.purge(ctx, q, namespace, over); err != nil {
+		for namespace, last := range q.excess() {
+			if err := b.purge(ctx, q, namespace, last); err != nil {
 				return fmt.Errorf("purge the oldest of one namespace in %s: %w", q.stream, err)
 			}
-			q.forget(namespace, over.last)
+			q.forget(namespace, last)
 		}
 	}
 	return nil
 }
 
-// purge purges what a namespace has beyond its quota. The number of its messages says whether it may have that much: the server does not
-// count their bytes.
-func (b *Bus) purge(ctx context.Context, q *quotas, namespace string, over excess) error {
+// purge purges what a namespace has up to a sequence, if it has more than its quota. The number of its messages of each subject says how much
+// that is: the server does not count their bytes.
+func (b *Bus) purge(ctx context.Context, q *quotas, namespace string, last uint64) error {
 	stream, subjects := b.streams[q.stream], namespace+"."+everythingElse
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subjects))
 	if err != nil {
 		return err
 	}
-	kept := int64(0)
-	for _, messages := range info.State.Subjects {
-		kept += int64(messages)
-	}
-	if over.sizes.most(kept) <= q.budget/namespaceShare {
+	if q.most(namespace, info.State.Subjects) <= q.budget/namespaceShare {
 		return nil
 	}
-	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subjects), jetstream.WithPurgeSequence(over.last+1)); err != nil {
+	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subjects), jetstream.WithPurgeSequence(last+1)); err != nil {
 		return err
 	}
 	b.log.Debug("a namespace's oldest messages were purged, it has more than its quota", "stream", q.stream, "namespace", namespaceOf(namespace))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -108,15 +109,13 @@ func TestANamespaceHasMoreThanItsQuotaUntilTheSpaceIsNeeded(t *testing.T) {
 	})
 }
 
-// TestWhatAStreamHasDiscardedIsNotInAQuota fails when what a Provider wrote and has no longer counts for its namespace's quota:
-// the namespace would lose the dead letters of its other Providers, though it has little. Fails when one large letter has all others counted
-// as large ones.
-func TestWhatAStreamHasDiscardedIsNotInAQuota(t *testing.T) {
-	t.Parallel()
-	const most = 8
-	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.DeadLetters, o.DeadPerProvider = quotaBudget, most })
+// letterWriter opens a bus where DEADLETTERS is small and a Provider has most letters in it. write writes n letters of a Provider, and then
+// enforces the quotas.
+func letterWriter(t *testing.T, most int) (b *Bus, write func(namespace, provider string, n, size int)) {
+	t.Helper()
+	b = open(t, t.TempDir(), func(o *Options) { o.Budgets.DeadLetters, o.DeadPerProvider = quotaBudget, most })
 	ctx, written := testContext(t), 0
-	write := func(namespace, provider string, n, size int) {
+	return b, func(namespace, provider string, n, size int) {
 		for range n {
 			written++
 			d := testDelivery(fmt.Sprint(written), namespace, provider)
@@ -126,14 +125,72 @@ func TestWhatAStreamHasDiscardedIsNotInAQuota(t *testing.T) {
 		must(t, b.stats.refresh(ctx))
 		must(t, b.enforceQuotas(ctx))
 	}
-	for i := range 6 { // most of the stream
+}
+
+// TestWhatAStreamHasDiscardedIsNotInAQuota fails when what a Provider wrote and has no longer counts for its namespace's quota:
+// the namespace would lose the dead letters of its other Providers, though it has little. Fails when one large letter has all others counted
+// as large ones, or when the kept letters are taken for the largest instead of the newest.
+func TestWhatAStreamHasDiscardedIsNotInAQuota(t *testing.T) {
+	t.Parallel()
+	for name, large := range map[string]int{"one large letter": 1, "many large letters": 40} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const most = 32
+			b, write := letterWriter(t, most)
+			write("team", "quiet", 20, 2<<10)
+			write("team", "broken", large, 20<<10) // at most two thirds of half the stream
+			write("team", "broken", most, 2<<10)
+			for i := range 6 { // most of the stream
+				write(fmt.Sprint("other-", i), "slack", 4, int(quotaBudget)/namespaceShare/5)
+			}
+			write("team", "broken", 200, 2<<10) // twice the quota
+			kept := func(provider string) int { return storedOf(t, b, streamDeadLetters, deadSubject("team", provider)) }
+			if quiet, broken := kept("quiet"), kept("broken"); quiet != 20 || broken != most {
+				t.Errorf("of 20 letters of a Provider %d are kept, beside %d of another", quiet, broken)
+			}
+		})
+	}
+}
+
+// TestT6ReplayedLettersHideNoLargeOnes is T6. Fails when the newest letters of a Provider are taken for those that it still has, though they
+// were sent again and older, larger ones were not: a namespace would have as much as it likes.
+func TestT6ReplayedLettersHideNoLargeOnes(t *testing.T) {
+	t.Parallel()
+	b, write := letterWriter(t, 1000)
+	write("flood", "slack", 40, 20<<10) // three times the quota
+	ctx := testContext(t)
+	state, _ := b.stats.state(streamDeadLetters)
+	write("flood", "slack", 40, 1<<10)
+	for from := state.LastSeq + 1; ; {
+		letter, next, err := b.NextDead(ctx, "flood", "slack", time.Time{}, from)
+		must(t, err)
+		if next == 0 {
+			break
+		}
+		letter.Delivery.Replays++
+		must(t, b.Replay(ctx, *letter))
+		from = next
+	}
+	for i := range 5 {
 		write(fmt.Sprint("other-", i), "slack", 4, int(quotaBudget)/namespaceShare/5)
 	}
-	write("team", "quiet", 3, 8<<10)
-	write("team", "broken", 1, 100<<10)
-	write("team", "broken", 70, 8<<10) // twice the quota
-	kept := func(provider string) int { return storedOf(t, b, streamDeadLetters, deadSubject("team", provider)) }
-	if quiet, broken := kept("quiet"), kept("broken"); quiet != 3 || broken != most {
-		t.Errorf("of 3 letters of a Provider %d are kept, beside %d of another", quiet, broken)
+	if n := storedOf(t, b, streamDeadLetters, deadSubject("flood", "slack")); n > 13 {
+		t.Errorf("%d letters of 20 KiB are kept, the quota is 256 KiB", n)
+	}
+}
+
+// TestT6TheLettersOfManyProvidersAreBounded is T6. Fails when letters of Providers beyond those that are counted each are in no quota.
+func TestT6TheLettersOfManyProvidersAreBounded(t *testing.T) {
+	t.Parallel()
+	b, write := letterWriter(t, 1000)
+	for i := range 2 * maxQuotaSubjects { // four times the quota
+		write("flood", fmt.Sprint("provider-", i), 1, 4*int(quotaBudget)/namespaceShare/(2*maxQuotaSubjects))
+	}
+	for i := range 4 {
+		write(fmt.Sprint("other-", i), "slack", 4, int(quotaBudget)/namespaceShare/5)
+	}
+	kept := storedOf(t, b, streamDeadLetters, prefixDead+token("flood")+".*")
+	if most := maxQuotaSubjects / 2; kept > most {
+		t.Errorf("%d letters are kept, the quota has room for %d", kept, most)
 	}
 }

@@ -101,5 +101,6 @@ func (b *Bus) Replay(ctx context.Context, letter event.Dead) error {
 	if err := b.remove(ctx, streamDeadLetters, d.Namespace, letter.Seq); err != nil {
 		return fmt.Errorf("replay delivery: %w", err)
 	}
+	b.quotas[streamDeadLetters].removed(deadSubject(d.Namespace, d.Provider), letter.Seq)
 	return nil
 }
