@@ -40,20 +40,10 @@ func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision
 	o := rec.Event.InvolvedObject
 	all := r.Alerts.all(o.Namespace)
 	decisions := make([]view.Decision, 0, len(all))
-	turn, err := r.turn.Acquire(ctx, 1)
-	if err != nil {
-		return decisions
-	}
-	defer turn.Release()
-	q := ask(rec, r.explaining)
-	defer q.message.End()
 	for _, a := range all {
-		if ctx.Err() != nil {
+		d, err := r.decideInTurn(ctx, rec, a)
+		if err != nil {
 			break
-		}
-		d := decision{ruling: a.selects(o, rec.Labels)}
-		if d.ruling == ruledTaken {
-			r.Destinations.decide(&q, a, &d)
 		}
 		decisions = append(decisions, view.Decision{
 			Alert: a.Name, Provider: a.Provider, Matched: d.ruling == ruledTaken, Field: rulings[d.ruling].field, Why: why(a, &d),
@@ -61,6 +51,21 @@ func (r *Router) Explain(ctx context.Context, rec *event.Record) []view.Decision
 		})
 	}
 	return decisions
+}
+
+// decideInTurn decides about an event for an Alert when it is the turn of its namespace. Its error is that of ctx.
+func (r *Router) decideInTurn(ctx context.Context, rec *event.Record, a *Alert) (d decision, err error) {
+	turn, err := r.turns.Acquire(ctx, a.Namespace, 1)
+	if err != nil {
+		return d, err
+	}
+	defer turn.Release()
+	if d.ruling = a.selects(rec.Event.InvolvedObject, rec.Labels); d.ruling == ruledTaken {
+		q := ask(rec, r.explaining) // anew in each turn: the waits between do not count as time of patterns
+		defer q.message.End()
+		r.Destinations.decide(&q, a, &d)
+	}
+	return d, nil
 }
 
 // selects returns ruledTaken if an Alert selects an object, else why not.

@@ -8,7 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"notifier/internal/alerts/filter"
@@ -252,4 +254,43 @@ func TestT6ExplainingLeavesNoTraceAtTheRouter(t *testing.T) {
 	if got := r.Explain(ended, rec); len(got) != 0 {
 		t.Errorf("explained after the end: %v", got)
 	}
+}
+
+// TestT6ExplanationsTakeTurns is T6. Fails when a namespace has the turn for all its Alerts, of each of which the metadata is merged: users of
+// others would wait for seconds. Fails when the wait for a turn counts as time of patterns.
+func TestT6ExplanationsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRouted(t)
+		takes := func(namespace, name string, took time.Duration) {
+			r.destinations.Put(namespace, name, &Destination{UID: "p", Sender: &sink{}, Takes: func(provider.Notification) bool {
+				<-time.After(took)
+				return true
+			}})
+		}
+		takes("busy", "slack", time.Second)
+		takes("team-a", "chat", time.Millisecond)
+		for n := range 50 {
+			r.put(t, spec(func(s *AlertSpec) { s.Namespace, s.Name, s.Provider = "busy", fmt.Sprint("alert-", n), "slack" }))
+		}
+		for _, name := range []string{"one", "two"} {
+			r.put(t, spec(func(s *AlertSpec) { s.Name, s.Inclusion = name, []string{"(app|supp)lied"} }))
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				r.Explain(t.Context(), recordOf(func(rec *event.Record) { rec.Event.InvolvedObject.Namespace = "busy" }))
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		for _, d := range r.Explain(t.Context(), recordOf(nil)) {
+			if !d.Matched || strings.Contains(d.Why, "longer than they may") {
+				t.Errorf("%+v", d)
+			}
+		}
+		if waited := time.Since(began); waited > 2*(time.Second+time.Millisecond) {
+			t.Errorf("two Alerts wait for %v, want at most one of another namespace each", waited)
+		}
+		wg.Wait()
+	})
 }

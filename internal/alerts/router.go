@@ -63,10 +63,10 @@ type Router struct {
 	metrics   routeMetrics
 	budget    *filter.Budget
 	overspent *overspent
-	// explaining is the budget of explanations, so that requests for them never have an event routed unfiltered. turn is acquired by the one
-	// explanation whose patterns are evaluated.
+	// explaining is the budget of explanations, so that requests for them never have an event routed unfiltered. Explanations take turns for
+	// each Alert, first by namespace.
 	explaining *filter.Budget
-	turn       *fair.Capacity
+	turns      *fair.Capacities[string]
 }
 
 // NewRouter returns a Router that is not running, or an error that joins the faults of the options.
@@ -80,7 +80,7 @@ func NewRouter(o RouterOptions) (*Router, error) {
 	return &Router{
 		RouterOptions: o, metrics: newRouteMetrics(o.Registerer),
 		budget: filter.NewBudget(1, time.Now), overspent: newOverspent(),
-		explaining: filter.NewBudget(explainPart, time.Now), turn: fair.NewCapacity(1),
+		explaining: filter.NewBudget(explainPart, time.Now), turns: fair.NewCapacities[string](fair.NewCapacity(1), 1, 0),
 	}, nil
 }
 
