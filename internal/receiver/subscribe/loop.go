@@ -58,19 +58,17 @@ func (l Loop) Message() string {
 type guard struct {
 	uid        string
 	generation int64
-	slots      [loopSlots]rally
+	// rounds counts for each slot how often in a row its objects' events followed soon after they had triggered. at is the time of the last
+	// round, from first, the time of the first event.
+	rounds [loopSlots]uint8
+	at     [loopSlots]time.Duration
+	first  time.Time
 	// last is the time of the last event.
 	last time.Time
 	// stop is nil while every event triggers.
 	stop *stop
 	// held reports whether triggers wait until the namespace has room on the bus.
 	held bool
-}
-
-// rally counts how often in a row the events of one slot's objects followed soon after they had triggered.
-type rally struct {
-	at     time.Time
-	rounds int
 }
 
 // stop is the state of a Receiver in a loop.
@@ -98,13 +96,16 @@ func (g *guard) evaluate(o event.ObjectReference, now time.Time) (triggers, chan
 		g.hold(o, slot, now)
 		return false, true
 	}
-	r := &g.slots[slot]
-	switch since := now.Sub(r.at); {
-	case r.rounds == 0 || since > loopWindow:
-		*r = rally{at: now, rounds: 1}
+	if g.first.IsZero() {
+		g.first = now
+	}
+	at, rounds := now.Sub(g.first), &g.rounds[slot]
+	switch since := at - g.at[slot]; {
+	case *rounds == 0 || since > loopWindow:
+		g.at[slot], *rounds = at, 1
 	case since < loopRound:
-	case r.rounds < loopRounds:
-		r.at, r.rounds = now, r.rounds+1
+	case *rounds < loopRounds:
+		g.at[slot], *rounds = at, *rounds+1
 	default:
 		g.hold(o, slot, now)
 		return false, true
