@@ -2,9 +2,10 @@ package alerts
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
+
+	"notifier/internal/alloctest"
 )
 
 // T6: a namespace may have a thousand Alerts with 1,024 sources each. Fails when each compiled source has a map of its labels, which takes
@@ -16,14 +17,12 @@ func TestT6ACompiledSourceTakesLittleMoreThanItsLabels(t *testing.T) {
 			Kind: "Kustomization", Name: "*", MatchLabels: map[string]string{"app": strings.Repeat("x", 50) + fmt.Sprint(i)},
 		})
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	a, err := Compile(spec)
-	runtime.ReadMemStats(&after)
-	if err != nil || len(a.sources) != MaxSources {
-		t.Fatal(err)
-	}
-	if n := (after.TotalAlloc - before.TotalAlloc) / MaxSources; n > 160 {
+	made := alloctest.Bytes(func() {
+		if a, err := Compile(spec); err != nil || len(a.sources) != MaxSources {
+			t.Fatal(err)
+		}
+	})
+	if n := made / MaxSources; n > 160 {
 		t.Errorf("%d bytes are allocated for a source with one label, want 160 at most", n)
 	}
 }

@@ -2,11 +2,11 @@ package alerts
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/event"
 )
 
@@ -66,14 +66,13 @@ func TestT6AnEditCostsNothingForTheOtherAlertsOfItsNamespace(t *testing.T) {
 		}
 	}
 	edit()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range 100 {
-		edit()
-	}
-	runtime.ReadMemStats(&after)
-	if bytes := (after.TotalAlloc - before.TotalAlloc) / 100; bytes > 16<<10 {
-		t.Errorf("an edit makes %d bytes", bytes)
+	made := alloctest.Bytes(func() {
+		for range 100 {
+			edit()
+		}
+	})
+	if made > 100*16<<10 {
+		t.Errorf("an edit makes %d bytes", made/100)
 	}
 	table.Delete("team-a/alert")
 	if left := selected(table, object, nil); len(left) != 0 {

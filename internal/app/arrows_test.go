@@ -76,7 +76,7 @@ func TestImportArrows(t *testing.T) {
 		"the program has nothing that is for tests": {
 			pkg: "cmd/notifier", internal: []string{"api/", "internal/"}, forbidden: []string{
 				module + "internal/receiver/receivertest", module + "internal/receiver/oidc/oidctest",
-				module + "internal/alerts/provider/providertest", "testing", "net/http/httptest",
+				module + "internal/alerts/provider/providertest", module + "internal/alloctest", "testing", "net/http/httptest",
 				"github.com/cdevents/sdk-go", "github.com/cloudevents/sdk-go", "github.com/google/go-github", "github.com/santhosh-tekuri/jsonschema",
 			},
 		},

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"notifier/internal/alloctest"
 )
 
 var bounds = Bounds{Source: 1 << 10, Size: 2000}
@@ -92,11 +94,7 @@ func TestAPatternIsKeptOnceAndNoLongerThanItIsUsed(t *testing.T) {
 func TestT6NoPatternIsFarDearerToCompileThanItsLength(t *testing.T) {
 	most := Bounds{Source: 8 << 10, Size: 16_000} // of an Alert's patterns
 	cost := func(source string) uint64 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, _, _ = most.Compile(source)
-		runtime.ReadMemStats(&after)
-		return after.TotalAlloc - before.TotalAlloc
+		return alloctest.Bytes(func() { _, _, _ = most.Compile(source) })
 	}
 	ordinary := cost(strings.Repeat(".*", most.Source/2))
 	var letters strings.Builder

@@ -3,13 +3,13 @@ package reconcile
 import (
 	"fmt"
 	"math/rand/v2"
-	memory "runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -83,11 +83,7 @@ func TestT6ToLookAtAnAlertCostsNothingForTheOthersOfItsNamespace(t *testing.T) {
 			}
 		}
 		look()
-		var before, after memory.MemStats
-		memory.ReadMemStats(&before)
-		look()
-		memory.ReadMemStats(&after)
-		if bytes := (after.TotalAlloc - before.TotalAlloc) / 100; bytes > 16<<10 {
+		if bytes := alloctest.Bytes(look) / 100; bytes > 16<<10 {
 			t.Errorf("to look at one makes %d bytes", bytes)
 		}
 	})

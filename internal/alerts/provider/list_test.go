@@ -2,10 +2,11 @@ package provider
 
 import (
 	"encoding/json"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"notifier/internal/alloctest"
 )
 
 // Fails when a short answer takes a hundred times its length in memory.
@@ -18,19 +19,18 @@ func TestT6AListOfNothingsIsNotKept(t *testing.T) {
 			A, B, C, D, E string
 			F             List[string]
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		var list List[element]
-		var within struct{ Value List[element] }
-		err := json.Unmarshal([]byte(answer), &list)
-		if name == "within" {
-			err = json.Unmarshal([]byte(answer), &within)
-		}
-		runtime.ReadMemStats(&after)
-		if err == nil {
-			t.Errorf("%s: taken", name)
-		}
-		if made := after.TotalAlloc - before.TotalAlloc; made > 24<<20 {
+		made := alloctest.Bytes(func() {
+			var list List[element]
+			var within struct{ Value List[element] }
+			err := json.Unmarshal([]byte(answer), &list)
+			if name == "within" {
+				err = json.Unmarshal([]byte(answer), &within)
+			}
+			if err == nil {
+				t.Errorf("%s: taken", name)
+			}
+		})
+		if made > 24<<20 {
 			t.Errorf("%s: %d bytes are made of %d", name, made, len(answer))
 		}
 	}

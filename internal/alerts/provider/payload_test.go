@@ -2,11 +2,11 @@ package provider
 
 import (
 	"encoding/json"
-	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/event"
 )
 
@@ -42,13 +42,11 @@ func TestAnEventIsCutToWhatTheDestinationTakes(t *testing.T) {
 func TestT6TheCutPartOfAMessageIsNotEncoded(t *testing.T) {
 	cost := func(size int) uint64 {
 		e := event.Event{Message: strings.Repeat("\x01", size)}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		if body, err := EventJSON(e, 100_000); err != nil || len(body) < 99_000 {
-			t.Errorf("%d bytes: %v", len(body), err)
-		}
-		runtime.ReadMemStats(&after)
-		return after.TotalAlloc - before.TotalAlloc
+		return alloctest.Bytes(func() {
+			if body, err := EventJSON(e, 100_000); err != nil || len(body) < 99_000 {
+				t.Errorf("%d bytes: %v", len(body), err)
+			}
+		})
 	}
 	if long, short := cost(3<<20), cost(150_000); long > 30*short {
 		t.Errorf("%d KiB are allocated for a message of 3 MiB, and %d for one of 150 KB", long>>10, short>>10)

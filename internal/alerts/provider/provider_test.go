@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/event"
 )
 
@@ -128,11 +128,7 @@ func TestFactsBeginWithTheSummaryAndAreBounded(t *testing.T) {
 func TestT6WhatIsRemovedOfATextCostsLittle(t *testing.T) {
 	for _, removed := range []string{"\u202E", "\xff"} {
 		message := strings.Repeat(removed, 3<<20/len(removed))
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		Truncate(message, 300)
-		runtime.ReadMemStats(&after)
-		if made := after.TotalAlloc - before.TotalAlloc; made > uint64(len(message)/8) {
+		if made := alloctest.Bytes(func() { Truncate(message, 300) }); made > uint64(len(message)/8) {
 			t.Errorf("%q: %d KiB are allocated for a message of %d KiB", removed, made>>10, len(message)>>10)
 		}
 	}

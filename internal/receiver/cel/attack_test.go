@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/receiver/cel"
 )
 
@@ -171,16 +172,12 @@ func TestNoExpressionIsExpensive(t *testing.T) {
 			t.Logf("%-24s not compiled, %8v: %.80s", name, compiled.Round(time.Microsecond), err)
 			continue
 		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
 		start = time.Now()
-		_, err = p.Bool(t.Context(), vars)
+		used := alloctest.Bytes(func() { _, err = p.Bool(t.Context(), vars) })
+		took := time.Since(start)
 		if want := map[bool]error{false: cel.ErrCost}[cheap[name]]; err != want { //nolint:errorlint // a Failure is never wrapped
 			t.Errorf("%s: got %v, want %v", name, err, want)
 		}
-		took := time.Since(start)
-		runtime.ReadMemStats(&after)
-		used := after.TotalAlloc - before.TotalAlloc
 		t.Logf("%-24s %8v %7d KiB, compiled %8v: %v", name, took.Round(10*time.Microsecond), used>>10, compiled.Round(10*time.Microsecond), err)
 		if took > mayTake || used > mayUse {
 			t.Errorf("%s: took %v, used %d MiB", name, took, used>>20)

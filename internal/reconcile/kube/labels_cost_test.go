@@ -8,24 +8,15 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/reconcile/kube"
 )
-
-// allocated returns how many bytes f allocates.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
 
 // labels returns n labels, as many as an object of the API server may have.
 func labels(n int) map[string]string {
@@ -39,7 +30,7 @@ func labels(n int) map[string]string {
 // T6: fails when all labels of an object are sorted to keep the smallest: 143 ms for 130,000 of them, where decoding takes 60.
 func TestT6TheLabelsThatAreKeptAreFoundWithoutSortingAll(t *testing.T) {
 	all := labels(130_000)
-	if n := allocated(func() { kube.KeptLabels(all) }); n > 256<<10 {
+	if n := alloctest.Bytes(func() { kube.KeptLabels(all) }); n > 256<<10 {
 		t.Errorf("%d KiB are allocated to keep 8 KiB", n>>10)
 	}
 }
@@ -80,7 +71,7 @@ func TestT6AnObjectThatDoesNotDecodeCostsLittleMoreThanAnother(t *testing.T) {
 			_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"9"},"items":[{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Receiver",
 				"metadata":{"name":"a","namespace":"n","labels":`+string(many)+`},"spec":{"interval":"`+interval+`"}}]}`)
 		})
-		return allocated(func() {
+		return alloctest.Bytes(func() {
 			listed, err := resource.In("").List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(listed.(*metav1.List).Items) != 1 {
 				t.Fatalf("got %v, %v", listed, err)

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/alloctest"
 	"notifier/internal/event"
 )
 
@@ -200,15 +200,14 @@ func TestT6AServerCannotHaveRoomMadeForAMessageThatItDoesNotSend(t *testing.T) {
 		"MSG x 1 2\r\nab\r\nMSG x 1 9000000000000000000\r\nab", "PING\r\nMSG x 1 2\r\nabc\nMSG x 1 9000000000000000000\r\nab", "MSG x 1 -1\r\nab",
 	} {
 		for _, jetStream := range []bool{false, true} {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			s := newSender(t, provider.Config{Address: hostile(t, greeting, op), JetStream: jetStream, Timeout: 2 * time.Second})
-			err := s.Send(t.Context(), info(t))
-			if e := event.AsError(err); err == nil || e.Label != provider.LabelReply {
-				t.Errorf("%q: %v (%s)", op, err, e.Label)
-			}
-			if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 16<<20 {
-				t.Errorf("%q: %d bytes", op, after.TotalAlloc-before.TotalAlloc)
+			if n := alloctest.Bytes(func() {
+				s := newSender(t, provider.Config{Address: hostile(t, greeting, op), JetStream: jetStream, Timeout: 2 * time.Second})
+				err := s.Send(t.Context(), info(t))
+				if e := event.AsError(err); err == nil || e.Label != provider.LabelReply {
+					t.Errorf("%q: %v (%s)", op, err, e.Label)
+				}
+			}); n > 16<<20 {
+				t.Errorf("%q: %d bytes", op, n)
 			}
 		}
 	}
