@@ -53,6 +53,8 @@ type anyKind interface {
 	restate(kube.Key)
 	// keysIn returns the keys of all objects, or of those in a namespace.
 	keysIn(namespace string) []kube.Key
+	// namespaces returns the namespaces that have any, in no order.
+	namespaces() []string
 	get(kube.Key) (kube.Object, bool)
 	healthIn(namespace string) []view.Health
 }
@@ -130,6 +132,8 @@ func (k *kindOf[T]) keysIn(namespace string) []kube.Key {
 	}
 	return keys
 }
+
+func (k *kindOf[T]) namespaces() []string { return k.objects.Namespaces() }
 
 func (k *kindOf[T]) get(key kube.Key) (kube.Object, bool) {
 	o, ok := k.objects.Get(key)

@@ -14,9 +14,7 @@ import (
 func (r *Reconciler) Namespaces() []string {
 	var all []string
 	for _, kind := range r.kinds {
-		for _, k := range kind.keysIn("") {
-			all = append(all, k.Namespace)
-		}
+		all = append(all, kind.namespaces()...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/alloctest"
 	"notifier/internal/event/view"
 )
 
@@ -65,6 +67,20 @@ func TestTheHealthOfAnObjectIsNotItsPredecessors(t *testing.T) {
 			if strings.Contains(h.Problem, "of another owner") {
 				t.Errorf("got %+v", h)
 			}
+		}
+	})
+}
+
+// TestT6TheNamespacesAreFoundWithoutLookingAtTheirObjects is T6: a user's search for namespaces has no turn among those that read. Fails when a
+// tenant's thousands of objects are listed to find their namespace.
+func TestT6TheNamespacesAreFoundWithoutLookingAtTheirObjects(t *testing.T) {
+	s := oneOfEach()
+	for i := range 2000 {
+		s.objects = append(s.objects, newProvider(fmt.Sprint("provider-", i)))
+	}
+	play(t, s, func(w *world) {
+		if n := alloctest.Bytes(func() { w.Namespaces() }); n > 16<<10 {
+			t.Errorf("%d KiB are allocated to find a namespace", n>>10)
 		}
 	})
 }

@@ -75,6 +75,9 @@ func (c Cache[T]) By(index, value string) []T {
 // InNamespace returns the objects of a namespace in no order.
 func (c Cache[T]) InNamespace(namespace string) []T { return c.By(cache.NamespaceIndex, namespace) }
 
+// Namespaces returns the namespaces that have objects, in no order.
+func (c Cache[T]) Namespaces() []string { return c.indexer.ListIndexFuncValues(cache.NamespaceIndex) }
+
 func typed[T any](objects []any) []T {
 	out := make([]T, len(objects))
 	for i, o := range objects {
