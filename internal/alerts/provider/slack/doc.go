@@ -2,7 +2,7 @@
 //
 // An address of Slack's chat.postMessage method, on slack.com, slack-gov.com or the domain of a workspace, is called as an API: it needs
 // a token and a channel, and the answer must say ok. Any other address is an incoming webhook, for which a 2xx is enough; a token is sent
-// as a bearer token.
+// as a bearer token. If its path ends with chat.postMessage, as that of a gateway to the API, an answer with "ok": false and an error is a refusal.
 //
 // # Text
 //

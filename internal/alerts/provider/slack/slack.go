@@ -16,6 +16,9 @@ import (
 // domains are Slack's own: slack.com and its copy for the United States' government.
 var domains = []string{"slack.com", "slack-gov.com"}
 
+// method is the API's method that posts a message.
+const method = "chat.postMessage"
+
 const (
 	maxText     = 7500 // characters of the message, escaped; Slack cuts at 8,000
 	maxFact     = 1000 // characters of a field's title or value
@@ -29,8 +32,10 @@ const (
 type Sender struct {
 	*provider.Client
 	onSlack bool
-	// api is the address of chat.postMessage, nil for an incoming webhook.
+	// api is the address of chat.postMessage at Slack, nil for an incoming webhook, or for another server. gateway is one of the latter that
+	// has the method's name.
 	api               *url.URL
+	gateway           bool
 	channel, username string
 }
 
@@ -53,6 +58,8 @@ func New(cfg provider.Config) (*Sender, error) {
 			return nil, errors.New("chat.postMessage needs spec.channel")
 		}
 		o.MaxReply = maxReply
+	} else if u, err := url.Parse(strings.TrimSpace(cfg.Address)); err == nil && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/"+method) {
+		s.gateway, o.MaxReply = true, maxReply
 	}
 	if s.Client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
@@ -64,15 +71,14 @@ func New(cfg provider.Config) (*Sender, error) {
 // apiOf returns the address of chat.postMessage if an address is on Slack's API, nil for an incoming webhook. The API refuses a message with
 // HTTP 200, so no form of its address may pass for a webhook's.
 func apiOf(address string) (*url.URL, error) {
-	const method = "/api/chat.postMessage"
 	u, err := url.Parse(strings.TrimSpace(address))
 	switch {
 	case err != nil || !provider.Within(u.Hostname(), domains...) || !strings.HasPrefix(u.Path, "/api/"):
 		return nil, nil // NewClient refuses an address that is no URL
-	case strings.TrimSuffix(u.Path, "/") != method:
+	case strings.TrimSuffix(u.Path, "/") != "/api/"+method:
 		return nil, errors.New("address is on Slack's API, and its method is not chat.postMessage")
 	}
-	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: method}, nil
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/api/" + method}, nil
 }
 
 // OnSlack reports whether the address is Slack's own. Other servers take its webhooks too.
@@ -81,7 +87,7 @@ func (s *Sender) OnSlack() bool { return s.onSlack }
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	answer, err := s.Client.Send(ctx, provider.Request{URL: s.api, JSON: s.message(n)})
-	if err != nil || s.api == nil {
+	if err != nil || s.api == nil && !(s.gateway && refuses(answer)) {
 		return err
 	}
 	return outcome(answer)
@@ -174,6 +180,15 @@ func word(answer []byte) string {
 		reply.Error = strings.TrimSpace(string(answer))
 	}
 	return provider.KnownWord(reply.Error, answers, refused, busy)
+}
+
+// refuses reports whether an answer of a gateway is the API's refusal. Any other one is taken for a success, as that of a webhook.
+func refuses(answer []byte) bool {
+	var reply struct {
+		OK    *bool  `json:"ok"`
+		Error string `json:"error"`
+	}
+	return json.Unmarshal(answer, &reply) == nil && reply.OK != nil && !*reply.OK && reply.Error != ""
 }
 
 // outcome classifies an answer of the API. Only one that says "ok": true is a success.

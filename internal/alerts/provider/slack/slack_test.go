@@ -142,6 +142,28 @@ func TestARefusalOfTheAPIIsReadUnderEveryFormOfItsAddress(t *testing.T) {
 	}
 }
 
+// Fails when a refusal by the API behind a gateway, whose status is 200, counts as a success (invariant E2), when an answer of other servers of
+// webhooks counts as a refusal, or when the address is not called as it is.
+func TestARefusalOfTheAPIBehindAGatewayIsRead(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"ok":false,"error":"channel_not_found"}`: "Slack: channel_not_found", `{"ok":false,"error":"x"}`: "Slack refused the message with an unknown code",
+		`{"ok":true}`: "", `{"ok":true,"error":"x"}`: "", `{"ok":false}`: "", `{"error":"x"}`: "", `ok`: "", ``: "", `<html>`: "",
+	} {
+		for _, path := range []string{"/slack/chat.postMessage?a=b", "/api/chat.postMessage/"} {
+			sink := providertest.NewSink(t, providertest.Says(200, answer))
+			s := providertest.NewSender(t, New, provider.Config{Address: sink.URL + path, Network: providertest.Loopback()})
+			got := ""
+			if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
+				got = event.AsError(err).Reason
+			}
+			if called := sink.Last(t).Path; got != want || !strings.HasPrefix(path, called) || called == "" {
+				t.Errorf("%s of %s: got %q, want %q; called at %s", answer, path, got, want, called)
+			}
+			_ = s.Close()
+		}
+	}
+}
+
 // Fails when another method of the API, which posts nothing and may answer that it succeeded, is taken for an incoming webhook.
 func TestAnotherMethodOfTheAPIIsRefused(t *testing.T) {
 	if _, err := New(provider.Config{Address: "https://slack.com/api/api.test", Token: "t", Channel: "c"}); err == nil {
