@@ -17,8 +17,13 @@ import (
 	"notifier/internal/event/view"
 )
 
-// maxAnswer bounds an answer in bytes: a page of events with messages has some megabytes.
-const maxAnswer = 64 << 20
+const (
+	// maxAnswer bounds an answer in bytes: a page of events with messages has some megabytes.
+	maxAnswer = 64 << 20
+	// maxValues bounds the values in an answer, each of which may take hundreds of bytes in memory: as many as a page of 500 events has
+	// whose metadata has a thousand entries.
+	maxValues = 1 << 19
+)
 
 // Error is an answer of the API to a request that was not served.
 type Error struct {
@@ -116,10 +121,28 @@ func do[T any](ctx context.Context, c *Client, method string, u *url.URL, body a
 	if err != nil {
 		return result, fmt.Errorf("read the answer, which the network cut: %w", err)
 	}
-	if json.Unmarshal(text, &result) != nil {
+	if countValues(text) > maxValues || json.Unmarshal(text, &result) != nil {
 		return result, errors.New("the answer is not of this API: check the address of the server, and its version")
 	}
 	return result, nil
+}
+
+// countValues returns about how many values JSON has: as many as there are commas and beginnings of lists and objects outside of texts.
+func countValues(text []byte) (n int) {
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			quoted = !quoted
+		case '\\':
+			i++
+		case ',', '[', '{':
+			if !quoted {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // newRequest returns a request with a body in JSON, nil for none.

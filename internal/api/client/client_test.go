@@ -8,6 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"notifier/internal/alloctest"
+	"notifier/internal/event/view"
 )
 
 // cut is a transport whose answer breaks, or falls silent, after its first bytes.
@@ -40,5 +43,39 @@ func TestAnAnswerThatIsCutIsToldAsThat(t *testing.T) {
 				t.Errorf("silent %t: error %v after %s", silent, err, time.Since(began))
 			}
 		})
+	}
+}
+
+// answering is a transport that answers every request with a text.
+type answering string
+
+func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(a)))}, nil
+}
+
+// Fails when all items of an answer are decoded, however many it has: each of two bytes takes hundreds in memory.
+func TestAnAnswerOfMillionsOfItemsIsRefused(t *testing.T) {
+	for name, item := range map[string]string{"empty items": `{},`, "numbers": `0,`, "lists": `[],`, "after a text": `"\\","\"",`} {
+		text := `{"items":[` + strings.Repeat(item, maxValues) + `{}]}`
+		c, err := New("http://api", answering(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var page view.Page[view.Delivery]
+		made := alloctest.Bytes(func() { page, err = Page[view.Delivery](t.Context(), c, "team-a", view.Deliveries, view.Query{}) })
+		if err == nil || len(page.Items) > 0 || made > uint64(8*len(text)) {
+			t.Errorf("%s: %d items, error %v, %d MiB are made of %d", name, len(page.Items), err, made>>20, len(text)>>20)
+		}
+	}
+}
+
+// Fails when what is within a text counts.
+func TestAnAnswerWithALongTextIsRead(t *testing.T) {
+	c, err := New("http://api", answering(`{"items":["`+strings.Repeat(`{,[\"\\`, maxValues)+`"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Namespaces(t.Context()); err != nil || len(got.Items) != 1 {
+		t.Errorf("%d items, error %v", len(got.Items), err)
 	}
 }
