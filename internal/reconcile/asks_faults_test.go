@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -64,4 +65,68 @@ type failing struct{ askedFor }
 
 func (*failing) Replay(context.Context, string, view.ReplayRequest) (view.ReplayResult, error) {
 	return view.ReplayResult{}, errors.New("the history cannot be read")
+}
+
+// slowRemovals is a feed whose removals each wait until they may proceed.
+type slowRemovals struct {
+	HealthFeed
+	begun   chan string // the keys
+	proceed chan struct{}
+}
+
+func (s *slowRemovals) Put(ctx context.Context, key string, value []byte) error {
+	if value == nil {
+		for _, wait := range []func() bool{
+			func() bool { return send(ctx, s.begun, key) }, func() bool { return send(ctx, s.proceed, struct{}{}) },
+		} {
+			if !wait() {
+				return ctx.Err()
+			}
+		}
+	}
+	return s.HealthFeed.Put(ctx, key, value)
+}
+
+func send[T any](ctx context.Context, to chan<- T, value T) bool {
+	select {
+	case to <- value:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// E3: fails when a note about an object that was made anew, while others are removed, is removed as one about the deleted object: the next
+// worker would serve its request again.
+func TestE3ASweepLeavesANoteThatIsWrittenMeanwhile(t *testing.T) {
+	slow := &slowRemovals{}
+	names := []string{"a", "b"}
+	play(t, settings{change: func(o *Options) {
+		slow.HealthFeed, slow.begun, slow.proceed = o.Health, make(chan string), make(chan struct{})
+		o.Requests, o.Health = &askedFor{result: view.ReplayResult{Replayed: 1}}, slow
+	}}, func(w *world) {
+		ask := asking(map[string]string{v1.ReplayAnnotation: "dead"})
+		for _, name := range names {
+			w.apply(v1beta3.ProviderKind, newProvider(name, ask))
+		}
+		w.settle()
+		for _, name := range names {
+			w.remove(v1beta3.ProviderKind, name)
+		}
+		again, key := "a", providerAsked+"/team-a/a"
+		if <-slow.begun == key {
+			again, key = "b", providerAsked+"/team-a/b"
+		}
+		w.apply(v1beta3.ProviderKind, newProvider(again, ask, func(p *v1beta3.Provider) { p.UID = "uid-other" }))
+		w.settle()
+		<-slow.proceed
+		select {
+		case removed := <-slow.begun:
+			t.Errorf("%s is removed", removed)
+		case <-time.After(2 * sweepEvery):
+		}
+		if note, _ := w.feed.Get(t.Context(), key); !strings.Contains(string(note), "uid-other") {
+			t.Errorf("noted %q", note)
+		}
+	})
 }

@@ -20,6 +20,9 @@ const (
 func (r *Reconciler) sweep(ctx context.Context) {
 	for fair.Sleep(ctx, sweepEvery) == nil {
 		for _, key := range r.stale(ctx) {
+			if kind, k, replica, _ := about(key); replica == "" && r.exists(feedKinds[kind], k) {
+				continue // it was made while others were removed, and so may the report have been
+			}
 			if err := r.options.Health.Put(ctx, key, nil); err != nil {
 				if ctx.Err() == nil {
 					r.log.Warn("reports that nobody replaces are not removed yet", "error", err)
