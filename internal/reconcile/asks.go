@@ -133,7 +133,7 @@ func (k *kindOf[T]) serveAsks(ctx context.Context, key kube.Key) error {
 		if one.value == "" || mark(one.value) == *one.last {
 			continue
 		}
-		if !k.compiledAs(o) { // it would be served as the object was before, or as a former one of its name
+		if !k.servable(o) { // it would be served as the object was before, or as a former one of its name
 			return cmp.Or(failed, kube.ErrNotYet)
 		}
 		acting, cancel := context.WithTimeout(ctx, askTimeout)
@@ -159,6 +159,17 @@ func (k *kindOf[T]) serveAsks(ctx context.Context, key kube.Key) error {
 		}
 	}
 	return failed
+}
+
+// servable reports whether an object is compiled as it is, and the Provider of an Alert as well.
+func (k *kindOf[T]) servable(o T) bool {
+	if alert, ok := any(o).(*v1beta3.Alert); ok {
+		p, exists := k.providers.objects.Get(kube.Key{Namespace: o.GetNamespace(), Name: alert.Spec.ProviderRef.Name})
+		if exists && !k.providers.compiledAs(p) {
+			return false
+		}
+	}
+	return k.compiledAs(o)
 }
 
 // handled returns the last handled values of an object, from the feed, else from its status.

@@ -86,3 +86,26 @@ func TestARequestIsNotServedByAnotherObjectOfItsName(t *testing.T) {
 		}
 	})
 }
+
+// Fails when an Alert's request for a replay is served while the Provider that was changed with it is as it was: by the former address, or
+// not at all since it was suspended.
+func TestAnAlertsReplayWaitsUntilItsProviderIsCompiled(t *testing.T) {
+	playInUse(t, func(w *world, asks *inUse) {
+		w.apply(v1beta3.ProviderKind, newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = &v1.LocalObjectReference{Name: "own"} }))
+		w.apply(v1beta3.AlertKind, newAlert("all", func(a *v1beta3.Alert) {
+			a.Annotations = map[string]string{v1.ReplayAnnotation: "dead"}
+		}))
+		pass(late / 2)
+		if d := w.options.Destinations.Get("team-a", "chat"); !d.Suspended {
+			t.Fatal("the Provider is compiled already")
+		}
+		pass(late) // a replay takes as long
+		if got := asks.take(); got != nil {
+			t.Errorf("asked %q of the Provider as it was", got)
+		}
+		pass(2 * late)
+		if got := asks.take(); !slices.Equal(got, []string{"replay team-a  all dead 0s []"}) {
+			t.Errorf("asked %q", got)
+		}
+	})
+}
