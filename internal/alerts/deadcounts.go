@@ -169,7 +169,7 @@ func (d *deadCounts) unread() (unread []destinationKey) {
 // expectDead counts the dead letters of each Provider at takeover, and allows replays for ReplayWindow: a Provider may have been mended
 // while the shard had no owner.
 func (s *shard) expectDead(ctx context.Context, now time.Time) error {
-	providers, err := s.whole.DeadProviders(ctx, s.number)
+	providers, err := s.Dead.DeadProviders(ctx, s.number)
 	if err != nil {
 		return err
 	}
@@ -204,13 +204,13 @@ func (s *shard) readLetters(work context.Context, again bool) {
 	s.dead.settle()
 	s.spawn(func() {
 		if again {
-			if providers, err := s.whole.DeadProviders(work, s.number); err == nil {
+			if providers, err := s.Dead.DeadProviders(work, s.number); err == nil {
 				s.post(func() { s.dead.recount(providers) })
 			}
 		}
 		for _, key := range unread { // each to its end, however many it has: else it would never be read
 			by := map[string]int{}
-			err := s.whole.each(work, key, time.Time{}, func(l *event.Dead) { by[l.Delivery.Alert]++ })
+			err := s.eachDead(work, key, time.Time{}, func(l *event.Dead) { by[l.Delivery.Alert]++ })
 			if err != nil {
 				s.log.Debug("dead letters not counted, it will be tried again", "namespace", key.namespace, "provider", key.name, "error", err)
 				continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"notifier/internal/event"
 	"notifier/internal/fair"
@@ -92,10 +93,13 @@ type Deliverer struct {
 	sends    *sends
 	logLines *fair.Lines
 	shards   *serving
-	// requests bounds the replays and tests that owners may ask for.
-	requests *requests
-	// whole reads the dead letters and the sent deliveries of all shards, a few at a time.
-	whole *wholeLetters
+	// asked bounds the requests of owners, for replays and tests, that are served at a time, rate those for one Provider, and again the replays
+	// of one delivery.
+	asked *fair.Capacities[string]
+	rate  *fair.Limiters[destinationKey]
+	again *fair.Limiters[deliveryKey]
+	// whole bounds the deliveries that are read whole at a time.
+	whole *fair.Capacities[string]
 	// heldBytes is about the size of the deliveries in the memory of all shards.
 	heldBytes atomic.Int64
 }
@@ -111,8 +115,11 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		return nil, fmt.Errorf("deliverer options: %w", err)
 	}
 	d := &Deliverer{
-		DelivererOptions: o, sends: newSends(), logLines: fair.NewLines(), shares: newShares(), requests: newRequests(),
-		whole: newWholeLetters(o.Dead, o.Archive, o.Alerts), metrics: newDeliverMetrics(o.Registerer, o.Types),
+		DelivererOptions: o, sends: newSends(), logLines: fair.NewLines(), shares: newShares(), metrics: newDeliverMetrics(o.Registerer, o.Types),
+		asked: fair.NewCapacities[string](fair.NewCapacity(requestsAtOnce), 1, 0),
+		rate:  fair.NewLimiters[destinationKey](rate.Every(requestEvery), requestBurst, requestKeys),
+		again: fair.NewLimiters[deliveryKey](rate.Every(againEvery), 1, againKeys),
+		whole: fair.NewCapacities[string](fair.NewCapacity(lettersAtOnce), namespaceLetters, 0),
 	}
 	d.shards = newServing(o.Source.Shards(), o.Reports, d.shares)
 	d.metrics.begin(otherType)

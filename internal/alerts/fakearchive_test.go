@@ -29,7 +29,9 @@ func (b *fakeBus) kept() (all []view.Delivery) {
 		all = append(all, viewOf(&s.d, view.StateSent, s.at))
 	}
 	for _, l := range b.dead {
-		all = append(all, viewOf(&l.d, view.StateDead, l.at))
+		v := viewOf(&l.d, view.StateDead, l.at)
+		v.Seq = l.seq
+		all = append(all, v)
 	}
 	for _, m := range slices.Concat(b.stream, b.schedule) {
 		if m.rescheduled {

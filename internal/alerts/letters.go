@@ -8,7 +8,6 @@ import (
 
 	"notifier/internal/event"
 	"notifier/internal/event/view"
-	"notifier/internal/fair"
 )
 
 // lettersAtOnce bounds the deliveries that the process reads whole at a time: dead letters, sent deliveries that are made anew, and those on
@@ -21,29 +20,13 @@ const (
 	namespaceLetters = lettersAtOnce / 2
 )
 
-// wholeLetters are the dead letters on the bus, and the deliveries that were sent. A replay keeps little of them in memory, and each is read
-// whole once more when it is published.
-type wholeLetters struct {
-	DeadLetters
-	archive Archive
-	alerts  *Table
-	turns   *fair.Capacities[string]
-}
-
-func newWholeLetters(of DeadLetters, archive Archive, alerts *Table) *wholeLetters {
-	return &wholeLetters{
-		DeadLetters: of, archive: archive, alerts: alerts,
-		turns: fair.NewCapacities[string](fair.NewCapacity(lettersAtOnce), namespaceLetters, 0),
-	}
-}
-
-// each calls f with the dead letters of a Provider that are no older than since, in the order in which they were given up. f keeps no
+// eachDead calls f with the dead letters of a Provider that are no older than since, in the order in which they were given up. f keeps no
 // letter.
-func (w *wholeLetters) each(ctx context.Context, key destinationKey, since time.Time, f func(*event.Dead)) error {
+func (d *Deliverer) eachDead(ctx context.Context, key destinationKey, since time.Time, f func(*event.Dead)) error {
 	for next := uint64(1); next > 0; {
-		err := w.turn(ctx, key.namespace, func() (err error) {
+		err := d.inTurn(ctx, key.namespace, func() (err error) {
 			var letter *event.Dead
-			if letter, next, err = w.NextDead(ctx, key.namespace, key.name, since, next); letter != nil {
+			if letter, next, err = d.Dead.NextDead(ctx, key.namespace, key.name, since, next); letter != nil {
 				f(letter)
 			}
 			return err
@@ -55,7 +38,8 @@ func (w *wholeLetters) each(ctx context.Context, key destinationKey, since time.
 	return nil
 }
 
-// ended is a delivery that is to be published again, by its place and its name. There may be very many of them.
+// ended is a delivery that is to be published again, by its place and its name. There may be very many of them: each is read whole once more
+// when it is published.
 type ended struct {
 	// object is the event.ObjectKey of its object.
 	object    string
@@ -71,14 +55,14 @@ func endedOf(d *event.Delivery, seq uint64) ended {
 	return ended{object: event.ObjectKey(d.Object()), order: d.Order, id: d.ID, alert: d.Alert, seq: seq}
 }
 
-// publish publishes an ended delivery of a Provider. It reports doubtful if the delivery may not be on the bus: it is gone, since an earlier
+// republish publishes an ended delivery of a Provider. It reports doubtful if the delivery may not be on the bus: it is gone, since an earlier
 // try or another replay has published it, or the bus has dropped it, or its event.
-func (w *wholeLetters) publish(ctx context.Context, key destinationKey, e *ended) (doubtful bool, err error) {
+func (d *Deliverer) republish(ctx context.Context, key destinationKey, e *ended) (doubtful bool, err error) {
 	if e.sent != nil && e.sent.Test {
-		return false, w.Replay(ctx, event.Dead{Delivery: *e.sent})
+		return false, d.Dead.Replay(ctx, event.Dead{Delivery: *e.sent})
 	}
-	err = w.turn(ctx, key.namespace, func() error {
-		letter, err := w.read(ctx, key, e)
+	err = d.inTurn(ctx, key.namespace, func() error {
+		letter, err := d.readEnded(ctx, key, e)
 		if errors.Is(err, view.ErrNotFound) {
 			doubtful = true
 			return nil
@@ -87,53 +71,53 @@ func (w *wholeLetters) publish(ctx context.Context, key destinationKey, e *ended
 			return err
 		}
 		renew(&letter.Delivery, time.Now())
-		return w.Replay(ctx, *letter)
+		return d.Dead.Replay(ctx, *letter)
 	})
 	return doubtful, err
 }
 
-// read returns an ended delivery whole, or view.ErrNotFound if it is gone.
-func (w *wholeLetters) read(ctx context.Context, key destinationKey, e *ended) (*event.Dead, error) {
+// readEnded returns an ended delivery whole, or view.ErrNotFound if it is gone.
+func (d *Deliverer) readEnded(ctx context.Context, key destinationKey, e *ended) (*event.Dead, error) {
 	if e.sent == nil {
-		letter, _, err := w.NextDead(ctx, key.namespace, key.name, time.Time{}, e.seq)
+		letter, _, err := d.Dead.NextDead(ctx, key.namespace, key.name, time.Time{}, e.seq)
 		if err == nil && (letter == nil || letter.Seq != e.seq) {
 			err = view.ErrNotFound
 		}
 		return letter, err
 	}
-	a, known := w.alerts.Lookup(key.namespace, e.alert)
+	a, known := d.Alerts.Lookup(key.namespace, e.alert)
 	if !known {
 		return nil, view.ErrNotFound
 	}
-	whole, err := w.made(ctx, a, e.order, e.id)
+	made, err := d.madeAnew(ctx, a, e.order, e.id)
 	if err != nil {
 		return nil, err
 	}
-	d := *e.sent
-	d.Event, d.Authored = whole.Event, whole.Authored
-	return &event.Dead{Delivery: d}, nil
+	whole := *e.sent
+	whole.Event, whole.Authored = made.Event, made.Authored
+	return &event.Dead{Delivery: whole}, nil
 }
 
 // errOtherAlert says that a delivery was for an earlier Alert of the name.
 var errOtherAlert = fmt.Errorf("%w: it was another Alert's", view.ErrNotFound)
 
-// made makes a delivery that was sent anew, as the router makes it: from its event, for its Alert. It returns view.ErrNotFound if the event is
+// madeAnew makes a delivery that was sent anew, as the router makes it: from its event, for its Alert. It returns view.ErrNotFound if the event is
 // not kept, and errOtherAlert.
-func (w *wholeLetters) made(ctx context.Context, a *Alert, order uint64, id string) (*event.Delivery, error) {
-	rec, err := w.archive.EventAt(ctx, a.Namespace, order)
+func (d *Deliverer) madeAnew(ctx context.Context, a *Alert, order uint64, id string) (*event.Delivery, error) {
+	rec, err := d.Archive.EventAt(ctx, a.Namespace, order)
 	if err != nil {
 		return nil, err
 	}
-	d, _ := address(rec, a)
-	if d.ID != id { // the Alert's UID is in it
+	made, _ := address(rec, a)
+	if made.ID != id { // the Alert's UID is in it
 		return nil, errOtherAlert
 	}
-	return &d, nil
+	return &made, nil
 }
 
-// turn runs f, which reads of a namespace, when few enough others run.
-func (w *wholeLetters) turn(ctx context.Context, namespace string, f func() error) error {
-	use, err := w.turns.Acquire(ctx, namespace, 1)
+// inTurn runs f, which reads deliveries of a namespace whole, when few enough others run.
+func (d *Deliverer) inTurn(ctx context.Context, namespace string, f func() error) error {
+	use, err := d.whole.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return err
 	}

@@ -29,18 +29,20 @@ func (slowLetters) NextDead(ctx context.Context, _, _ string, _ time.Time, from 
 // namespace with very many such Providers are read first, letter by letter.
 func TestT6TheDeadLettersOfANamespaceKeepNoOtherProviderWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWholeLetters(slowLetters{}, nil, nil)
+		w := newWorld(t)
+		d := w.deliverer(w.bus.session())
+		d.Dead = slowLetters{}
 		ctx, cancel := context.WithCancel(t.Context())
 		for i := range 2000 {
 			go func() {
 				for ctx.Err() == nil {
-					_ = w.each(ctx, destinationKey{"many", fmt.Sprint("chat-", i)}, time.Time{}, func(*event.Dead) {})
+					_ = d.eachDead(ctx, destinationKey{"many", fmt.Sprint("chat-", i)}, time.Time{}, func(*event.Dead) {})
 				}
 			}()
 		}
 		wait(time.Second)
 		began, letters := time.Now(), 0
-		if err := w.each(ctx, destinationKey{"team-a", "chat"}, time.Time{}, func(*event.Dead) { letters++ }); err != nil {
+		if err := d.eachDead(ctx, destinationKey{"team-a", "chat"}, time.Time{}, func(*event.Dead) { letters++ }); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(began); letters != 10 || took > 200*time.Millisecond {

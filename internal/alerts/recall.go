@@ -159,7 +159,7 @@ func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 		g.SetLimit(recallReaders)
 		for i, p := range batch {
 			g.Go(func() error {
-				errs[i] = s.whole.turn(work, q.key.namespace, func() (err error) {
+				errs[i] = s.inTurn(work, q.key.namespace, func() (err error) {
 					if i > 0 && q.share.full() {
 						return errNoRoom
 					}

@@ -33,7 +33,7 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 	s.spawn(func() {
 		var letters []ended // all of them get their places before any is sent
 		places := map[string]int{}
-		err := s.whole.each(work, q.key, now.Add(-s.ReplayWindow), func(l *event.Dead) {
+		err := s.eachDead(work, q.key, now.Add(-s.ReplayWindow), func(l *event.Dead) {
 			changed := l.Delivery.Destination != dest.Version
 			if slices.Contains(final, l.Label) || !(mended && changed || recovered && l.Delivery.Replays == 0) {
 				return
@@ -94,7 +94,7 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ende
 				refused[e.id] = refusedWaiting
 				continue
 			}
-			token := d.requests.again.Take(deliveryKey{key.namespace, e.id}, time.Now())
+			token := d.again.Take(deliveryKey{key.namespace, e.id}, time.Now())
 			if token == nil {
 				refused[e.id] = refusedJustNow
 				continue
@@ -158,7 +158,7 @@ func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 		for ; n < len(p.letters) && (n == 0 || until.Err() == nil); n++ {
 			e, doubtful := &p.letters[n], false
 			if !s.persist(work, q.key.namespace, func(ctx context.Context) (err error) {
-				doubtful, err = s.whole.publish(ctx, q.key, e)
+				doubtful, err = s.republish(ctx, q.key, e)
 				return err
 			}) {
 				break

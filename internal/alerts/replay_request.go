@@ -19,8 +19,6 @@ const (
 	replayTime = 10 * time.Second
 	// maxRefused bounds the refusals that are reported for one request.
 	maxRefused = 100
-	// letterSlack is how much older a dead letter may be than the time shown for it.
-	letterSlack = time.Minute
 )
 
 // The reasons for which a delivery is not replayed.
@@ -48,11 +46,11 @@ const (
 //
 // After a crash in between, a repeated request replays each delivery for the first time, or again with the same ID.
 func (d *Deliverer) Replay(ctx context.Context, namespace string, req view.ReplayRequest) (view.ReplayResult, error) {
-	end, err := d.requests.begin(ctx, namespace)
+	turn, err := d.asked.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return view.ReplayResult{}, err
 	}
-	defer end()
+	defer turn.Release()
 	ctx, cancel := context.WithTimeout(ctx, replayTime)
 	defer cancel()
 	r := &replayed{Deliverer: d, namespace: namespace, now: time.Now()}
@@ -183,7 +181,7 @@ func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery
 	case r.result.Replayed >= view.MaxReplay:
 		r.result.More = true
 		return nil
-	case !r.requests.rate.Allow(key):
+	case !r.rate.Allow(key):
 		r.limited = true
 		r.refuseAll(of, tooOften().Reason)
 		return nil
@@ -197,14 +195,10 @@ func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery
 		r.refuseAll(of, dest.NotReady)
 		return nil
 	}
-	letters, err := r.readLetters(ctx, key, of, dest)
-	if err != nil {
-		return err
-	}
 	for room := view.MaxReplay - r.result.Replayed; len(of) > 0 && room > 0; room = view.MaxReplay - r.result.Replayed {
 		var ready []ended
 		for ; len(of) > 0 && len(ready) < room; of = of[1:] { // many refused ones may precede the others
-			e, why, err := r.ended(ctx, &of[0], letters, dest)
+			e, why, err := r.ended(ctx, key, &of[0], dest)
 			switch {
 			case err != nil:
 				return err
@@ -227,47 +221,24 @@ func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery
 	return nil
 }
 
-// letter is a dead letter, and why it is not replayed, "" if it is.
-type letter struct {
-	ended
-	why string
-}
-
-// readLetters returns the dead letters among deliveries of one Provider, by their IDs.
-func (r *replayed) readLetters(
-	ctx context.Context, key destinationKey, of []view.Delivery, dest *Destination,
-) (map[string]letter, error) {
-	wanted, since := map[string]bool{}, r.now
-	for i := range of {
-		if d := &of[i]; d.State == view.StateDead {
-			wanted[d.ID] = true
-			if d.Time.Before(since) {
-				since = d.Time
-			}
-		}
-	}
-	letters := make(map[string]letter, len(wanted))
-	if len(wanted) == 0 {
-		return letters, nil
-	}
-	return letters, r.whole.each(ctx, key, since.Add(-letterSlack), func(l *event.Dead) {
-		if wanted[l.Delivery.ID] {
-			letters[l.Delivery.ID] = letter{endedOf(&l.Delivery, l.Seq), r.dead(l, dest)}
-		}
-	})
-}
-
 // ended returns a delivery to replay, or the reason why it is not replayed.
-func (r *replayed) ended(
-	ctx context.Context, v *view.Delivery, letters map[string]letter, dest *Destination,
-) (e ended, why string, _ error) {
-	switch l, dead := letters[v.ID]; {
-	case dead:
-		return l.ended, l.why, nil
-	case v.State == view.StateDead:
-		return ended{}, refusedUnknown, nil // it was removed meanwhile
+func (r *replayed) ended(ctx context.Context, key destinationKey, v *view.Delivery, dest *Destination) (e ended, why string, err error) {
+	if v.State != view.StateDead {
+		return r.sent(ctx, v, dest)
 	}
-	return r.sent(ctx, v, dest)
+	err = r.inTurn(ctx, r.namespace, func() error {
+		letter, err := r.readEnded(ctx, key, &ended{seq: v.Seq})
+		switch {
+		case errors.Is(err, view.ErrNotFound):
+			why = refusedUnknown // it was removed meanwhile
+		case err != nil:
+			return err
+		default:
+			e, why = endedOf(&letter.Delivery, letter.Seq), r.dead(letter, dest)
+		}
+		return nil
+	})
+	return e, why, err
 }
 
 // dead returns why a dead letter is not replayed, "" if it is.
@@ -301,8 +272,8 @@ func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination
 	case dest.Created.After(v.Time):
 		return e, refusedAnew, nil
 	}
-	err := r.whole.turn(ctx, r.namespace, func() error {
-		d, err := r.whole.made(ctx, a, v.Order, v.ID)
+	err := r.inTurn(ctx, r.namespace, func() error {
+		d, err := r.madeAnew(ctx, a, v.Order, v.ID)
 		switch {
 		case errors.Is(err, errOtherAlert):
 			why = refusedNoAlert

@@ -4,11 +4,8 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"notifier/internal/event"
 	"notifier/internal/event/view"
-	"notifier/internal/fair"
 )
 
 // Archive reads the deliveries and events of a namespace that the bus keeps.
@@ -39,30 +36,6 @@ const (
 
 // deliveryKey is a delivery of a namespace by its ID.
 type deliveryKey struct{ namespace, id string }
-
-// requests bounds the replays and tests that owners may ask for.
-type requests struct {
-	rate  *fair.Limiters[destinationKey]
-	again *fair.Limiters[deliveryKey]
-	turns *fair.Capacities[string]
-}
-
-func newRequests() *requests {
-	return &requests{
-		rate:  fair.NewLimiters[destinationKey](rate.Every(requestEvery), requestBurst, requestKeys),
-		again: fair.NewLimiters[deliveryKey](rate.Every(againEvery), 1, againKeys),
-		turns: fair.NewCapacities[string](fair.NewCapacity(requestsAtOnce), 1, 0),
-	}
-}
-
-// begin waits for the turn of a namespace's request, of which one is served at a time. It returns the function that ends the turn.
-func (r *requests) begin(ctx context.Context, namespace string) (end func(), err error) {
-	turn, err := r.turns.Acquire(ctx, namespace, 1)
-	if err != nil {
-		return nil, err
-	}
-	return func() { turn.Release() }, nil
-}
 
 // Labels of requests that are not served.
 const (

@@ -11,20 +11,21 @@ import (
 // a time.
 func TestT6ARequestWaitsOnlyForItsOwnNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRequests()
-		end, err := r.begin(t.Context(), "a")
+		w := newWorld(t)
+		asked := w.deliverer(w.bus.session()).asked
+		first, err := asked.Acquire(t.Context(), "a", 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var began []string
 		for _, namespace := range []string{"a", "b"} {
 			go func() {
-				end, err := r.begin(t.Context(), namespace)
+				turn, err := asked.Acquire(t.Context(), namespace, 1)
 				if err != nil {
 					return
 				}
 				began = append(began, namespace)
-				end()
+				turn.Release()
 			}()
 			synctest.Wait()
 		}
@@ -33,12 +34,12 @@ func TestT6ARequestWaitsOnlyForItsOwnNamespace(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := r.begin(ctx, "a"); err == nil {
+		if _, err := asked.Acquire(ctx, "a", 1); err == nil {
 			t.Error("began after the end")
 		}
-		end()
+		first.Release()
 		synctest.Wait()
-		if !slices.Equal(began, []string{"b", "a"}) || r.turns.Len() != 0 {
+		if !slices.Equal(began, []string{"b", "a"}) || asked.Len() != 0 {
 			t.Errorf("began %v", began)
 		}
 	})

@@ -60,7 +60,7 @@ func TestAFailedTakeoverLeavesNothingInTheShares(t *testing.T) {
 		w.bus.add(waiting, time.Now().Add(time.Hour))
 		w.bus.mu.Unlock()
 		d := w.deliverer(w.bus.session())
-		d.whole.DeadLetters = deadUnreadable{d.whole.DeadLetters}
+		d.Dead = deadUnreadable{d.Dead}
 		if err := d.serve(t.Context(), 0, nil); err == nil {
 			t.Error("the shard was served")
 		}

@@ -35,11 +35,11 @@ func (d *Deliverer) Test(ctx context.Context, namespace string, req view.TestReq
 		return view.TestResult{}, event.NewError(event.Permanent, labelRefused, why, nil)
 	}
 	result := view.TestResult{DeliveryID: t.ID}
-	end, err := d.requests.begin(ctx, namespace)
+	turn, err := d.asked.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return view.TestResult{}, err
 	}
-	defer end()
+	defer turn.Release()
 	known, err := d.Archive.FindDeliveries(ctx, namespace, t.Routed.Add(-testMemory), []string{t.ID})
 	if err != nil {
 		return view.TestResult{}, fmt.Errorf("look for the test message: %w", err)
@@ -48,7 +48,7 @@ func (d *Deliverer) Test(ctx context.Context, namespace string, req view.TestReq
 		return result, nil
 	}
 	key := destinationKey{namespace, req.Provider}
-	if !d.requests.rate.Allow(key) {
+	if !d.rate.Allow(key) {
 		return view.TestResult{}, tooOften()
 	}
 	e := endedOf(&t, 0)

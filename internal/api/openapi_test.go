@@ -114,10 +114,10 @@ func TestTheDescriptionHasTheFieldsOfTheTypes(t *testing.T) {
 func fieldsOf(t reflect.Type) (shape map[string]string, required []string) {
 	shape = map[string]string{}
 	for _, f := range reflect.VisibleFields(t) {
-		if f.Anonymous {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || name == "-" {
 			continue
 		}
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		shape[name] = shapeOf(f.Type)
 		if !strings.HasPrefix(options, "omit") {
 			required = append(required, name)

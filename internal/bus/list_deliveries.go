@@ -109,7 +109,7 @@ func deadView(m *jetstream.RawStreamMsg) view.Delivery {
 		}
 	}
 	v := deliveryView(&d)
-	v.State, v.Time = view.StateDead, m.Time
+	v.State, v.Time, v.Seq = view.StateDead, m.Time, m.Sequence
 	v.Failure, v.Class = header(m.Header, headerReason), header(m.Header, headerLabel)
 	return v
 }

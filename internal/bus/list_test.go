@@ -79,7 +79,8 @@ func TestDeliveriesAreListedNewestFirstOverAllStreams(t *testing.T) {
 	}
 }
 
-// Fails when the state of a delivery, or a field of that state, is not listed.
+// Fails when the state of a delivery, or a field of that state, is not listed, or when a dead letter is not at its place: a replay on request
+// reads it there.
 func TestAListedDeliveryTellsItsState(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
@@ -95,6 +96,10 @@ func TestAListedDeliveryTellsItsState(t *testing.T) {
 	}
 	if dead.State != view.StateDead || dead.Failure != "the destination refused it" || dead.Class != "refused" {
 		t.Errorf("dead: %+v", dead)
+	}
+	letter, _, err := b.NextDead(ctx, "team", dead.Provider, time.Time{}, dead.Seq)
+	if must(t, err); letter == nil || letter.Seq != dead.Seq || letter.Delivery.ID != dead.ID {
+		t.Errorf("dead: at its place %d is %+v", dead.Seq, letter)
 	}
 	want := view.Delivery{
 		ID: "team-000", Namespace: "team", Alert: "alert", Provider: "provider.0", Object: view.Object{Kind: "Kustomization", Name: "app"},

@@ -46,6 +46,8 @@ type Delivery struct {
 	Routed time.Time `json:"routed"`
 	// Order is the place of the event in the stream of events.
 	Order uint64 `json:"order"`
+	// Seq is the place of a dead letter among the dead letters, 0 for other deliveries. It is not shown.
+	Seq uint64 `json:"-"`
 	// Attempts counts the attempts to send it. Replays counts how often it was published again, by a request or after its Provider was
 	// mended.
 	Attempts int `json:"attempts"`
