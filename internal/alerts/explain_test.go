@@ -246,7 +246,7 @@ func TestT6ExplainingLeavesNoTraceAtTheRouter(t *testing.T) {
 	if left := r.explaining.Left("team-b"); left <= 0 {
 		t.Errorf("another namespace has %v left", left)
 	}
-	if reports := slices.Collect(maps.Keys(r.notes.ledger.accounts)); len(reports)+len(r.notes.recorded())+len(r.overspent.alerts) > 0 {
+	if reports := slices.Collect(maps.Keys(r.notes.ledger.accounts)); len(reports)+len(r.notes.recorded())+len(r.notes.ledger.expensive) > 0 {
 		t.Errorf("it was reported: %v", reports)
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"notifier/internal/alerts/filter"
 	"notifier/internal/event"
 	"notifier/internal/fair"
 )
@@ -33,6 +34,8 @@ type Ledger struct {
 	accounts map[objectName]*account
 	// news are the accounts that have something to report.
 	news map[objectName]struct{}
+	// expensive has the Alerts whose patterns took too long, and when they last did, until they have been in time for a filter.Window.
+	expensive map[objectName]time.Time
 	// unread counts, by namespace, the deliveries on the bus whose Alert is not known yet.
 	unread map[string]int
 	// since is when the term began. counted says that the deliveries of all shards on the bus are counted, and tell that this is to be
@@ -55,7 +58,7 @@ type account struct {
 
 // NewLedger returns an empty Ledger of the objects in two tables.
 func NewLedger(alerts *Table, destinations *Destinations) *Ledger {
-	l := &Ledger{alerts: alerts, destinations: destinations, signal: make(chan struct{}, 1)}
+	l := &Ledger{alerts: alerts, destinations: destinations, expensive: map[objectName]time.Time{}, signal: make(chan struct{}, 1)}
 	l.begin(time.Now())
 	return l
 }
@@ -152,6 +155,32 @@ func (l *Ledger) health(kind, namespace, name, uid string, h Health) (news bool)
 		is.Health = h
 	}
 	return is != nil
+}
+
+// cutShort records that the patterns of an Alert took too long, and reports whether that is news.
+func (l *Ledger) cutShort(a *Alert, now time.Time) (news bool) {
+	l.mu.Lock()
+	l.expensive[objectName{kindAlert, a.Namespace, a.Name}] = now
+	l.mu.Unlock()
+	return l.health(kindAlert, a.Namespace, a.Name, a.UID, Health{
+		StateFailing, ReasonPatternsTimed, "inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered",
+	})
+}
+
+// endExpensive records the Alerts whose patterns are in time again, and returns when to look for the others, next at the latest. The caller
+// has the lock.
+func (l *Ledger) endExpensive(now, next time.Time) time.Time {
+	for key, last := range l.expensive {
+		if ends := last.Add(filter.Window); ends.After(now) {
+			next = earlier(next, ends)
+			continue
+		}
+		delete(l.expensive, key)
+		if uid, exists := l.uid(key); exists {
+			l.updateOf(key, uid, true).Health = Health{StateOK, ReasonPatternsInTime, "inclusionList and exclusionList are evaluated in time"}
+		}
+	}
+	return next
 }
 
 // matched records that an Alert selected an event.
@@ -278,7 +307,7 @@ func (l *Ledger) publish(now time.Time) (told []objectName, everything bool, nex
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.prune(now)
-	next = now.Add(time.Hour)
+	next = l.endExpensive(now, now.Add(time.Hour))
 	for key := range l.news {
 		a := l.accounts[key]
 		if due := a.told.Add(newsGap); due.After(now) {

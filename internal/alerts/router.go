@@ -60,9 +60,8 @@ type RouterOptions struct {
 // Router turns events into deliveries.
 type Router struct {
 	RouterOptions
-	metrics   routeMetrics
-	budget    *filter.Budget
-	overspent *overspent
+	metrics routeMetrics
+	budget  *filter.Budget
 	// explaining is the budget of explanations, so that requests for them never have an event routed unfiltered. Explanations take turns for
 	// each Alert, first by namespace.
 	explaining *filter.Budget
@@ -79,8 +78,8 @@ func NewRouter(o RouterOptions) (*Router, error) {
 	}
 	return &Router{
 		RouterOptions: o, metrics: newRouteMetrics(o.Registerer),
-		budget: filter.NewBudget(1, time.Now), overspent: newOverspent(),
-		explaining: filter.NewBudget(explainPart, time.Now), turns: fair.NewCapacities[string](fair.NewCapacity(1), 1, 0),
+		budget: filter.NewBudget(1, time.Now), explaining: filter.NewBudget(explainPart, time.Now),
+		turns: fair.NewCapacities[string](fair.NewCapacity(1), 1, 0),
 	}, nil
 }
 
@@ -119,7 +118,6 @@ func opened(ctx context.Context, gate <-chan struct{}) bool {
 // route dispatches the deliveries of a batch. The bus calls it for one batch of a namespace at a time.
 func (r *Router) route(ctx context.Context, batch []event.Message[*event.Record]) error {
 	began := time.Now()
-	r.reportInTime(began)
 	var (
 		ready    []event.Message[event.Delivery]
 		ds       []event.Delivery
@@ -235,21 +233,7 @@ func conflictMessage(object event.ObjectReference, keys []string) string {
 // cutShort reports that an Alert's patterns took too long and were not all evaluated.
 func (r *Router) cutShort(a *Alert) {
 	r.metrics.cutShort.Inc()
-	r.overspent.cut(a, time.Now())
-	if r.reportPatterns(a, StateFailing, ReasonPatternsTimed,
-		"inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered") {
+	if r.Reports.cutShort(a, time.Now()) {
 		r.Log.Warn("patterns took too long, event passed unfiltered", "namespace", a.Namespace, "alert", a.Name)
 	}
-}
-
-// reportInTime reports the Alerts whose patterns no longer take too long.
-func (r *Router) reportInTime(now time.Time) {
-	for _, a := range r.overspent.inTime(now) {
-		r.reportPatterns(a, StateOK, ReasonPatternsInTime, "inclusionList and exclusionList are evaluated in time")
-	}
-}
-
-// reportPatterns reports the health of an Alert, and returns whether it is news.
-func (r *Router) reportPatterns(a *Alert, s State, reason, message string) bool {
-	return r.Reports.health(kindAlert, a.Namespace, a.Name, a.UID, Health{State: s, Reason: reason, Message: message})
 }

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,24 +15,40 @@ import (
 // T6: an owner is shown that the patterns of an Alert are not all evaluated. Fails when a namespace with very many such Alerts leaves no place
 // for those of another one, or when they are remembered after they are in time again.
 func TestT6TheExpensiveAlertsOfANamespaceHideNoOthers(t *testing.T) {
-	o, now := newOverspent(), time.Now()
+	table, now := NewTable(), time.Now()
+	l := NewLedger(table, NewDestinations())
 	const many = 1000 // as are served by default
+	cut := func(namespace, name string) {
+		a := compiled(t, AlertSpec{Namespace: namespace, Name: name, UID: name, Provider: "chat"})
+		table.Put(a)
+		for range 2 {
+			l.cutShort(a, now)
+		}
+	}
 	for i := range many {
-		name := fmt.Sprint("alert-", i)
-		o.cut(&Alert{Namespace: "many", Name: name, UID: name}, now)
+		cut("many", fmt.Sprint("alert-", i))
 	}
-	for range 2 {
-		o.cut(&Alert{Namespace: "team-a", Name: "alert", UID: "other"}, now)
+	cut("team-a", "alert")
+	for _, tc := range []struct {
+		after time.Duration
+		want  string
+	}{{0, ReasonPatternsTimed}, {2 * filter.Window, ReasonPatternsInTime}} {
+		told, _, _ := l.publish(now.Add(tc.after))
+		for _, key := range told {
+			if is := l.Get(key.kind, key.namespace, key.name); is.Health.Reason != tc.want {
+				t.Fatalf("after %s %s/%s: %+v", tc.after, key.namespace, key.name, is.Health)
+			}
+		}
+		if len(told) != many+1 {
+			t.Errorf("after %s %d Alerts are reported", tc.after, len(told))
+		}
 	}
-	if n := len(o.inTime(now.Add(2 * filter.Window))); n != many+1 {
-		t.Errorf("%d Alerts are in time again", n)
-	}
-	if len(o.alerts) != 0 {
-		t.Errorf("%d Alerts are remembered for nothing", len(o.alerts))
+	if len(l.expensive) != 0 {
+		t.Errorf("%d Alerts are remembered for nothing", len(l.expensive))
 	}
 }
 
-// Fails when cutShort does not report, or inTime never returns an Alert.
+// Fails when cutShort does not report, when an Alert is never in time again, or when it is though another event was cut short meanwhile.
 func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRouted(t)
@@ -52,11 +69,18 @@ func TestPatternsOverBudgetShowOnTheAlertUntilTheyAreInTime(t *testing.T) {
 		if is := r.notes.ledger.accounts[objectName{kindAlert, "team-a", "alert"}].is.Health; is.Reason != ReasonPatternsTimed || is.State != StateFailing {
 			t.Errorf("when the time is over %+v", is)
 		}
-		clock.step = 0
-		for range 3 {
-			pass(filter.Window)
-			route()
+		pass(filter.Window - time.Second)
+		route()
+		pass(filter.Window - time.Second)
+		r.notes.ledger.publish(time.Now())
+		if is := r.notes.ledger.Get(kindAlert, "team-a", "alert").Health; is.Reason != ReasonPatternsTimed {
+			t.Errorf("before a window is over %+v", is)
 		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go r.notes.ledger.Follow(ctx, func(string, string, string) {}, func() {})
+		pass(time.Second + followPause)
+		synctest.Wait()
 		if is := r.notes.ledger.accounts[objectName{kindAlert, "team-a", "alert"}].is.Health; is.Reason != ReasonPatternsInTime || is.State != StateOK {
 			t.Errorf("in the end %+v", is)
 		}
