@@ -37,17 +37,6 @@ var ofFilter = [...]ruling{filter.Admitted: ruledTaken, filter.NotIncluded: rule
 // matched reports whether the Alert wants the event, regardless of its Provider.
 func (r ruling) matched() bool { return r >= ruledProviderSuspended }
 
-// question is an event about which Alerts are asked one after the other.
-type question struct {
-	rec     *event.Record
-	message filter.Message
-}
-
-// ask returns the question of an event. The time of patterns is charged to a budget.
-func ask(rec *event.Record, b *filter.Budget) question {
-	return question{rec: rec, message: b.Message(rec.Event.InvolvedObject.Namespace, rec.Event.Message)}
-}
-
 // decision is the result of decide for one event and one Alert.
 type decision struct {
 	ruling ruling
@@ -61,17 +50,18 @@ type decision struct {
 	conflicts []string
 }
 
-// decide decides about an event for an Alert that selects the event's object. The router acts on the decision, and Explain reports it.
-func (t *Destinations) decide(q *question, a *Alert, d *decision) {
+// decide decides about an event for an Alert that selects the event's object. m is the event's message, whose budget pays for the time of
+// the patterns. The router acts on the decision, and Explain reports it.
+func (t *Destinations) decide(rec *event.Record, m *filter.Message, a *Alert, d *decision) {
 	exact := true
 	switch {
-	case !a.wants(q.rec.Event.Severity):
+	case !a.wants(rec.Event.Severity):
 		d.ruling = ruledSeverity
-	case a.youngerThan(q.rec.Accepted):
+	case a.youngerThan(rec.Accepted):
 		d.ruling = ruledYounger
 	default:
 		var r filter.Result
-		r, exact = a.filter.Admits(&q.message)
+		r, exact = a.filter.Admits(m)
 		d.ruling = ofFilter[r]
 	}
 	d.cutShort = !exact
@@ -82,7 +72,7 @@ func (t *Destinations) decide(q *question, a *Alert, d *decision) {
 		d.ruling = ruledProviderSuspended
 		return
 	}
-	d.delivery, d.conflicts = address(q.rec, a)
+	d.delivery, d.conflicts = address(rec, a)
 	switch dest := d.dest; {
 	case dest == nil:
 	case !dest.takes(notification(&d.delivery)):
@@ -96,17 +86,16 @@ func (t *Destinations) decide(q *question, a *Alert, d *decision) {
 
 // address makes the delivery of an event for an Alert, and returns the metadata keys on which the two disagree.
 func address(rec *event.Record, a *Alert) (d event.Delivery, conflicts []string) {
-	merged := mergeMetadata(rec.Event, a)
 	d = event.Delivery{
 		ID:        event.DeliveryID(rec, a.UID, a.Provider),
 		Order:     rec.Seq,
 		Namespace: a.Namespace, Alert: a.Name, AlertUID: a.UID,
 		Provider: a.Provider,
-		Event:    rec.Event, Authored: merged.authored,
-		Routed:  time.Now(),
-		Recheck: rec.Recheck, Known: rec.Known && !rec.Doubted,
+		Event:    rec.Event,
+		Routed:   time.Now(),
+		Recheck:  rec.Recheck, Known: rec.Known && !rec.Doubted,
 	}
 	// The record is shared by all Alerts: the copy gets a map of its own, so that no Alert sees another's metadata.
-	d.Event.Metadata = merged.metadata
-	return d, merged.conflicts
+	d.Event.Metadata, d.Authored, conflicts = mergeMetadata(rec.Event, a)
+	return d, conflicts
 }

@@ -61,9 +61,10 @@ func (r *Router) decideInTurn(ctx context.Context, rec *event.Record, a *Alert) 
 	}
 	defer turn.Release()
 	if d.ruling = a.selects(rec.Event.InvolvedObject, rec.Labels); d.ruling == ruledTaken {
-		q := ask(rec, r.explaining) // anew in each turn: the waits between do not count as time of patterns
-		defer q.message.End()
-		r.Destinations.decide(&q, a, &d)
+		// Anew in each turn: the waits between do not count as time of patterns.
+		message := r.explaining.Message(a.Namespace, rec.Event.Message)
+		defer message.End()
+		r.Destinations.decide(rec, &message, a, &d)
 	}
 	return d, nil
 }

@@ -11,28 +11,22 @@ import (
 // summaryKey is the metadata key of an Alert's summary.
 const summaryKey = "summary"
 
-// merging is the metadata of an event for an Alert's Provider. authored are the keys that the Alert's author wrote, and conflicts the
-// keys on which two sources disagreed, both sorted.
-type merging struct {
-	metadata            map[string]string
-	authored, conflicts []string
-}
-
-// mergeMetadata merges, from low to high precedence: the object's annotations, the Alert's own metadata, its summary, and the
-// controller's metadata under its API group. It drops the rest of the event's metadata.
-func mergeMetadata(e event.Event, a *Alert) merging {
-	merged := make(map[string]string, len(e.Metadata)+len(a.metadata)+1)
-	var authored map[string]bool
+// mergeMetadata returns the metadata of an event for an Alert's Provider. It merges, from low to high precedence: the object's annotations,
+// the Alert's own metadata, its summary, and the controller's metadata under its API group. It drops the rest of the event's metadata.
+// authored are the keys that the Alert's author wrote, and conflicts the keys on which two sources disagreed, both sorted.
+func mergeMetadata(e event.Event, a *Alert) (merged map[string]string, authored, conflicts []string) {
+	merged = make(map[string]string, len(e.Metadata)+len(a.metadata)+1)
+	var own map[string]bool
 	if len(a.metadata) > 0 || a.summary != "" {
-		authored = make(map[string]bool, len(a.metadata)+1)
+		own = make(map[string]bool, len(a.metadata)+1)
 	}
-	var conflicts map[string]struct{} // there may be a thousand
+	var disagreed map[string]struct{} // there may be a thousand
 	set := func(k, v string) {
 		if old, taken := merged[k]; taken && old != v {
-			if conflicts == nil {
-				conflicts = map[string]struct{}{}
+			if disagreed == nil {
+				disagreed = map[string]struct{}{}
 			}
-			conflicts[k] = struct{}{}
+			disagreed[k] = struct{}{}
 		}
 		merged[k] = v
 	}
@@ -43,18 +37,18 @@ func mergeMetadata(e event.Event, a *Alert) merging {
 	}
 	for k, v := range a.metadata {
 		set(k, v)
-		authored[k] = true
+		own[k] = true
 	}
 	if a.summary != "" {
 		set(summaryKey, a.summary)
-		authored[summaryKey] = true
+		own[summaryKey] = true
 	}
 	prefix := e.InvolvedObject.Group() + "/"
 	for k, v := range e.Metadata {
 		if rest, ok := strings.CutPrefix(k, prefix); ok && rest != "" && !event.IsInternalKey(rest) {
 			set(rest, v)
-			delete(authored, rest)
+			delete(own, rest)
 		}
 	}
-	return merging{merged, slices.Sorted(maps.Keys(authored)), slices.Sorted(maps.Keys(conflicts))}
+	return merged, slices.Sorted(maps.Keys(own)), slices.Sorted(maps.Keys(disagreed))
 }

@@ -173,10 +173,10 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 	if len(selected) == 0 {
 		return ds, selected
 	}
-	q := ask(rec, r.budget)
+	message := r.budget.Message(o.Namespace, rec.Event.Message)
 	var d decision
 	for _, a := range selected {
-		r.Destinations.decide(&q, a, &d)
+		r.Destinations.decide(rec, &message, a, &d)
 		if d.cutShort {
 			r.cutShort(a)
 		}
@@ -184,7 +184,7 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 			ds = r.take(a, &d, ds)
 		}
 	}
-	r.metrics.patternSeconds.Add(q.message.End().Seconds())
+	r.metrics.patternSeconds.Add(message.End().Seconds())
 	return ds, selected
 }
 

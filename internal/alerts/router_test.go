@@ -312,11 +312,11 @@ func TestMetadataIsMergedByPrecedence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := compiled(t, spec(func(s *AlertSpec) { s.Metadata, s.Summary = tc.alert, tc.summary }))
 			e := recordOf(func(r *event.Record) { r.Event.Metadata = tc.event }).Event
-			got := mergeMetadata(e, a)
-			if diff := cmp.Diff(tc.want, got.metadata); diff != "" {
+			merged, _, conflicts := mergeMetadata(e, a)
+			if diff := cmp.Diff(tc.want, merged); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(tc.conflicts, got.conflicts); diff != "" {
+			if diff := cmp.Diff(tc.conflicts, conflicts); diff != "" {
 				t.Error(diff)
 			}
 		})
