@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -88,7 +87,6 @@ type DelivererOptions struct {
 type Deliverer struct {
 	DelivererOptions
 	metrics  deliverMetrics
-	loads    sync.Map // shard → load
 	shares   *shares
 	sends    *sends
 	logLines *fair.Lines

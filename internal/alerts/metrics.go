@@ -173,8 +173,11 @@ type load struct {
 
 // load returns the load of all shards that are served here.
 func (d *Deliverer) load() (all load) {
-	for _, value := range d.loads.Range {
-		l := value.(load)
+	for _, s := range d.shards.all() {
+		l := s.load.Load()
+		if l == nil {
+			continue
+		}
 		all.held, all.away, all.open = all.held+l.held, all.away+l.away, all.open+l.open
 		all.destination, all.provider = earlier(all.destination, l.destination), earlier(all.provider, l.provider)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"notifier/internal/event"
@@ -39,6 +40,8 @@ type shard struct {
 	// items are all deliveries in memory, busy or not.
 	items map[*item]struct{}
 	ticks int
+	// load is the state at the last tick, for the gauges.
+	load atomic.Pointer[load]
 	// dead counts the dead letters. readingLetters says that they are being read, and recountSoon that they are to be counted at the next
 	// tick.
 	dead                        *deadCounts
@@ -287,7 +290,6 @@ func (s *shard) drain(stop context.CancelFunc) {
 	for s.tasks > 0 {
 		(<-s.results)()
 	}
-	s.loads.Delete(s.number)
 }
 
 // returnAll returns an item's messages to the bus.

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"notifier/internal/event"
@@ -29,11 +30,10 @@ func (s *shard) tick(work context.Context) {
 	s.ticks++
 	var l load
 	for key, q := range s.queues {
-		s.expireIn(work, q, now)
 		if s.ticks%sweepEvery == 0 {
 			s.sweep(work, q, now)
 		}
-		s.putBackBlocked(work, q, now)
+		s.tidy(work, q, now)
 		s.enforceShare(work, q)
 		s.pump(work, q)
 		s.sample(q)
@@ -58,9 +58,9 @@ func (s *shard) tick(work context.Context) {
 	for _, q := range s.makeRevivable(now) {
 		s.pump(work, q)
 	}
-	l.held = len(s.items) // after the loop: putBackBlocked puts some of them back
+	l.held = len(s.items) // after the loop: tidy puts some of them back
 	l.away -= l.held
-	s.loads.Store(s.number, l)
+	s.load.Store(&l)
 	s.readLetters(work, s.ticks%sweepEvery == 0)
 }
 
@@ -89,23 +89,21 @@ func (s *shard) working(m event.Acker) {
 	}
 }
 
-// expireIn gives up the items past their lifetime that wait in memory for a destination that cannot be sent to.
-func (s *shard) expireIn(work context.Context, q *queue, now time.Time) {
-	if !q.bad(now) {
-		return
-	}
-	var expired []*item
-	for _, it := range q.waiting {
-		at := s.expiry(&it.d)
+// tidy takes out of memory what is not to wait there. It gives up the items past their lifetime whose destination cannot be sent to, and puts
+// back those that wait for a predecessor that is not expected soon. Short waits are spent in memory, where they end at once. Long waits would
+// keep messages open, and the bus may hand out more only after these are acknowledged.
+func (s *shard) tidy(work context.Context, q *queue, now time.Time) {
+	bad := q.bad(now)
+	for _, it := range slices.Clone(q.waiting) {
+		ends := s.expiry(&it.d)
 		if it.recalled && len(it.twins) == 0 {
-			at = at.Add(tickEvery) // the schedule is handing it out, and would do so again after its end
+			ends = ends.Add(tickEvery) // the schedule is handing it out, and would do so again after its end
 		}
-		if !now.Before(at) {
-			expired = append(expired, it)
+		if bad && !now.Before(ends) {
+			s.expire(work, it)
+		} else if head := it.line.head(); head.item == nil && !head.soon(now) {
+			s.putBack(work, it, now)
 		}
-	}
-	for _, it := range expired {
-		s.expire(work, it)
 	}
 }
 
@@ -155,20 +153,6 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 		}
 	}
 	s.recall(work, q, looks)
-}
-
-// putBackBlocked puts back the items that wait for a predecessor that is not expected soon. Short waits are spent in memory, where they end at
-// once. Long waits would keep messages open, and the bus may hand out more only after these are acknowledged.
-func (s *shard) putBackBlocked(work context.Context, q *queue, now time.Time) {
-	var long []*item
-	for _, it := range q.waiting {
-		if head := it.line.head(); head.item == nil && !head.soon(now) {
-			long = append(long, it)
-		}
-	}
-	for _, it := range long {
-		s.putBack(work, it, now)
-	}
 }
 
 // soon reports whether an absent delivery is expected before the next tick.
