@@ -38,12 +38,6 @@ type Source struct {
 	MatchLabels map[string]string
 }
 
-// source is a compiled Source.
-type source struct {
-	key    sourceKey
-	wanted selector
-}
-
 // Alert is a compiled Alert. Once it is in a Table it is immutable and safe for concurrent use.
 type Alert struct {
 	Namespace, Name, UID string
@@ -55,11 +49,10 @@ type Alert struct {
 	// inert says that the spec is not served at all.
 	inert      bool
 	errorsOnly bool
-	sources    []source
+	// sources are in the index of the Alert's namespace, whose lock protects their places.
+	sources []*source
 	// seen is when the Table first had an Alert of this UID, by this process's clock.
 	seen time.Time
-	// candidates are the Alert's places in the index of its namespace, whose lock protects them.
-	candidates []*candidate
 
 	// conflictTold is when a metadata conflict was last reported, in Unix nanoseconds. One report in a minute is enough.
 	conflictTold atomic.Int64

@@ -76,7 +76,7 @@ func (a *Alert) setSeverity(severity string) error {
 
 func (a *Alert) setSources(sources []Source) error {
 	sources = sources[:min(len(sources), MaxSources)]
-	a.sources = make([]source, 0, len(sources))
+	byKey := map[sourceKey]*source{}
 	var errs []error
 	for i, s := range sources {
 		switch {
@@ -85,7 +85,12 @@ func (a *Alert) setSources(sources []Source) error {
 		case s.Namespace != "" && s.Namespace != a.Namespace:
 			a.Denied = append(a.Denied, s)
 		default:
-			a.sources = append(a.sources, source{sourceKey{s.Kind, s.Name}, newSelector(s.MatchLabels)})
+			key := sourceKey{s.Kind, s.Name}
+			if byKey[key] == nil {
+				byKey[key] = &source{alert: a, key: key}
+				a.sources = append(a.sources, byKey[key])
+			}
+			byKey[key].selectors = append(byKey[key].selectors, newSelector(s.MatchLabels))
 		}
 	}
 	return errors.Join(errs...)

@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"notifier/internal/event"
 	"notifier/internal/event/view"
@@ -83,7 +84,7 @@ func (a *Alert) selects(o event.ObjectReference, labels map[string]string) rulin
 		case s.key.kind != o.Kind:
 		case s.key.name != anyName && s.key.name != o.Name:
 			nearest = max(nearest, ruledName)
-		case s.wanted.satisfiedBy(labels):
+		case slices.ContainsFunc(s.selectors, func(wanted selector) bool { return wanted.satisfiedBy(labels) }):
 			return ruledTaken
 		case labels == nil:
 			nearest = max(nearest, ruledUnknown)

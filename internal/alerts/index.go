@@ -8,11 +8,11 @@ const anyName = "*"
 // sourceKey is a kind and an object's name or anyName.
 type sourceKey struct{ kind, name string }
 
-// index has the candidates by the key of their sources, unordered. It belongs to one namespace, whose lock protects it.
-type index map[sourceKey][]*candidate
+// index has the sources of Alerts by their keys, unordered. It belongs to one namespace, whose lock protects it.
+type index map[sourceKey][]*source
 
-// candidate is an Alert with the selectors of its sources of one key.
-type candidate struct {
+// source is an Alert with the selectors of its sources of one key.
+type source struct {
 	alert *Alert
 	// selectors has one of each source.
 	selectors []selector
@@ -20,19 +20,19 @@ type candidate struct {
 	at        int // in the list of its key
 }
 
-// of returns the candidates for an object: those by its name, and those by anyName.
-func (i index) of(o event.ObjectReference) [2][]*candidate {
-	return [2][]*candidate{i[sourceKey{o.Kind, o.Name}], i[sourceKey{o.Kind, anyName}]}
+// of returns the sources for an object: those by its name, and those by anyName.
+func (i index) of(o event.ObjectReference) [2][]*source {
+	return [2][]*source{i[sourceKey{o.Kind, o.Name}], i[sourceKey{o.Kind, anyName}]}
 }
 
 // matching appends to into the Alerts that have a source for the object, unordered. An Alert that matches both by its name and by anyName
 // is appended twice. considered counts the compared sources.
 func (i index) matching(o event.ObjectReference, labels map[string]string, into []*Alert) (_ []*Alert, considered int) {
 	for _, list := range i.of(o) {
-		for _, c := range list {
-			n, selects := c.compare(labels)
+		for _, s := range list {
+			n, selects := s.compare(labels)
 			if considered += n; selects {
-				into = append(into, c.alert)
+				into = append(into, s.alert)
 			}
 		}
 	}
@@ -40,13 +40,13 @@ func (i index) matching(o event.ObjectReference, labels map[string]string, into 
 }
 
 // compare reports whether the labels satisfy one of the sources, and how many sources it compared.
-func (c *candidate) compare(labels map[string]string) (considered int, selects bool) {
-	for i, wanted := range c.selectors {
+func (s *source) compare(labels map[string]string) (considered int, selects bool) {
+	for i, wanted := range s.selectors {
 		if wanted.satisfiedBy(labels) {
 			return i + 1, true
 		}
 	}
-	return len(c.selectors), false
+	return len(s.selectors), false
 }
 
 // selector has the labels that an object must have. A nil one asks for none; an empty one asks that the object be known. A list is compared
@@ -81,29 +81,24 @@ func (i index) add(a *Alert) {
 	if a.suspended {
 		return
 	}
-	mine := map[sourceKey]*candidate{}
 	for _, s := range a.sources {
-		c := mine[s.key]
-		if c == nil {
-			c = &candidate{alert: a, key: s.key, at: len(i[s.key])}
-			mine[s.key] = c
-			i[s.key] = append(i[s.key], c)
-			a.candidates = append(a.candidates, c)
-		}
-		c.selectors = append(c.selectors, s.wanted)
+		s.at = len(i[s.key])
+		i[s.key] = append(i[s.key], s)
 	}
 }
 
 // remove removes an Alert. It costs as much as the Alert's own sources.
 func (i index) remove(a *Alert) {
-	for _, c := range a.candidates {
-		list := i[c.key]
+	if a.suspended {
+		return
+	}
+	for _, s := range a.sources {
+		list := i[s.key]
 		last := len(list) - 1
-		list[c.at], list[last].at = list[last], c.at
+		list[s.at], list[last].at = list[last], s.at
 		list[last] = nil
-		if i[c.key] = list[:last]; last == 0 {
-			delete(i, c.key)
+		if i[s.key] = list[:last]; last == 0 {
+			delete(i, s.key)
 		}
 	}
-	a.candidates = nil
 }

@@ -18,7 +18,7 @@ func TestT6ACompiledSourceTakesLittleMoreThanItsLabels(t *testing.T) {
 		})
 	}
 	made := alloctest.Bytes(func() {
-		if a, err := Compile(spec); err != nil || len(a.sources) != MaxSources {
+		if a, err := Compile(spec); err != nil || len(a.sources) != 1 || len(a.sources[0].selectors) != MaxSources {
 			t.Fatal(err)
 		}
 	})
