@@ -33,18 +33,18 @@ func (c *letterCount) attributed() (n int) {
 type deadCounts struct {
 	ledger *Ledger
 	// of has the count of each Provider that has any.
-	of map[destinationKey]*letterCount
+	of map[event.ProviderKey]*letterCount
 	// changes counts, by Provider, the dead letters that are being written or removed. It has the Providers whose number is zero again since
 	// the last reading of dead letters began as well.
-	changes map[destinationKey]int
+	changes map[event.ProviderKey]int
 }
 
 func newDeadCounts(l *Ledger) *deadCounts {
-	return &deadCounts{ledger: l, of: map[destinationKey]*letterCount{}, changes: map[destinationKey]int{}}
+	return &deadCounts{ledger: l, of: map[event.ProviderKey]*letterCount{}, changes: map[event.ProviderKey]int{}}
 }
 
 // get returns the count of a Provider.
-func (d *deadCounts) get(key destinationKey) *letterCount {
+func (d *deadCounts) get(key event.ProviderKey) *letterCount {
 	c := d.of[key]
 	if c == nil {
 		c = &letterCount{by: map[string]int{}}
@@ -54,7 +54,7 @@ func (d *deadCounts) get(key destinationKey) *letterCount {
 }
 
 // revivable reports whether a Provider has dead letters that may be worth another try after a change.
-func (d *deadCounts) revivable(key destinationKey, now time.Time) bool {
+func (d *deadCounts) revivable(key event.ProviderKey, now time.Time) bool {
 	c := d.of[key]
 	return c != nil && !now.After(c.revivable)
 }
@@ -62,48 +62,43 @@ func (d *deadCounts) revivable(key destinationKey, now time.Time) bool {
 // recount takes in the number of dead letters of each Provider of the shard. Where it differs from the count here, their Alerts are to be
 // read again: the bus drops the oldest on its own. It leaves out the Providers of changes: the numbers may have these, or not.
 func (d *deadCounts) recount(providers map[event.ProviderKey]int) {
-	for p, n := range providers {
-		key := destinationKey{p.Namespace, p.Provider}
-		if d.unsettled(key) {
-			continue
-		}
-		if c := d.of[key]; c == nil || c.n != n || c.by != nil && c.attributed() != n {
+	for key, n := range providers {
+		if c := d.of[key]; !d.unsettled(key) && (c == nil || c.n != n || c.by != nil && c.attributed() != n) {
 			d.set(key, n)
 		}
 	}
 	for key, c := range d.of {
-		_, there := providers[event.ProviderKey{Namespace: key.namespace, Provider: key.name}]
-		if !there && c.n > 0 && !d.unsettled(key) {
+		if _, there := providers[key]; !there && c.n > 0 && !d.unsettled(key) {
 			d.set(key, 0)
 		}
 	}
 }
 
 // changing records that n dead letters of a Provider are being written or removed. For each of them changed is called.
-func (d *deadCounts) changing(key destinationKey, n int) {
+func (d *deadCounts) changing(key event.ProviderKey, n int) {
 	if n > 0 {
 		d.changes[key] += n
 	}
 }
 
 // changed records that the shard knows whether a dead letter was written or removed.
-func (d *deadCounts) changed(key destinationKey) { d.changes[key]-- }
+func (d *deadCounts) changed(key event.ProviderKey) { d.changes[key]-- }
 
 // unsettled reports whether dead letters of a Provider are being written or removed, or were since the last settle.
-func (d *deadCounts) unsettled(key destinationKey) bool {
+func (d *deadCounts) unsettled(key event.ProviderKey) bool {
 	_, changes := d.changes[key]
 	return changes
 }
 
 // settle forgets the changes that have ended.
 func (d *deadCounts) settle() {
-	maps.DeleteFunc(d.changes, func(_ destinationKey, n int) bool { return n == 0 })
+	maps.DeleteFunc(d.changes, func(_ event.ProviderKey, n int) bool { return n == 0 })
 }
 
 // set sets the number of a Provider's dead letters, whose Alerts are to be read.
-func (d *deadCounts) set(key destinationKey, n int) {
+func (d *deadCounts) set(key event.ProviderKey, n int) {
 	c := d.get(key)
-	d.ledger.count(objectName{kindProvider, key.namespace, key.name}, 0, n-c.n)
+	d.ledger.count(objectName{kindProvider, key.Namespace, key.Provider}, 0, n-c.n)
 	if c.n = n; n > 0 {
 		d.attribute(key, nil)
 		return
@@ -113,39 +108,39 @@ func (d *deadCounts) set(key destinationKey, n int) {
 }
 
 // attribute sets the number of a Provider's dead letters by Alert, nil while it is not known.
-func (d *deadCounts) attribute(key destinationKey, by map[string]int) {
+func (d *deadCounts) attribute(key event.ProviderKey, by map[string]int) {
 	c := d.of[key]
 	if c == nil {
 		return
 	}
 	for alert, n := range c.by {
-		d.ledger.count(objectName{kindAlert, key.namespace, alert}, 0, -n)
+		d.ledger.count(objectName{kindAlert, key.Namespace, alert}, 0, -n)
 	}
 	for alert, n := range by {
-		d.ledger.count(objectName{kindAlert, key.namespace, alert}, 0, n)
+		d.ledger.count(objectName{kindAlert, key.Namespace, alert}, 0, n)
 	}
 	switch {
 	case by == nil && c.by != nil:
-		d.ledger.unlearned(key.namespace, 1)
+		d.ledger.unlearned(key.Namespace, 1)
 	case by != nil && c.by == nil:
-		d.ledger.unlearned(key.namespace, -1)
+		d.ledger.unlearned(key.Namespace, -1)
 	}
 	c.by = by
 }
 
 // add adds n to the dead letters of a Provider and an Alert; n is -1 for a replayed one.
-func (d *deadCounts) add(key destinationKey, alert string, n int) {
+func (d *deadCounts) add(key event.ProviderKey, alert string, n int) {
 	if n < 0 && d.of[key] == nil {
 		return // another replay removed it as well
 	}
 	c := d.get(key)
 	c.n += n
-	d.ledger.count(objectName{kindProvider, key.namespace, key.name}, 0, n)
+	d.ledger.count(objectName{kindProvider, key.Namespace, key.Provider}, 0, n)
 	if c.by != nil && (n > 0 || c.by[alert] > 0) {
 		if c.by[alert] += n; c.by[alert] <= 0 {
 			delete(c.by, alert)
 		}
-		d.ledger.count(objectName{kindAlert, key.namespace, alert}, 0, n)
+		d.ledger.count(objectName{kindAlert, key.Namespace, alert}, 0, n)
 	}
 	if c.n <= 0 {
 		d.set(key, 0)
@@ -153,8 +148,8 @@ func (d *deadCounts) add(key destinationKey, alert string, n int) {
 }
 
 // unread returns Providers whose dead letters are to be read, up to readsPerTick of them, of which namespaces take turns.
-func (d *deadCounts) unread() (unread []destinationKey) {
-	turns := fair.NewQueue(func(key destinationKey) string { return key.namespace })
+func (d *deadCounts) unread() (unread []event.ProviderKey) {
+	turns := fair.NewQueue(func(key event.ProviderKey) string { return key.Namespace })
 	for key, c := range d.of {
 		if c.by == nil {
 			turns.Push(key)
@@ -185,8 +180,8 @@ func (s *shard) expectDead(ctx context.Context, now time.Time) error {
 // not exist is dropped at once: an Alert can name any number of them (invariant T6).
 func (s *shard) makeRevivable(now time.Time) (made []*queue) {
 	for key, c := range s.dead.of {
-		if s.ReplayWindow > 0 && now.Before(c.revivable) && s.queues[key] == nil && s.Destinations.Get(key.namespace, key.name) != nil {
-			made = append(made, s.queue(key.namespace, key.name, now))
+		if s.ReplayWindow > 0 && now.Before(c.revivable) && s.queues[key] == nil && s.Destinations.Get(key.Namespace, key.Provider) != nil {
+			made = append(made, s.queue(key.Namespace, key.Provider, now))
 		}
 	}
 	return made
@@ -212,7 +207,7 @@ func (s *shard) readLetters(work context.Context, again bool) {
 			by := map[string]int{}
 			err := s.eachDead(work, key, time.Time{}, func(l *event.Dead) { by[l.Delivery.Alert]++ })
 			if err != nil {
-				s.log.Debug("dead letters not counted, it will be tried again", "namespace", key.namespace, "provider", key.name, "error", err)
+				s.log.Debug("dead letters not counted, it will be tried again", "namespace", key.Namespace, "provider", key.Provider, "error", err)
 				continue
 			}
 			s.post(func() { s.dead.attribute(key, by) })

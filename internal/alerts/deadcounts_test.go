@@ -142,10 +142,10 @@ func TestADeadLetterThatIsRemovedTwiceCountsOnce(t *testing.T) {
 		w := newWorld(t)
 		s := newShard(w.deliverer(w.bus.session()), 0)
 		one, other := w.delivery("chat", "app"), w.delivery("quiet", "app")
-		s.dead.add(destinationKey{one.Namespace, one.Provider}, one.Alert, 1)
-		s.dead.add(destinationKey{other.Namespace, other.Provider}, other.Alert, 1)
-		s.dead.add(destinationKey{one.Namespace, one.Provider}, one.Alert, -1)
-		s.dead.add(destinationKey{one.Namespace, one.Provider}, one.Alert, -1)
+		s.dead.add(event.ProviderKey{Namespace: one.Namespace, Provider: one.Provider}, one.Alert, 1)
+		s.dead.add(event.ProviderKey{Namespace: other.Namespace, Provider: other.Provider}, other.Alert, 1)
+		s.dead.add(event.ProviderKey{Namespace: one.Namespace, Provider: one.Provider}, one.Alert, -1)
+		s.dead.add(event.ProviderKey{Namespace: one.Namespace, Provider: one.Provider}, one.Alert, -1)
 		w.notes.ledger.publish(time.Now())
 		for key, want := range map[[2]string]int{{kindProvider, "chat"}: 0, {kindProvider, "quiet"}: 1, {kindAlert, "alert"}: 1} {
 			if got := w.notes.ledger.Get(key[0], "team-a", key[1]); got.Dead != want {

@@ -94,7 +94,7 @@ type Deliverer struct {
 	// asked bounds the requests of owners, for replays and tests, that are served at a time, rate those for one Provider, and again the replays
 	// of one delivery.
 	asked *fair.Capacities[string]
-	rate  *fair.Limiters[destinationKey]
+	rate  *fair.Limiters[event.ProviderKey]
 	again *fair.Limiters[deliveryKey]
 	// whole bounds the deliveries that are read whole at a time.
 	whole *fair.Capacities[string]
@@ -115,7 +115,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	d := &Deliverer{
 		DelivererOptions: o, sends: newSends(), logLines: fair.NewLines(), shares: newShares(), metrics: newDeliverMetrics(o.Registerer, o.Types),
 		asked: fair.NewCapacities[string](fair.NewCapacity(requestsAtOnce), 1, 0),
-		rate:  fair.NewLimiters[destinationKey](rate.Every(requestEvery), requestBurst, requestKeys),
+		rate:  fair.NewLimiters[event.ProviderKey](rate.Every(requestEvery), requestBurst, requestKeys),
 		again: fair.NewLimiters[deliveryKey](rate.Every(againEvery), 1, againKeys),
 		whole: fair.NewCapacities[string](fair.NewCapacity(lettersAtOnce), namespaceLetters, 0),
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
 )
 
 // Sender makes one attempt to send a notification; its errors are *event.Error.
@@ -46,7 +47,7 @@ func (d *Destination) limited() bool { return d.Limit > 0 && d.Limit != rate.Inf
 
 // Destinations has the Providers. A send uses the current entry of the table, so new credentials count at once.
 type Destinations struct {
-	entries sync.Map // destinationKey → *Destination
+	entries sync.Map // event.ProviderKey → *Destination
 
 	mu sync.Mutex
 	// types are the supported types that a Provider has or had.
@@ -54,8 +55,6 @@ type Destinations struct {
 	// onType is called once with each of them.
 	onType func(string)
 }
-
-type destinationKey struct{ namespace, name string }
 
 // NewDestinations returns an empty table.
 func NewDestinations() *Destinations { return &Destinations{types: map[string]bool{}} }
@@ -70,7 +69,7 @@ func (t *Destinations) Put(namespace, name string, d *Destination) {
 		}
 	}
 	t.mu.Unlock()
-	t.entries.Store(destinationKey{namespace, name}, d)
+	t.entries.Store(event.ProviderKey{Namespace: namespace, Provider: name}, d)
 }
 
 // eachType calls f with each supported type that a Provider has or will have, before the first send to a Provider of the type.
@@ -85,12 +84,12 @@ func (t *Destinations) eachType(f func(string)) {
 
 // Delete removes a Provider.
 func (t *Destinations) Delete(namespace, name string) {
-	t.entries.Delete(destinationKey{namespace, name})
+	t.entries.Delete(event.ProviderKey{Namespace: namespace, Provider: name})
 }
 
 // Get returns the Provider of that name, nil if there is none.
 func (t *Destinations) Get(namespace, name string) *Destination {
-	v, ok := t.entries.Load(destinationKey{namespace, name})
+	v, ok := t.entries.Load(event.ProviderKey{Namespace: namespace, Provider: name})
 	if !ok {
 		return nil
 	}

@@ -145,8 +145,8 @@ func TestE3ADeliveryOnTheScheduleIsNotTakenFromItsEventAsWell(t *testing.T) {
 // for them.
 func TestE5LargeDeliveriesAreBoundedByTheirBytes(t *testing.T) {
 	s := &share{}
-	newQueue(destinationKey{"team-a", "chat"}, s, time.Now()).count(10, 0, 1000)
-	newQueue(destinationKey{"team-a", "other"}, s, time.Now()).count(1, 0, 1)
+	newQueue(event.ProviderKey{Namespace: "team-a", Provider: "chat"}, s, time.Now()).count(10, 0, 1000)
+	newQueue(event.ProviderKey{Namespace: "team-a", Provider: "other"}, s, time.Now()).count(1, 0, 1)
 	if excess, _ := s.excess(10, math.MaxInt, 2000); excess != 0 {
 		t.Errorf("%d over a bound that is not reached", excess)
 	}

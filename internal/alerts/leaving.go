@@ -13,7 +13,7 @@ type leaving struct {
 	v    verdict
 }
 
-func (l leaving) namespace() string { return l.it.queue.key.namespace }
+func (l leaving) namespace() string { return l.it.queue.key.Namespace }
 
 // shed puts back n of a queue's items, first those that would be sent first.
 func (s *shard) shed(work context.Context, q *queue, n int, now time.Time) {
@@ -86,7 +86,7 @@ func (s *shard) giveUpAll(work context.Context, q *queue, dest *Destination, lab
 
 // giveUp ends a waiting item as a dead letter.
 func (s *shard) giveUp(work context.Context, it *item, label, reason string) {
-	dest := s.Destinations.Get(it.queue.key.namespace, it.queue.key.name)
+	dest := s.Destinations.Get(it.queue.key.Namespace, it.queue.key.Provider)
 	if dest != nil {
 		it.d.Destination = dest.Version
 	} else {

@@ -22,11 +22,11 @@ const (
 
 // eachDead calls f with the dead letters of a Provider that are no older than since, in the order in which they were given up. f keeps no
 // letter.
-func (d *Deliverer) eachDead(ctx context.Context, key destinationKey, since time.Time, f func(*event.Dead)) error {
+func (d *Deliverer) eachDead(ctx context.Context, key event.ProviderKey, since time.Time, f func(*event.Dead)) error {
 	for next := uint64(1); next > 0; {
-		err := d.inTurn(ctx, key.namespace, func() (err error) {
+		err := d.inTurn(ctx, key.Namespace, func() (err error) {
 			var letter *event.Dead
-			if letter, next, err = d.Dead.NextDead(ctx, key.namespace, key.name, since, next); letter != nil {
+			if letter, next, err = d.Dead.NextDead(ctx, key.Namespace, key.Provider, since, next); letter != nil {
 				f(letter)
 			}
 			return err
@@ -57,11 +57,11 @@ func endedOf(d *event.Delivery, seq uint64) ended {
 
 // republish publishes an ended delivery of a Provider. It reports doubtful if the delivery may not be on the bus: it is gone, since an earlier
 // try or another replay has published it, or the bus has dropped it, or its event.
-func (d *Deliverer) republish(ctx context.Context, key destinationKey, e *ended) (doubtful bool, err error) {
+func (d *Deliverer) republish(ctx context.Context, key event.ProviderKey, e *ended) (doubtful bool, err error) {
 	if e.sent != nil && e.sent.Test {
 		return false, d.Dead.Replay(ctx, event.Dead{Delivery: *e.sent})
 	}
-	err = d.inTurn(ctx, key.namespace, func() error {
+	err = d.inTurn(ctx, key.Namespace, func() error {
 		letter, err := d.readEnded(ctx, key, e)
 		if errors.Is(err, view.ErrNotFound) {
 			doubtful = true
@@ -77,15 +77,15 @@ func (d *Deliverer) republish(ctx context.Context, key destinationKey, e *ended)
 }
 
 // readEnded returns an ended delivery whole, or view.ErrNotFound if it is gone.
-func (d *Deliverer) readEnded(ctx context.Context, key destinationKey, e *ended) (*event.Dead, error) {
+func (d *Deliverer) readEnded(ctx context.Context, key event.ProviderKey, e *ended) (*event.Dead, error) {
 	if e.sent == nil {
-		letter, _, err := d.Dead.NextDead(ctx, key.namespace, key.name, time.Time{}, e.seq)
+		letter, _, err := d.Dead.NextDead(ctx, key.Namespace, key.Provider, time.Time{}, e.seq)
 		if err == nil && (letter == nil || letter.Seq != e.seq) {
 			err = view.ErrNotFound
 		}
 		return letter, err
 	}
-	a, known := d.Alerts.Lookup(key.namespace, e.alert)
+	a, known := d.Alerts.Lookup(key.Namespace, e.alert)
 	if !known {
 		return nil, view.ErrNotFound
 	}

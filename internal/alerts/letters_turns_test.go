@@ -36,13 +36,13 @@ func TestT6TheDeadLettersOfANamespaceKeepNoOtherProviderWaiting(t *testing.T) {
 		for i := range 2000 {
 			go func() {
 				for ctx.Err() == nil {
-					_ = d.eachDead(ctx, destinationKey{"many", fmt.Sprint("chat-", i)}, time.Time{}, func(*event.Dead) {})
+					_ = d.eachDead(ctx, event.ProviderKey{Namespace: "many", Provider: fmt.Sprint("chat-", i)}, time.Time{}, func(*event.Dead) {})
 				}
 			}()
 		}
 		wait(time.Second)
 		began, letters := time.Now(), 0
-		if err := d.eachDead(ctx, destinationKey{"team-a", "chat"}, time.Time{}, func(*event.Dead) { letters++ }); err != nil {
+		if err := d.eachDead(ctx, event.ProviderKey{Namespace: "team-a", Provider: "chat"}, time.Time{}, func(*event.Dead) { letters++ }); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(began); letters != 10 || took > 200*time.Millisecond {

@@ -37,7 +37,7 @@ func (s *shard) pump(work context.Context, q *queue) {
 // destination returns the queue's Destination. It returns nil if that cannot be used, after it blocked the queue or gave up its
 // deliveries.
 func (s *shard) destination(work context.Context, q *queue, now time.Time) *Destination {
-	dest := s.Destinations.Get(q.key.namespace, q.key.name)
+	dest := s.Destinations.Get(q.key.Namespace, q.key.Provider)
 	if dest != nil {
 		q.absent = time.Time{}
 	}
@@ -46,7 +46,7 @@ func (s *shard) destination(work context.Context, q *queue, now time.Time) *Dest
 		if q.absent.IsZero() {
 			q.absent = now
 		}
-		s.block(q, "", ReasonProviderNotFound, "Provider "+q.key.name+" not found", now)
+		s.block(q, "", ReasonProviderNotFound, "Provider "+q.key.Provider+" not found", now)
 		return nil
 	case dest.Suspended:
 		q.adopt(dest, now)
@@ -57,7 +57,7 @@ func (s *shard) destination(work context.Context, q *queue, now time.Time) *Dest
 		s.giveUpAll(work, q, dest, labelUnsupported, dest.NotReady)
 		return nil
 	case dest.Sender == nil:
-		reason := cmp.Or(dest.NotReady, "Provider "+q.key.name+" is not ready")
+		reason := cmp.Or(dest.NotReady, "Provider "+q.key.Provider+" is not ready")
 		s.block(q, dest.UID, ReasonProviderNotReady, reason, now)
 		return nil
 	}
@@ -94,7 +94,7 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 		if q.inflight >= q.breaker.concurrency(now) {
 			return // woken when one ends
 		}
-		it, soonest := q.next(now, func() bool { return s.shards.awaits(s.number, q.key.namespace) })
+		it, soonest := q.next(now, func() bool { return s.shards.awaits(s.number, q.key.Namespace) })
 		if it == nil {
 			if !soonest.IsZero() {
 				s.wakes.set(q, soonest)
@@ -108,7 +108,7 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 			s.spare(work, it, dest)
 			continue
 		}
-		place, ok := s.sends.take(q.key.namespace, q.inflight > 0 || q.breaker.open())
+		place, ok := s.sends.take(q.key.Namespace, q.inflight > 0 || q.breaker.open())
 		if !ok {
 			s.metrics.atCapacity.Inc()
 			s.wakes.set(q, now.Add(placePause))
@@ -211,7 +211,7 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, v v
 		s.dead.changing(q.key, 1)
 	}
 	if !v.began.IsZero() && q.attempted(dest.UID, v.took, v.failure, time.Now()) {
-		s.log.Warn("destination fails, sending only probes", "namespace", q.key.namespace, "provider", q.key.name, "reason", v.failure.Reason)
+		s.log.Warn("destination fails, sending only probes", "namespace", q.key.Namespace, "provider", q.key.Provider, "reason", v.failure.Reason)
 	}
 	s.pump(work, q)
 }

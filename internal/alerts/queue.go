@@ -13,7 +13,7 @@ import (
 
 // queue has the known deliveries to one Provider and the state of its destination. The shard's loop owns it.
 type queue struct {
-	key destinationKey
+	key event.ProviderKey
 	// lines by object key.
 	lines map[string]*line
 	// waiting are the items in memory that are not busy, in order.
@@ -52,7 +52,7 @@ type queue struct {
 	idleSince time.Time
 }
 
-func newQueue(key destinationKey, sh *share, now time.Time) *queue {
+func newQueue(key event.ProviderKey, sh *share, now time.Time) *queue {
 	return &queue{
 		key: key, lines: map[string]*line{}, owners: map[owner]*ownerCount{}, share: sh,
 		wakeIndex: fair.NotInHeap, idleSince: now,

@@ -159,14 +159,14 @@ func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 		g.SetLimit(recallReaders)
 		for i, p := range batch {
 			g.Go(func() error {
-				errs[i] = s.inTurn(work, q.key.namespace, func() (err error) {
+				errs[i] = s.inTurn(work, q.key.Namespace, func() (err error) {
 					if i > 0 && q.share.full() {
 						return errNoRoom
 					}
 					ctx, cancel := busContext(work)
 					defer cancel()
 					found[i], err = s.Schedule.Recall(ctx, s.number, event.Scheduled{
-						ID: p.entry.id, Order: p.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: p.line.object,
+						ID: p.entry.id, Order: p.entry.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: p.line.object,
 					})
 					q.share.hold(0, sizeOf(&found[i]))
 					return err
@@ -194,7 +194,7 @@ func (s *shard) recalled(work context.Context, q *queue, places []lookup, found 
 			s.takeRecalled(work, q, p, &found[i], now)
 		case !errors.Is(errs[i], errNoRoom):
 			s.metrics.busErrors.Inc()
-			s.log.Warn("rescheduled delivery not read", "namespace", q.key.namespace, "provider", q.key.name, "error", errs[i])
+			s.log.Warn("rescheduled delivery not read", "namespace", q.key.Namespace, "provider", q.key.Provider, "error", errs[i])
 			q.recallAt = now.Add(recallGap)
 		}
 		q.refresh(p.line)

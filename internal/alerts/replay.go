@@ -50,7 +50,7 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 			q.listing = false
 			if err != nil {
 				s.metrics.busErrors.Inc()
-				s.log.Warn("dead letters not read", "namespace", q.key.namespace, "provider", q.key.name, "error", err)
+				s.log.Warn("dead letters not read", "namespace", q.key.Namespace, "provider", q.key.Provider, "error", err)
 				s.pump(work, q) // it does not list them at once, as q is replaying
 				q.replaying, q.mended, q.recovered = false, q.mended || mended, q.recovered || recovered
 				s.wakes.set(q, time.Now().Add(recallGap))
@@ -72,11 +72,11 @@ func renew(d *event.Delivery, now time.Time) {
 
 // resend publishes deliveries of one Provider, in their order, until shortly before ctx ends. It returns how many are on the bus, with an
 // error as well, and the reasons why others are not, by their IDs: a delivery that has its place in a line already is not published.
-func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ended) (resent int, refused map[string]string, _ error) {
+func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []ended) (resent int, refused map[string]string, _ error) {
 	if len(ready) == 0 {
 		return 0, nil, nil
 	}
-	s := d.shards.get(d.Source.DeliveryShard(key.namespace, key.name))
+	s := d.shards.get(d.Source.DeliveryShard(key.Namespace, key.Provider))
 	if s == nil {
 		return 0, nil, view.ErrNoWorker
 	}
@@ -87,14 +87,14 @@ func (d *Deliverer) resend(ctx context.Context, key destinationKey, ready []ende
 	over := make(chan struct{})
 	refused = map[string]string{}
 	called := s.call(ctx, func(work context.Context) {
-		q := s.queue(key.namespace, key.name, time.Now())
+		q := s.queue(key.Namespace, key.Provider, time.Now())
 		var giveBack []func()
 		for _, e := range ready {
 			if _, place := q.find(&e); place != nil {
 				refused[e.id] = refusedWaiting
 				continue
 			}
-			token := d.again.Take(deliveryKey{key.namespace, e.id}, time.Now())
+			token := d.again.Take(deliveryKey{key.Namespace, e.id}, time.Now())
 			if token == nil {
 				refused[e.id] = refusedJustNow
 				continue
@@ -157,7 +157,7 @@ func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 		n := 0
 		for ; n < len(p.letters) && (n == 0 || until.Err() == nil); n++ {
 			e, doubtful := &p.letters[n], false
-			if !s.persist(work, q.key.namespace, func(ctx context.Context) (err error) {
+			if !s.persist(work, q.key.Namespace, func(ctx context.Context) (err error) {
 				doubtful, err = s.republish(ctx, q.key, e)
 				return err
 			}) {
@@ -181,7 +181,7 @@ func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 				s.leavePlace(q, &p.letters[n+i])
 			}
 			if n > 0 {
-				s.log.Info("deliveries replayed", "namespace", q.key.namespace, "provider", q.key.name, "count", n)
+				s.log.Info("deliveries replayed", "namespace", q.key.Namespace, "provider", q.key.Provider, "count", n)
 			}
 			p.then()
 			s.pump(work, q)

@@ -28,7 +28,7 @@ func TestAReplayThatLeavesOutAProviderSaysThatThereIsMore(t *testing.T) {
 		wait(time.Minute)
 		other.mended.Store(true)
 		for range requestBurst {
-			d.rate.Allow(destinationKey{"team-a", "chat"})
+			d.rate.Allow(event.ProviderKey{Namespace: "team-a", Provider: "chat"})
 		}
 		all := view.ReplayRequest{State: view.StateDead}
 		first := replay(t, d, all)

@@ -175,7 +175,7 @@ func (r *replayed) selected(ctx context.Context, req view.ReplayRequest) (found 
 
 // provider replays deliveries of one Provider, as many as the request may still replay.
 func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery) error {
-	key := destinationKey{r.namespace, name}
+	key := event.ProviderKey{Namespace: r.namespace, Provider: name}
 	dest := r.Destinations.Get(r.namespace, name)
 	switch {
 	case r.result.Replayed >= view.MaxReplay:
@@ -222,7 +222,7 @@ func (r *replayed) provider(ctx context.Context, name string, of []view.Delivery
 }
 
 // ended returns a delivery to replay, or the reason why it is not replayed.
-func (r *replayed) ended(ctx context.Context, key destinationKey, v *view.Delivery, dest *Destination) (e ended, why string, err error) {
+func (r *replayed) ended(ctx context.Context, key event.ProviderKey, v *view.Delivery, dest *Destination) (e ended, why string, err error) {
 	if v.State != view.StateDead {
 		return r.sent(ctx, v, dest)
 	}

@@ -4,16 +4,16 @@ package alerts
 func (s *shard) sample(q *queue) {
 	if n := q.entries - q.told; n != 0 {
 		q.told = q.entries
-		s.Reports.count(objectName{kindProvider, q.key.namespace, q.key.name}, n, 0)
+		s.Reports.count(objectName{kindProvider, q.key.Namespace, q.key.Provider}, n, 0)
 	}
 	if n := q.unlearned - q.toldUnlearned; n != 0 {
 		q.toldUnlearned = q.unlearned
-		s.Reports.unlearned(q.key.namespace, n)
+		s.Reports.unlearned(q.key.Namespace, n)
 	}
 	for key, o := range q.owners {
 		if n := o.pending - o.told; n != 0 {
 			o.told = o.pending
-			s.Reports.count(objectName{kindAlert, q.key.namespace, o.named.alert}, n, 0)
+			s.Reports.count(objectName{kindAlert, q.key.Namespace, o.named.alert}, n, 0)
 		}
 		if o.pending == 0 {
 			delete(q.owners, key)
@@ -25,7 +25,7 @@ func (s *shard) sample(q *queue) {
 func (s *shard) takeBack() {
 	for key, q := range s.queues {
 		q.count(-q.entries, -q.givenUp, -q.kib)
-		s.shares.use(key.namespace, -1)
+		s.shares.use(key.Namespace, -1)
 		q.unlearned = 0
 		for _, o := range q.owners {
 			o.pending = 0
@@ -45,6 +45,6 @@ func (s *shard) tellHealth(q *queue) {
 	if q.health.dirty {
 		q.health.dirty = false
 		s.sample(q)
-		s.Reports.health(kindProvider, q.key.namespace, q.key.name, q.health.uid, q.health.now)
+		s.Reports.health(kindProvider, q.key.Namespace, q.key.Provider, q.health.uid, q.health.now)
 	}
 }

@@ -36,7 +36,7 @@ type shard struct {
 	// since is when the shard was taken over.
 	since time.Time
 
-	queues map[destinationKey]*queue
+	queues map[event.ProviderKey]*queue
 	// items are all deliveries in memory, busy or not.
 	items map[*item]struct{}
 	ticks int
@@ -67,7 +67,7 @@ type shard struct {
 func newShard(d *Deliverer, number int) *shard {
 	return &shard{
 		Deliverer: d, log: d.Log.With("shard", number), number: number, since: time.Now(),
-		queues: map[destinationKey]*queue{}, items: map[*item]struct{}{}, dead: newDeadCounts(d.Reports),
+		queues: map[event.ProviderKey]*queue{}, items: map[*item]struct{}{}, dead: newDeadCounts(d.Reports),
 		leaving: fair.NewQueue(leaving.namespace), results: make(chan func(), writers),
 		calls: make(chan func(context.Context)), stopped: make(chan struct{}),
 	}
@@ -99,7 +99,7 @@ func compareScheduled(x, y event.Scheduled) int {
 }
 
 func (s *shard) queue(namespace, provider string, now time.Time) *queue {
-	key := destinationKey{namespace, provider}
+	key := event.ProviderKey{Namespace: namespace, Provider: provider}
 	q := s.queues[key]
 	if q == nil {
 		q = newQueue(key, s.shares.use(namespace, 1), now)

@@ -47,7 +47,7 @@ func (d *Deliverer) Test(ctx context.Context, namespace string, req view.TestReq
 	if _, was := known[t.ID]; was {
 		return result, nil
 	}
-	key := destinationKey{namespace, req.Provider}
+	key := event.ProviderKey{Namespace: namespace, Provider: req.Provider}
 	if !d.rate.Allow(key) {
 		return view.TestResult{}, tooOften()
 	}

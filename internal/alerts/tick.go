@@ -49,7 +49,7 @@ func (s *shard) tick(work context.Context) {
 		if s.idle(q, now) {
 			s.wakes.drop(q)
 			delete(s.queues, key)
-			s.shares.use(key.namespace, -1)
+			s.shares.use(key.Namespace, -1)
 			if s.longest == q {
 				s.longest = nil
 			}
@@ -69,7 +69,7 @@ func (s *shard) idle(q *queue, now time.Time) bool {
 	switch {
 	case len(q.lines) > 0 || q.replaying || q.recalls > 0:
 		return false
-	case s.Destinations.Get(q.key.namespace, q.key.name) == nil:
+	case s.Destinations.Get(q.key.Namespace, q.key.Provider) == nil:
 		return true
 	}
 	return now.Sub(q.idleSince) > idleFor && !s.dead.revivable(q.key, now)
@@ -129,7 +129,7 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 	at, bad, providerGone := instantOf(now), q.bad(now), q.gone(now)
 	if bad {
 		for _, o := range q.owners {
-			exists, _ := s.ownerOf(q.key.namespace, o.named, now, now)
+			exists, _ := s.ownerOf(q.key.Namespace, o.named, now, now)
 			o.gone = !exists
 		}
 	}
@@ -163,9 +163,9 @@ func (e *entry) soon(now time.Time) bool {
 
 // discard removes from the schedule the remaining copy of an ended delivery that another message delivered.
 func (s *shard) discard(work context.Context, q *queue, it *item) {
-	p := event.Scheduled{ID: it.entry.id, Order: it.entry.order, Namespace: q.key.namespace, Provider: q.key.name, ObjectKey: it.line.object}
+	p := event.Scheduled{ID: it.entry.id, Order: it.entry.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: it.line.object}
 	s.spawn(func() {
-		s.persist(work, q.key.namespace, func(ctx context.Context) error {
+		s.persist(work, q.key.Namespace, func(ctx context.Context) error {
 			r, err := s.Schedule.Recall(ctx, s.number, p)
 			if err != nil || r.At.IsZero() {
 				return err
