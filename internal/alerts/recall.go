@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// recallBatch is how many deliveries of a queue are read off the schedule at a time, recallReaders how many of them concurrently.
+	// recallBatch is how many deliveries of a queue are recalled, or given up, at a time. recallReaders is how many are read concurrently.
 	recallBatch   = 64
 	recallReaders = 8
 	// recallAhead bounds how many of one object's deliveries are in memory while the first of them is sent.
@@ -146,74 +146,68 @@ func (s *shard) room(q *queue, now time.Time) int {
 // errNoRoom says that a delivery was not read, since its namespace has as many in memory as it may.
 var errNoRoom = errors.New("no room in memory")
 
-// recall reads marked entries, recallBatch at a time, and posts the results to the loop. It reads the first, and the others while their
-// namespace may have more in memory: what waits may be larger than the memory.
+// recall reads marked entries, a few at a time, and posts each result to the loop. What there is no room for is left to the next refill or
+// sweep.
 func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 	if len(places) == 0 {
 		return
 	}
-	s.spawn(func() {
-		batch := places[:min(len(places), recallBatch)]
-		found, errs := make([]event.Recalled, len(batch)), make([]error, len(batch))
+	s.spawnFor(func() func() {
 		var g errgroup.Group
 		g.SetLimit(recallReaders)
-		for i, p := range batch {
+		for i, p := range places {
 			g.Go(func() error {
-				errs[i] = s.inTurn(work, q.key.Namespace, func() (err error) {
-					if i > 0 && q.share.full() {
-						return errNoRoom
-					}
-					ctx, cancel := busContext(work)
-					defer cancel()
-					found[i], err = s.Schedule.Recall(ctx, s.number, event.Scheduled{
-						ID: p.entry.id, Order: p.entry.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: p.line.object,
-					})
-					q.share.hold(0, sizeOf(&found[i]))
-					return err
-				})
+				found, err := s.read(work, q, p, i == 0)
+				s.post(func() { s.recalled(work, q, p, &found, err) })
 				return nil
 			})
 		}
 		_ = g.Wait()
-		s.post(func() { s.recalled(work, q, places, found, errs) })
+		return func() { s.pump(work, q) }
 	})
 }
 
-// recalled takes in the results of recall for the first places, and has the rest read. What there is no room for is left to the next refill
-// or sweep.
-func (s *shard) recalled(work context.Context, q *queue, places []lookup, found []event.Recalled, errs []error) {
-	now, rest := time.Now(), places[len(found):]
-	for i, p := range places[:len(found)] {
-		q.share.hold(0, -sizeOf(&found[i]))
-		q.unmark(p)
-		if !p.line.has(p.entry) || p.entry.item != nil || s.draining {
-			continue // it was handed out meanwhile
+// read reads a marked entry. It reads one that is not the first of several only while its namespace may have more in memory: what waits may be
+// larger than the memory. It reads none when the drain has begun.
+func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (found event.Recalled, err error) {
+	err = s.inTurn(work, q.key.Namespace, func() (err error) {
+		select {
+		case <-s.stopped:
+			return errNoRoom
+		default:
 		}
-		switch {
-		case errs[i] == nil:
-			s.takeRecalled(work, q, p, &found[i], now)
-		case !errors.Is(errs[i], errNoRoom):
-			s.metrics.busErrors.Inc()
-			s.log.Warn("rescheduled delivery not read", "namespace", q.key.Namespace, "provider", q.key.Provider, "error", errs[i])
-			q.recallAt = now.Add(recallGap)
+		if !first && q.share.full() {
+			return errNoRoom
 		}
-		q.refresh(p.line)
-	}
-	if s.draining || q.share.full() {
-		for _, p := range rest {
-			q.unmark(p)
-			q.refresh(p.line)
-		}
-		rest = nil
-	}
-	s.recall(work, q, rest)
-	s.pump(work, q)
+		ctx, cancel := busContext(work)
+		defer cancel()
+		found, err = s.Schedule.Recall(ctx, s.number, event.Scheduled{
+			ID: p.entry.id, Order: p.entry.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: p.line.object,
+		})
+		q.share.hold(0, sizeOf(&found))
+		return err
+	})
+	return found, err
 }
 
-// unmark ends what mark began.
-func (q *queue) unmark(p lookup) {
+// recalled takes in the result of read.
+func (s *shard) recalled(work context.Context, q *queue, p lookup, found *event.Recalled, err error) {
+	now := time.Now()
+	q.share.hold(0, -sizeOf(found))
 	p.entry.recalling = false
 	q.recalls--
+	if !p.line.has(p.entry) || p.entry.item != nil || s.draining {
+		return // it was handed out meanwhile
+	}
+	switch {
+	case err == nil:
+		s.takeRecalled(work, q, p, found, now)
+	case !errors.Is(err, errNoRoom):
+		s.metrics.busErrors.Inc()
+		s.log.Warn("rescheduled delivery not read", "namespace", q.key.Namespace, "provider", q.key.Provider, "error", err)
+		q.recallAt = now.Add(recallGap)
+	}
+	q.refresh(p.line)
 }
 
 // sizeOf returns about how many bytes a delivery takes that was read, zero if none was found.

@@ -1,7 +1,9 @@
 package alerts
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,15 +67,51 @@ func TestAnAnswerAboutAFormerPlaceOfADeliveryIsNotTaken(t *testing.T) {
 	l, former := q.place(object, d.Order, d.ID, now)
 	q.learn(l, former, &d)
 	former.onSchedule = true
-	places := []lookup{q.mark(l, former, false)}
+	place := q.mark(l, former, false)
 	q.forget(l, former, now)
 	_, is := q.place(object, d.Order, d.ID, now)
-	found := []event.Recalled{{At: now.Add(time.Hour), Held: event.Message[event.Delivery]{Value: d}}}
-	s.recalled(t.Context(), q, places, found, []error{nil})
+	found := event.Recalled{At: now.Add(time.Hour), Held: event.Message[event.Delivery]{Value: d}}
+	s.recalled(t.Context(), q, place, &found, nil)
 	if former.item != nil || is.item != nil || len(s.items) != 0 {
 		t.Error("it is in memory")
 	}
 	if pending := former.owner.pending; pending != 0 || q.unlearned != 2 || q.kib != 0 {
 		t.Errorf("%d wait for the Alert, of %d it is not known, they have %d KiB", pending, q.unlearned, q.kib)
 	}
+}
+
+// slowReads is a schedule off which it takes a second to read a delivery. It counts them.
+type slowReads struct {
+	Schedule
+	n *atomic.Int64
+}
+
+func (s slowReads) Recall(ctx context.Context, shard int, p event.Scheduled) (event.Recalled, error) {
+	s.n.Add(1)
+	pass(time.Second)
+	return s.Schedule.Recall(ctx, shard, p)
+}
+
+// A new worker reads all that waits. Fails when a drain meanwhile waits until the rest of it is read: the next worker could not begin.
+func TestADrainReadsNothingMoreOffTheSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const many = 100
+		for i := range many {
+			w.bus.publish(w.unbound("missing", fmt.Sprint("app", i)))
+		}
+		_, stop := w.run()
+		wait(time.Minute)
+		stop()
+		var reads atomic.Int64
+		_, _, stop = w.startWith(func(d *Deliverer, s *fakeSession) { d.Schedule = slowReads{s, &reads} })
+		for reads.Load() < 2*badDepth { // by the sweep, which looks at all
+			wait(time.Second / 2)
+		}
+		began := time.Now()
+		stop()
+		if took, n := time.Since(began), reads.Load(); took > 2*time.Second || n == many {
+			t.Errorf("the drain took %s, and %d of %d were read", took, n, many)
+		}
+	})
 }
