@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -138,13 +137,7 @@ func (d *day) provide(namespace, name string, dest *Destination) {
 func (d *day) begin() (stop func()) {
 	d.t.Helper()
 	s, stopDeliverer := d.run()
-	r, err := NewRouter(RouterOptions{
-		Events: d.events, Deliverer: s.dispatcher, Alerts: d.alerts, Destinations: d.destinations, Reports: d.notes.ledger,
-		Recorder: d.notes, Gate: open, Log: slog.New(slog.DiscardHandler), Registerer: d.registry,
-	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	r := NewRouter(d.events, s.dispatcher)
 	ctx, cancel := context.WithCancel(d.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()

@@ -75,7 +75,7 @@ type DelivererOptions struct {
 	ReplayWindow time.Duration
 	// MaxAge is how long a delivery is tried.
 	MaxAge time.Duration
-	// Gate is closed when the tables are complete. An earlier look at a delivery would miss its Alert.
+	// Gate is closed when the tables are complete. An event that was routed earlier, or a delivery that was looked at, would miss its Alert.
 	Gate <-chan struct{}
 	// DrainTimeout is how long sends under way may take when a shard is given up.
 	DrainTimeout time.Duration

@@ -12,7 +12,8 @@ import (
 // schedule as well, so that a crash has few events handled again, and the bound on open events is not reached.
 const spillAfter = 30 * time.Second
 
-// Dispatch implements Dispatcher. While a shard's backlog is being read, its deliveries are kept for it, and those of other shards
+// Dispatch takes deliveries in, those of an event after those of earlier events. Each is acknowledged when it is sent, waits on the bus, or is
+// a dead letter. Dispatch may change the order of ds, and keeps it. It returns an error only when ctx ends. While a shard's backlog is being read, its deliveries are kept for it, and those of other shards
 // proceed. The bus bounds the kept deliveries: it limits the number of open events.
 func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error {
 	shards := make([]int, len(ds))
@@ -60,20 +61,21 @@ func (b byShard) Swap(i, j int) {
 	b.ds[i], b.ds[j] = b.ds[j], b.ds[i]
 }
 
-// Full implements Dispatcher.
+// Full reports whether so many deliveries of a namespace are in memory that its next events are to wait.
 func (d *Deliverer) Full(namespace string) bool { return d.shares.full(namespace) }
 
-// Begin implements Dispatcher.
+// Begin begins a term of the router. During it, behind reports whether events of a namespace that were on the bus at the beginning are not yet
+// dispatched.
 func (d *Deliverer) Begin(behind func(namespace string) bool) { d.shards.beginTerm(behind) }
 
-// CaughtUp implements Dispatcher.
+// CaughtUp reports that behind has become false for a namespace or more.
 func (d *Deliverer) CaughtUp(ctx context.Context) {
 	for _, s := range d.shards.all() {
 		s.call(ctx, s.catchUp)
 	}
 }
 
-// Spill implements Dispatcher.
+// Spill asks for the deliveries of events up to a place in the stream to be acknowledged soon.
 func (d *Deliverer) Spill(ctx context.Context, order uint64) {
 	for _, s := range d.shards.all() {
 		s.call(ctx, func(work context.Context) {

@@ -159,7 +159,7 @@ type fakeSession struct {
 	*fakeBus
 	cut        bool
 	takeover   uint64
-	dispatcher Dispatcher
+	dispatcher *Deliverer
 }
 
 // session takes the shard over: the last owner's messages are handed out again at once, in stream order.

@@ -49,7 +49,7 @@ func TestT6AnExpensiveEventIsRecognized(t *testing.T) {
 // Batches of different namespaces are routed at the same time. The race detector checks it.
 func TestBatchesOfDifferentNamespacesAreRoutedTogether(t *testing.T) {
 	r, out := newRouted(t), &countingDispatcher{}
-	r.Deliverer = out
+	r.deliverer = out
 	var wg sync.WaitGroup
 	for i := range 4 {
 		namespace := fmt.Sprint("team-", i)

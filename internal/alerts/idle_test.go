@@ -10,7 +10,7 @@ import (
 
 // queues returns the number of queues that a deliverer has.
 func (s *fakeSession) queues() (n int) {
-	for _, shard := range s.dispatcher.(*Deliverer).shards.all() {
+	for _, shard := range s.dispatcher.shards.all() {
 		n += len(shard.queues)
 	}
 	return n

@@ -30,7 +30,7 @@ func TestT6AnEventForManyAlertsIsAFewWritesAtATime(t *testing.T) {
 		s, stop := w.run()
 		defer stop()
 		wait(time.Second)
-		d := s.dispatcher.(*Deliverer)
+		d := s.dispatcher
 		tasks := 0
 		for _, shard := range d.shards.all() {
 			tasks = max(tasks, shard.tasks)

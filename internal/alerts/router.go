@@ -3,16 +3,12 @@ package alerts
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/alerts/filter"
 	"notifier/internal/event"
 	"notifier/internal/fair"
-	"notifier/internal/options"
 )
 
 // EventSource hands out the accepted events.
@@ -22,65 +18,39 @@ type EventSource interface {
 	Events(ctx context.Context, handler event.Handler) error
 }
 
-// Dispatcher sends deliveries to their destinations.
-type Dispatcher interface {
-	// Dispatch takes deliveries in, those of an event after those of earlier events. Each is acknowledged when it is sent, waits on the bus,
-	// or is a dead letter. Dispatch may change the order of ds, and keeps it. It returns an error only when ctx ends.
+// dispatcher is a Deliverer to its Router.
+type dispatcher interface {
 	Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error
-	// Full reports whether so many deliveries of a namespace are in memory that its next events are to wait.
 	Full(namespace string) bool
-	// Begin begins a term of the router. During it, behind reports whether events of a namespace that were on the bus at the beginning are
-	// not yet dispatched.
 	Begin(behind func(namespace string) bool)
-	// CaughtUp reports that behind has become false for a namespace or more.
 	CaughtUp(ctx context.Context)
-	// Spill asks for the deliveries of events up to a place in the stream to be acknowledged soon.
 	Spill(ctx context.Context, order uint64)
-	// Lost takes a delivery to dest that was given up as its event was routed.
 	Lost(d *event.Delivery, dest *Destination, label, reason string)
 }
 
 // dispatchChunk bounds the deliveries that are made before they are dispatched: one batch of events may be for many Alerts.
 const dispatchChunk = 1024
 
-// RouterOptions wires a Router. All are required.
-type RouterOptions struct {
-	Events       EventSource
-	Deliverer    Dispatcher
-	Alerts       *Table
-	Destinations *Destinations
-	Reports      *Ledger
-	Recorder     Recorder
-	// Gate is closed when the tables are complete. An event that was routed earlier would miss Alerts.
-	Gate       <-chan struct{}
-	Log        *slog.Logger
-	Registerer prometheus.Registerer
-}
-
 // Router turns events into deliveries.
 type Router struct {
-	RouterOptions
-	metrics routeMetrics
-	budget  *filter.Budget
+	DelivererOptions // of its Deliverer
+	events           EventSource
+	deliverer        dispatcher
+	metrics          routeMetrics
+	budget           *filter.Budget
 	// explaining is the budget of explanations, so that requests for them never have an event routed unfiltered. Explanations take turns for
 	// each Alert, first by namespace.
 	explaining *filter.Budget
 	turns      *fair.Capacities[string]
 }
 
-// NewRouter returns a Router that is not running, or an error that joins the faults of the options.
-func NewRouter(o RouterOptions) (*Router, error) {
-	if err := options.Missing(map[string]bool{
-		"Events": o.Events == nil, "Deliverer": o.Deliverer == nil, "Alerts": o.Alerts == nil, "Destinations": o.Destinations == nil,
-		"Reports": o.Reports == nil, "Recorder": o.Recorder == nil, "Gate": o.Gate == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
-	}); err != nil {
-		return nil, fmt.Errorf("router options: %w", err)
-	}
+// NewRouter returns a Router of events to a Deliverer, with the tables, reports and gate of that, which is not running.
+func NewRouter(events EventSource, d *Deliverer) *Router {
 	return &Router{
-		RouterOptions: o, metrics: newRouteMetrics(o.Registerer),
+		DelivererOptions: d.DelivererOptions, events: events, deliverer: d, metrics: newRouteMetrics(d.Registerer),
 		budget: filter.NewBudget(1, time.Now), explaining: filter.NewBudget(explainPart, time.Now),
 		turns: fair.NewCapacities[string](fair.NewCapacity(1), 1, 0),
-	}, nil
+	}
 }
 
 // Run routes events until ctx ends or the bus is lost.
@@ -88,9 +58,9 @@ func (r *Router) Run(ctx context.Context) error {
 	if !opened(ctx, r.Gate) {
 		return nil
 	}
-	return r.Events.Events(ctx, event.Handler{
-		Heavy: r.heavy, Full: r.Deliverer.Full, Handle: r.route, Begin: r.Deliverer.Begin, CaughtUp: r.Deliverer.CaughtUp,
-		Spill: r.Deliverer.Spill,
+	return r.events.Events(ctx, event.Handler{
+		Heavy: r.heavy, Full: r.deliverer.Full, Handle: r.route, Begin: r.deliverer.Begin, CaughtUp: r.deliverer.CaughtUp,
+		Spill: r.deliverer.Spill,
 	})
 }
 
@@ -158,7 +128,7 @@ func (r *Router) dispatch(ctx context.Context, ready []event.Message[event.Deliv
 	if len(ready) == 0 {
 		return nil
 	}
-	if err := r.Deliverer.Dispatch(ctx, ready); err != nil {
+	if err := r.deliverer.Dispatch(ctx, ready); err != nil {
 		return fmt.Errorf("dispatch deliveries: %w", err)
 	}
 	r.metrics.deliveries.Add(float64(len(ready)))
@@ -197,7 +167,7 @@ func (r *Router) take(a *Alert, d *decision, ds []event.Delivery) []event.Delive
 	case ruledTaken:
 	case ruledUnsupported:
 		lost := d.delivery
-		r.Deliverer.Lost(&lost, d.dest, labelUnsupported, d.dest.NotReady)
+		r.deliverer.Lost(&lost, d.dest, labelUnsupported, d.dest.NotReady)
 		return ds
 	default:
 		r.metrics.skipped.Inc()

@@ -87,14 +87,17 @@ func newRouted(tb testing.TB) routed {
 	tb.Helper()
 	r := routed{events: &fakeEvents{}, alerts: NewTable(), destinations: NewDestinations()}
 	r.notes = newNotes(r.alerts, r.destinations)
-	var err error
-	r.Router, err = NewRouter(RouterOptions{
-		Events: r.events, Deliverer: r.events, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes.ledger,
-		Recorder: r.notes, Gate: open, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+	s := newFakeBus().session()
+	d, err := NewDeliverer(DelivererOptions{
+		Source: s, Schedule: s, History: s, Dead: s, Archive: s, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes.ledger,
+		Quota: 1, MaxAge: DefaultMaxAge, Recorder: r.notes, Types: []string{"generic"}, Gate: open, DrainTimeout: drainTimeout,
+		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
+	r.Router = NewRouter(r.events, d)
+	r.deliverer = r.events
 	return r
 }
 

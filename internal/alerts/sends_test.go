@@ -102,7 +102,7 @@ func TestE5ProbesLeaveTheHealthyProvidersTheirSends(t *testing.T) {
 		defer stop()
 		var others []sendPlace
 		for range furtherSends {
-			place, ok := s.dispatcher.(*Deliverer).sends.take("team-a", true)
+			place, ok := s.dispatcher.sends.take("team-a", true)
 			if !ok {
 				t.Fatalf("only %d further sends", len(others))
 			}

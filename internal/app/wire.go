@@ -164,11 +164,8 @@ func (a *App) wireAlerts(plane alertPlane) (err error) {
 	if err != nil {
 		return err
 	}
-	a.router, err = alerts.NewRouter(alerts.RouterOptions{
-		Events: a.bus, Deliverer: a.deliverer, Alerts: plane.alerts, Destinations: plane.destinations, Reports: plane.ledger,
-		Recorder: a.recorder, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
-	})
-	return err
+	a.router = alerts.NewRouter(a.bus, a.deliverer)
+	return nil
 }
 
 // listen makes the listeners. They listen now and serve when Run is called.
