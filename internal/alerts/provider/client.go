@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,7 +45,14 @@ type ClientOptions struct {
 // Client is the HTTP client of one destination, with connections of its own. Its parts are one object in memory: a cluster has thousands of
 // Providers.
 type Client struct {
-	base    base
+	route
+	// tls is nil for defaultTLS, which is then made with the transport.
+	tls       *tls.Config
+	conns     conns
+	once      sync.Once
+	transport atomic.Pointer[http.Transport] // made for the first request
+	// trace is in the context of each request, unless another client's is.
+	trace   httptrace.ClientTrace
 	address url.URL
 	timeout time.Duration
 	// options are without the Header, which header has.
@@ -66,15 +76,15 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 	if err := errors.Join(addressErr, timeoutErr, proxyErr, tlsErr); err != nil {
 		return nil, err
 	}
-	c := &Client{address: *address, timeout: timeout, options: o}
+	c := &Client{route: way, address: *address, timeout: timeout, options: o}
 	c.options.Header = nil
 	for name, values := range o.Header {
 		c.header = append(c.header, headerField{name, values})
 	}
-	c.base.route, c.base.conns.namespace, c.base.conns.most = way, cfg.Namespace, sendBytes+2*int64(o.MaxReply)
-	c.base.trace.GotConn = c.base.conns.got
+	c.conns.namespace, c.conns.most = cfg.Namespace, sendBytes+2*int64(o.MaxReply)
+	c.trace.GotConn = c.conns.got
 	if !cfg.TLS.none() {
-		c.base.tls = tlsConfig
+		c.tls = tlsConfig
 	}
 	return c, nil
 }
@@ -86,10 +96,10 @@ func (c *Client) Call(ctx context.Context, send func(ctx context.Context) error)
 
 // call is Call with the function that ends the send's context.
 func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel context.CancelFunc) error) error {
-	ctx, cancel := context.WithTimeout(c.base.traced(ctx), c.timeout)
+	ctx, cancel := context.WithTimeout(c.traced(ctx), c.timeout)
 	defer cancel()
-	c.base.conns.begin()
-	defer c.base.conns.end()
+	c.conns.begin()
+	defer c.conns.end()
 	if err := send(ctx, cancel); err != nil {
 		return Classify(err)
 	}
@@ -99,7 +109,10 @@ func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel
 // Close closes idle connections at once, and those of sends under way when the sends end. The client stays usable: from then on a
 // connection is kept only while sends overlap on it.
 func (c *Client) Close() error {
-	c.base.close()
+	if made := c.transport.Load(); made != nil {
+		made.CloseIdleConnections()
+	}
+	c.conns.close()
 	return nil
 }
 

@@ -56,9 +56,9 @@ func TestT6TheConnectionsKeptByANamespaceAreBounded(t *testing.T) {
 // openOf counts the open connections of clients.
 func openOf(clients ...*Client) (n int) {
 	for _, c := range clients {
-		c.base.conns.mu.Lock()
-		n += len(c.base.conns.open)
-		c.base.conns.mu.Unlock()
+		c.conns.mu.Lock()
+		n += len(c.conns.open)
+		c.conns.mu.Unlock()
 	}
 	return n
 }
@@ -75,18 +75,18 @@ func TestT6ASendWithinOneOfAnotherClientCostsTheSameEachTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	conn := &countedConn{in: &login.base.conns}
-	login.base.trace.GotConn(httptrace.GotConnInfo{Conn: conn})
-	if got, want := conn.left.Load(), login.base.conns.most; got != want {
+	conn := &countedConn{in: &login.conns}
+	login.trace.GotConn(httptrace.GotConnInfo{Conn: conn})
+	if got, want := conn.left.Load(), login.conns.most; got != want {
 		t.Errorf("after ten sends a connection may have %d bytes, want %d", got, want)
 	}
-	for c := range login.base.conns.open {
+	for c := range login.conns.open {
 		conn = c
 	}
 	if err := outer.Call(t.Context(), func(ctx context.Context) error {
 		return login.Call(ctx, func(ctx context.Context) error {
 			_, err := login.Do(ctx, Request{})
-			if got, want := conn.left.Load(), idleBytes+login.base.conns.most; got > want {
+			if got, want := conn.left.Load(), idleBytes+login.conns.most; got > want {
 				t.Errorf("within a send of another client a connection may have %d bytes, want %d at most", got, want)
 			}
 			return err

@@ -36,7 +36,7 @@ var (
 
 // reply reads an answer of at most MaxReply bytes. cancel ends a read that is blocked.
 func (c *Client) reply(ctx context.Context, body io.Reader, cancel context.CancelFunc) ([]byte, error) {
-	namespace, maxReply := c.base.conns.namespace, c.options.MaxReply
+	namespace, maxReply := c.conns.namespace, c.options.MaxReply
 	free := min(maxReply, freeReply)
 	answer, err := io.ReadAll(io.LimitReader(body, int64(free)+1))
 	switch {

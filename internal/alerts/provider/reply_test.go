@@ -35,7 +35,7 @@ func (d *dripping) Read(p []byte) (int, error) {
 }
 
 func newReader(namespace string) *Client {
-	return &Client{options: ClientOptions{MaxReply: testReply}, base: base{conns: conns{namespace: namespace}}}
+	return &Client{options: ClientOptions{MaxReply: testReply}, conns: conns{namespace: namespace}}
 }
 
 // Fails when the memory for a tenant's endless answers grows with its Providers and sends, when they delay the answers of another

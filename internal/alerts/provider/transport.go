@@ -28,7 +28,7 @@ const (
 // request makes a request of context ctx, which it may change, and returns the answer if it is 2xx and the type reads answers. It calls cancel,
 // which ends ctx, to end the reading of an answer. Its errors are *event.Error.
 func (c *Client) request(ctx context.Context, req *http.Request, cancel context.CancelFunc) ([]byte, error) {
-	if _, err := c.base.via(req); err != nil {
+	if _, err := c.via(req); err != nil {
 		return nil, Classify(err)
 	}
 	req = fenced(req)
@@ -41,7 +41,7 @@ func (c *Client) request(ctx context.Context, req *http.Request, cancel context.
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "notifier")
 	}
-	resp, err := c.base.roundTrip(req)
+	resp, err := c.roundTrip(req)
 	if err != nil {
 		return nil, Classify(err)
 	}

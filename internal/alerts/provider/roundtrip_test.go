@@ -17,7 +17,7 @@ func TestAClientHasNoTransportBeforeItsFirstRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resting.base.made.Load() != nil || resting.base.tls != nil {
+	if resting.transport.Load() != nil || resting.tls != nil {
 		t.Error("a client that sent nothing has a transport")
 	}
 	if err := resting.Close(); err != nil {
@@ -31,7 +31,7 @@ func TestAClientHasNoTransportBeforeItsFirstRequest(t *testing.T) {
 	if err := c.Post(t.Context(), Request{Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
-	made := c.base.made.Load()
+	made := c.transport.Load()
 	if made == nil || made.TLSClientConfig.MinVersion < tls.VersionTLS12 {
 		t.Errorf("after a request: %+v", made)
 	}

@@ -2,55 +2,39 @@ package provider
 
 import (
 	"context"
-	"crypto/tls"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
-	"sync/atomic"
 )
 
-// base makes requests by net/http, on connections of its own. It makes its transport, which takes more than a kilobyte, for the first
-// request: most of a cluster's thousands of Providers never send.
-type base struct {
-	route
-	// tls is nil for defaultTLS, which is then made with the transport.
-	tls   *tls.Config
-	conns conns
-
-	once sync.Once
-	made atomic.Pointer[http.Transport]
-	// trace is in the context of each request, unless another client's is.
-	trace httptrace.ClientTrace
-}
-
-// roundTrip makes a request whose context is traced.
-func (b *base) roundTrip(r *http.Request) (*http.Response, error) {
-	b.once.Do(b.make)
-	return b.made.Load().RoundTrip(r)
+// roundTrip makes a request whose context is traced. It makes the transport, which takes more than a kilobyte, for the first request: most of
+// a cluster's thousands of Providers never send.
+func (c *Client) roundTrip(r *http.Request) (*http.Response, error) {
+	c.once.Do(c.makeTransport)
+	return c.transport.Load().RoundTrip(r)
 }
 
 // traced returns a context for requests, with which conns learns the connection of each. A send may be within one of another client, such as
 // a login. WithClientTrace adds the other's trace to the given one for good, so such a send has a trace of its own.
-func (b *base) traced(ctx context.Context) context.Context {
-	trace := &b.trace
+func (c *Client) traced(ctx context.Context) context.Context {
+	trace := &c.trace
 	if httptrace.ContextClientTrace(ctx) != nil {
-		trace = &httptrace.ClientTrace{GotConn: b.conns.got}
+		trace = &httptrace.ClientTrace{GotConn: c.conns.got}
 	}
 	return httptrace.WithClientTrace(ctx, trace)
 }
 
-func (b *base) make() {
+func (c *Client) makeTransport() {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	config := b.tls
+	config := c.tls
 	if config == nil {
 		config = defaultTLS()
 	}
-	b.made.Store(&http.Transport{
-		Proxy:                  b.proxy,
+	c.transport.Store(&http.Transport{
+		Proxy:                  c.proxy,
 		OnProxyConnectResponse: connectResult,
-		DialContext:            b.conns.dialer(b.dialer().DialContext),
+		DialContext:            c.conns.dialer(c.dialer().DialContext),
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    dialTimeout,
 		IdleConnTimeout:        idleTimeout,
@@ -67,12 +51,4 @@ func (b *base) make() {
 			MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: (idleConns + 1) * streamBuffer,
 		},
 	})
-}
-
-// close closes idle connections at once, and those of sends under way when the sends end.
-func (b *base) close() {
-	if made := b.made.Load(); made != nil {
-		made.CloseIdleConnections()
-	}
-	b.conns.close()
 }
