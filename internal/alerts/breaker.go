@@ -20,16 +20,12 @@ type breaker struct {
 
 func (b *breaker) open() bool { return b.opened > 0 }
 
-// concurrency returns how many sends may be under way at a time.
-func (b *breaker) concurrency(now time.Time) int {
-	switch {
-	case !b.open():
-		return maxConcurrent
-	case now.Before(b.until):
-		return 0
-	default:
+// concurrency returns how many sends may be under way at a time, from until on.
+func (b *breaker) concurrency() int {
+	if b.open() {
 		return 1
 	}
+	return maxConcurrent
 }
 
 // success records that the destination answered, which closes the breaker.

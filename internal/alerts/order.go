@@ -23,8 +23,6 @@ type item struct {
 	due time.Time
 	// busy says that a task works on the item. sending says that the task is a send, which keeps the line busy.
 	busy, sending bool
-	// told says that the missing or unready Provider was reported for this delivery.
-	told bool
 	// recalled says that the message is still on the schedule, so that the item returns there without a write.
 	recalled bool
 	// direct says that the acker is that of the event, which the delivery keeps open since taken. term is that of the last router that

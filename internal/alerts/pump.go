@@ -73,8 +73,7 @@ func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
 	q.unusable = true
 	q.health.set(uid, StateFailing, reason, message)
 	for _, it := range q.waiting {
-		if !it.told {
-			it.told = true
+		if it.d.LastError != reason {
 			if it.d.Reschedules == 0 {
 				s.recordFailure(&it.d, reason+": "+message+"; will retry")
 			}
@@ -91,7 +90,7 @@ func (s *shard) sendAll(work context.Context, q *queue, dest *Destination, now t
 			s.wakes.set(q, opens)
 			return
 		}
-		if q.inflight >= q.breaker.concurrency(now) {
+		if q.inflight >= q.breaker.concurrency() {
 			return // woken when one ends
 		}
 		it, soonest := q.next(now, func() bool { return s.shards.awaits(s.number, q.key.Namespace) })
