@@ -33,10 +33,6 @@ func (h *acker) Ack(ctx context.Context) error {
 	return h.end("acknowledge", h.msg.AckSync(nats.Context(ctx)))
 }
 
-// ackSoon acknowledges without waiting. The server handles acknowledgements of one connection in order, so a later confirmed Ack confirms
-// this one.
-func (h *acker) ackSoon() error { return h.end("acknowledge", h.msg.Ack()) }
-
 // InProgress restarts the server's clock for this message.
 func (h *acker) InProgress() error {
 	if err := h.msg.InProgress(); err != nil {

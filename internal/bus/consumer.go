@@ -73,13 +73,10 @@ type role struct {
 	stream        string
 	filter        string
 	maxAckPending int
-	// headersOnly has messages handed out without their bodies.
-	headersOnly bool
-	// logged is true when there is no consumer: the stream is read by a cursor.
-	logged bool
-	// fromNow has the consumer begin with messages published after it was first made, not with the older ones of the stream.
-	fromNow bool
 }
+
+// logged reports whether there is no consumer: EVENTS is read by a cursor.
+func (r role) logged() bool { return r.stream == streamEvents }
 
 // consumer is a role's consumer as the worker serves it, from one takeover to the next.
 type consumer struct {
@@ -95,7 +92,7 @@ type consumer struct {
 func consumerConfig(r role) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: r.name, FilterSubject: r.filter, AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverAllPolicy,
-		AckWait: event.AckWait, MaxDeliver: -1, MaxAckPending: r.maxAckPending, HeadersOnly: r.headersOnly,
+		AckWait: event.AckWait, MaxDeliver: -1, MaxAckPending: r.maxAckPending,
 		PriorityPolicy: jetstream.PriorityPolicyPinned, PriorityGroups: []string{priorityGroup}, PinnedTTL: pinnedTTL,
 	}
 }
@@ -160,11 +157,11 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 }
 
 func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error) {
-	if c.role.logged {
-		c.cursor, err = c.bus.loadCursor(ctx)
+	if c.role.logged() {
+		c.cursor, err = c.bus.loadCursor(ctx, c.role)
 		return err
 	}
-	if err := c.bus.setUpConsumer(ctx, c.role); err != nil {
+	if _, err := s.CreateOrUpdateConsumer(ctx, consumerConfig(c.role)); err != nil {
 		return fmt.Errorf("set up consumer: %w", err)
 	}
 	if !event.Owned(ctx) {

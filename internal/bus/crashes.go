@@ -76,14 +76,17 @@ func (b *Bus) countCrashes(ctx context.Context, died bool) error {
 	return d.entry.save(ctx, d.consumers)
 }
 
-// floors returns the acknowledgement floor of each consumer that the worker serves, and the floor of the cursor.
+// floors returns the acknowledgement floor of each consumer that the worker serves, and the floors of the cursors.
 func (b *Bus) floors(ctx context.Context) (map[string]uint64, error) {
-	c, err := b.loadCursor(ctx)
-	if err != nil {
-		return nil, err
+	floors := map[string]uint64{}
+	for _, r := range []role{routeRole(), subscribeRole()} {
+		c, err := b.loadCursor(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		floors[r.name] = c.floor
 	}
-	floors := map[string]uint64{routeRole().name: c.floor}
-	for _, stream := range []string{streamEvents, streamDeliveries, streamTriggers} {
+	for _, stream := range []string{streamDeliveries, streamTriggers} {
 		list := b.streams[stream].ListConsumers(ctx)
 		for info := range list.Info() {
 			if slices.Contains(info.Config.PriorityGroups, priorityGroup) {

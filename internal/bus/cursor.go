@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// cursorKey is the key of the place of the reader of EVENTS, cursorInterval how often it is written while it moves.
-	cursorKey      = "events"
+	// cursorInterval is how often the place of a reader of EVENTS is written while it moves.
 	cursorInterval = 100 * time.Millisecond
 	// maxOpen bounds the events that were handed out and are not done, which a successor handles again after a crash.
 	maxOpen = 8192
@@ -58,11 +57,14 @@ type cursor struct {
 	saved, savedConcluded uint64
 }
 
-// loadCursor reads the cursor from its bucket.
-func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
+// cursorKeys are the keys of the places of the readers of EVENTS, by role.
+var cursorKeys = map[string]string{roleRoute: "events", roleSubscribe: "subscribe"}
+
+// loadCursor reads the cursor of a role from its bucket.
+func (b *Bus) loadCursor(ctx context.Context, r role) (*cursor, error) {
 	c := &cursor{
 		durable: b.durableEvents, changed: make(chan struct{}, 1), done: map[uint64]struct{}{},
-		entry: workerEntry[cursorRecord]{bucket: b.buckets[bucketWorker], key: cursorKey, name: "cursor"},
+		entry: workerEntry[cursorRecord]{bucket: b.buckets[bucketWorker], key: cursorKeys[r.name], name: "cursor"},
 	}
 	var err error
 	if c.loaded, err = c.entry.load(ctx); err != nil { // a record that cannot be read is of no stream: no event counts as done
@@ -76,8 +78,8 @@ func (b *Bus) loadCursor(ctx context.Context) (*cursor, error) {
 // rewindCursor moves a cursor back to the end of its stream if it is beyond it: the stream was made anew, or lost its end in a loss of
 // power. The next events would otherwise count as done, and so would those that are recorded beyond its floor. Of a cursor that cannot be
 // read it makes one at the beginning. It is called before this process accepts events.
-func (b *Bus) rewindCursor(ctx context.Context) error {
-	c, err := b.loadCursor(ctx)
+func (b *Bus) rewindCursor(ctx context.Context, r role) error {
+	c, err := b.loadCursor(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -90,8 +92,31 @@ func (b *Bus) rewindCursor(ctx context.Context) error {
 		return nil
 	}
 	c.floor = min(c.floor, info.State.LastSeq)
-	b.log.Warn("the place of the reader is not one of the events and is moved back", "recorded", c.loaded.Floor, "now", c.floor)
+	b.log.Warn("the place of the reader is not one of the events and is moved back", "role", r.name, "recorded", c.loaded.Floor, "now", c.floor)
 	return c.entry.save(ctx, cursorRecord{Created: info.Created, Floor: c.floor})
+}
+
+// adoptConsumer begins the cursor of the subscriber where the consumer ended that it had before, and removes that.
+func (b *Bus) adoptConsumer(ctx context.Context) error {
+	s := b.streams[streamEvents]
+	had, err := s.Consumer(ctx, roleSubscribe)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up consumer: %w", err)
+	}
+	c, err := b.loadCursor(ctx, subscribeRole())
+	if err != nil {
+		return err
+	}
+	if c.entry.revision == 0 {
+		place := cursorRecord{Created: b.created[streamEvents], Floor: had.CachedInfo().AckFloor.Stream}
+		if err := c.entry.save(ctx, place); err != nil {
+			return err
+		}
+	}
+	return s.DeleteConsumer(ctx, roleSubscribe)
 }
 
 // skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.
@@ -104,6 +129,14 @@ func (c *cursor) skipTo(seq uint64) {
 		c.conclude(c.next)
 	}
 	c.raise()
+}
+
+// skip marks the events up to a sequence as done, and saves that. None is open.
+func (c *cursor) skip(ctx context.Context, last uint64) error {
+	c.mu.Lock()
+	c.skipTo(last + 1)
+	c.mu.Unlock()
+	return c.save(ctx)
 }
 
 // hand returns the Acker of the event of a sequence, which is being handed out. Sequences are handed out in order.

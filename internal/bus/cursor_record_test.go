@@ -15,7 +15,7 @@ import (
 func adopted(t *testing.T, b *Bus) *cursor {
 	t.Helper()
 	ctx := testContext(t)
-	c, err := b.loadCursor(ctx)
+	c, err := b.loadCursor(ctx, routeRole())
 	must(t, err)
 	info, err := b.streams[streamEvents].Info(ctx)
 	must(t, err)
@@ -123,7 +123,7 @@ func TestE2EventsThatFollowALossAreNotTakenForDone(t *testing.T) {
 			for seq := uint64(1); seq <= leastDone; seq++ {
 				done[seq] = struct{}{}
 			}
-			c, err := b.loadCursor(ctx)
+			c, err := b.loadCursor(ctx, routeRole())
 			must(t, err)
 			r, _ := newCursorRecord(info.Created, 0, done)
 			test.change(&r)
@@ -279,7 +279,7 @@ func TestE2ACursorThatCannotBeReadCountsAsNone(t *testing.T) {
 	ctx := testContext(t)
 	events := newHeldEvents()
 	for range 2 {
-		_, err := b.buckets[bucketWorker].Put(ctx, cursorKey, []byte("{"))
+		_, err := b.buckets[bucketWorker].Put(ctx, cursorKeys[roleRoute], []byte("{"))
 		must(t, err)
 		stop := start(t, events.read(b))
 		for i := range 2 {
@@ -290,7 +290,7 @@ func TestE2ACursorThatCannotBeReadCountsAsNone(t *testing.T) {
 			must(t, h.Ack(ctx))
 		}
 		stop()
-		_, err = b.buckets[bucketWorker].Put(ctx, cursorKey, []byte("{"))
+		_, err = b.buckets[bucketWorker].Put(ctx, cursorKeys[roleRoute], []byte("{"))
 		must(t, err)
 		closeBus(t, b)
 		b = open(t, dir, nil)

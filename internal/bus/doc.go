@@ -47,7 +47,8 @@
 //   - the configurations of streams and consumers before Open returns, or the next publish.
 //
 // The worker is handed an event of this process while it is synced, so it may be sent before the 2xx. The event is on disk before anything
-// that refers to it: a delivery that waits or is dead, the cursor, and the records of FollowEvents, ReadEvents and LastEvent.
+// that refers to it: a delivery that waits or is dead, the cursors, and the records of Subscribe, FollowEvents, ReadEvents and
+// LastEvent.
 //
 // HISTORY, removals, consumers' acknowledgements and the leases are not synced: a loss of power then means a duplicate (invariant E3).
 // WEBHOOKS is not synced either: the results of the last webhooks are then not listed, and nothing else depends on them.
@@ -59,8 +60,8 @@
 // server's answer, also if its sender was answered with an error before, and the next one waits for that. If no answer comes within
 // lateAnswer, or the connection is lost, only the embedded server recognizes the ID, for serverDuplicates.
 //
-// The cursor of the reader of EVENTS is written every 100 ms, with the events that are done behind an open one if these are many. So after a
-// kill -9 the open events and some that are done are handed out again.
+// EVENTS has two readers, one that routes and one for Receivers of type event, with a cursor each. It is written every 100 ms, with the events
+// that are done behind an open one if these are many. So after a kill -9 the open events and some that are done are handed out again.
 // DELIVERIES drops a message whose ID it has seen in the last two minutes, and at a restart it forgets acknowledged ones. So a record and a
 // delivery carry Recheck whenever they may have been handled before, and WasSent reports whether a delivery was sent.
 //

@@ -2,14 +2,23 @@ package bus
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
+)
+
+const (
+	// recordBatch is how many records are handled together.
+	recordBatch    = 128
+	minHandlePause = 100 * time.Millisecond
+	maxHandlePause = 5 * time.Second
 )
 
 func routeRole() role {
-	return role{name: roleRoute, stream: streamEvents, logged: true}
+	return role{name: roleRoute, stream: streamEvents}
 }
 
 // Events calls h with the records of EVENTS, those of each namespace in stream order, while this replica is the worker, until ctx ends.
@@ -19,12 +28,14 @@ func routeRole() role {
 // Calls for different namespaces may be made at the same time: namespaces wait neither for another's heavy record nor for the records of
 // that namespace that arrive meanwhile.
 func (b *Bus) Events(ctx context.Context, h event.Handler) error {
-	b.serveOne(ctx, routeRole(), func(ctx context.Context, c *consumer) error { return c.readEvents(ctx, h) })
+	b.serveOne(ctx, routeRole(), func(ctx context.Context, c *consumer) error { return c.readEvents(ctx, h, readTurns) })
 	return nil
 }
 
-// readEvents reads from one takeover to the next.
-func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
+// readEvents reads from one takeover to the next. It passes the records to h by pass, until ctx ends or the channel is closed.
+func (c *consumer) readEvents(
+	ctx context.Context, h event.Handler, pass func(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error,
+) error {
 	in := make(chan event.Message[*event.Record], recordBatch)
 	gauge := c.bus.progress.start(c.role)
 	defer gauge.stop()
@@ -37,7 +48,7 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 		return r.run(ctx)
 	})
 	g.Go(func() error {
-		err := readTurns(ctx, in, r)
+		err := pass(ctx, in, r)
 		if err == nil && ctx.Err() == nil {
 			return errStopped
 		}
@@ -49,10 +60,6 @@ func (c *consumer) readEvents(ctx context.Context, h event.Handler) error {
 		return err
 	})
 	g.Go(func() error { return c.cursor.keep(ctx, term, gauge) })
-	g.Go(func() error {
-		c.bus.publishBacklogged(ctx)
-		return nil
-	})
 	return g.Wait()
 }
 
@@ -67,7 +74,8 @@ type eventReader struct {
 }
 
 func (r *eventReader) run(ctx context.Context) error {
-	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, early: true, end: func() {
+	routes := r.consumer.role.name == roleRoute
+	f := feed{bus: r.consumer.bus, next: r.consumer.cursor.next, early: routes, headers: !routes, end: func() {
 		r.behind.allHandedOut()
 		r.handler.CaughtUp(ctx)
 	}}
@@ -93,12 +101,12 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 	if poison {
 		return r.giveUp(ctx, l, "poison", "the process died each time this message was handled")
 	}
-	record := l.record
+	record, err := r.decode(l)
+	if err != nil {
+		return r.giveUp(ctx, l, "undecodable", err.Error())
+	}
 	if record == nil {
-		if record, err = decodeRecord(l.msg); err != nil {
-			return r.giveUp(ctx, l, "undecodable", err.Error())
-		}
-		record.Seq = l.seq
+		return c.cursor.hand(l.seq).Ack(ctx)
 	}
 	if l.seq <= c.last {
 		again := *record // others read the record as well
@@ -114,6 +122,17 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 		_ = m.Nak()
 		return ctx.Err()
 	}
+}
+
+// decode returns the record of a message. The subscriber's has what the headers have, and is nil if the message is no event.
+func (r *eventReader) decode(l logEntry) (record *event.Record, err error) {
+	if l.record != nil || r.consumer.role.name == roleSubscribe {
+		return l.brief(), nil
+	}
+	if record, err = decodeRecord(l.msg); err == nil {
+		record.Seq = l.seq
+	}
+	return record, err
 }
 
 // awaitCapacity waits until fewer than maxOpen events are open, and fewer than maxWindow were handed out from the oldest of them on. Long
@@ -169,16 +188,29 @@ func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason stri
 	return r.consumer.cursor.hand(l.seq).Ack(ctx)
 }
 
-// handle calls the handler for one batch until it succeeds. It keeps the batch meanwhile, so that no younger record of the same objects is
-// handled before it (invariant E4).
+// handle calls the handler for one batch until it succeeds or ctx ends, pausing longer each time. It keeps the batch meanwhile, so that no
+// younger record of the same objects is handled before it (invariant E4).
 func (r *eventReader) handle(ctx context.Context, batch []event.Message[*event.Record]) error {
-	err := r.consumer.untilHandled(ctx, len(batch), func() error { return r.handler.Handle(ctx, batch) }, func(i int) {
-		again := *batch[i].Value // others read the record as well
-		again.Recheck = true
-		batch[i].Value = &again
-	})
-	if err == nil && r.behind.handled(batch) {
+	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
+		err := r.handler.Handle(ctx, batch)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.consumer.bus.log.Warn("events not handled, they will be tried again", "role", r.consumer.role.name, "count", len(batch), "error", err)
+		for i := range batch {
+			again := *batch[i].Value // others read the record as well
+			again.Recheck = true
+			batch[i].Value = &again
+		}
+		if err := fair.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+	if r.behind.handled(batch) {
 		r.handler.CaughtUp(ctx)
 	}
-	return err
+	return nil
 }

@@ -62,7 +62,7 @@ func (h *handing) begin(behind func(string) bool) {
 
 // write checks a record of the cursor.
 func (h *handing) write(key string, value []byte) {
-	if key != cursorKey {
+	if key != cursorKeys[roleRoute] {
 		return
 	}
 	var r cursorRecord
@@ -279,7 +279,7 @@ func (h *handing) serve(ctx context.Context, b *Bus) {
 		}
 		h.mu.Unlock()
 		h.rough.mu.Unlock()
-		return c.readEvents(ctx, h.handler())
+		return c.readEvents(ctx, h.handler(), readTurns)
 	})
 }
 

@@ -74,6 +74,7 @@ func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *e
 		l.running.Wait()
 		l.leave(term)
 	}()
+	l.running.Go(func() { r.consumer.bus.publishBacklogged(ctx) })
 	return l.run(ctx, in)
 }
 

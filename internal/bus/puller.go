@@ -265,5 +265,5 @@ func (p *puller[T]) deadLetter(ctx context.Context, h *acker, m *nats.Msg, label
 		b.log.Error("dead letter not written, the message will be tried again", "namespace", namespaceOf(m.Subject), "error", err)
 		return h.Nak()
 	}
-	return h.ackSoon()
+	return h.end("acknowledge", h.msg.Ack())
 }

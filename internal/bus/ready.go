@@ -66,7 +66,7 @@ type gauge struct {
 func newProgress() *progress { return &progress{gauges: map[string]*gauge{}} }
 
 func (p *progress) start(r role) *gauge {
-	g := &gauge{owner: p, name: r.name, asks: !r.logged}
+	g := &gauge{owner: p, name: r.name, asks: !r.logged()}
 	g.moved()
 	g.answered()
 	p.mu.Lock()

@@ -67,9 +67,22 @@ func (c *recent) put(r *event.Record) {
 		c.bytes -= (*at).Event.Size()
 		*at = nil
 	}
-	if size := r.Event.Size(); c.bytes+size <= recentBytes {
+	size := r.Event.Size()
+	for seq := max(c.first, r.Seq-min(r.Seq, recentRecords)); c.bytes+size > recentBytes && seq < r.Seq; seq++ {
+		c.drop(seq)
+		c.first = seq + 1
+	}
+	if c.bytes+size <= recentBytes {
 		*at = r
 		c.bytes += size
+	}
+}
+
+// drop drops the record of a sequence, if it is kept. The caller holds the lock.
+func (c *recent) drop(seq uint64) {
+	if at := &c.records[seq%recentRecords]; *at != nil && (*at).Seq == seq {
+		c.bytes -= (*at).Event.Size()
+		*at = nil
 	}
 }
 
@@ -137,10 +150,7 @@ func (c *recent) forget() {
 		next = min(next, r.next)
 	}
 	for seq := max(c.first, next-min(next, recentRecords)); seq < next; seq++ {
-		if at := &c.records[seq%recentRecords]; *at != nil && (*at).Seq == seq {
-			c.bytes -= (*at).Event.Size()
-			*at = nil
-		}
+		c.drop(seq)
 	}
 	c.first = max(c.first, next)
 }

@@ -85,11 +85,11 @@ func (s *stats) refresh(ctx context.Context) error {
 		}
 		states[name] = info.State
 	}
-	unrouted, err := s.bus.unrouted(ctx, states[streamEvents])
+	unrouted, err := s.bus.notDone(ctx, routeRole(), states[streamEvents])
 	if err != nil {
 		return err
 	}
-	unread, err := s.bus.unread(ctx, states[streamEvents])
+	unread, err := s.bus.notDone(ctx, subscribeRole(), states[streamEvents])
 	if err != nil {
 		return err
 	}
@@ -164,26 +164,13 @@ func (s *stats) gone() error {
 	return fmt.Errorf("deleted on the server, a start sets it up again: %w", s.missed)
 }
 
-// unrouted returns how many events are beyond the cursor.
-func (b *Bus) unrouted(ctx context.Context, state jetstream.StreamState) (uint64, error) {
-	c, err := b.loadCursor(ctx)
+// notDone returns how many events are beyond the cursor of a role.
+func (b *Bus) notDone(ctx context.Context, r role, state jetstream.StreamState) (uint64, error) {
+	c, err := b.loadCursor(ctx, r)
 	if err != nil {
 		return 0, err
 	}
 	return state.LastSeq - min(max(c.floor, state.FirstSeq-1), state.LastSeq), nil
-}
-
-// unread returns how many events were not read for Receivers of type event.
-func (b *Bus) unread(ctx context.Context, state jetstream.StreamState) (uint64, error) {
-	c, err := b.streams[streamEvents].Consumer(ctx, roleSubscribe)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) { // it is made at the end of a first start; before that nothing was read
-		return state.Msgs, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read consumer %s: %w", roleSubscribe, err)
-	}
-	info := c.CachedInfo()
-	return info.NumPending + uint64(info.NumAckPending), nil
 }
 
 // state returns the state of a stream, and when the streams last answered.

@@ -135,16 +135,15 @@ func (b *Bus) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.untilReachable(ctx, b.rewindCursor); err != nil {
+	if err := b.untilReachable(ctx, b.adoptConsumer); err != nil {
 		return err
 	}
-	// Made before anything is served: no event that is accepted from now on is missed, however late the first reader is.
-	return b.untilReachable(ctx, func(ctx context.Context) error {
-		if err := b.setUpConsumer(ctx, subscribeRole()); err != nil {
-			return fmt.Errorf("set up consumer %s: %w", roleSubscribe, err)
+	for _, r := range []role{routeRole(), subscribeRole()} {
+		if err := b.untilReachable(ctx, func(ctx context.Context) error { return b.rewindCursor(ctx, r) }); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func (b *Bus) setUpStream(ctx context.Context, cfg jetstream.StreamConfig) (err error) {
@@ -187,11 +186,11 @@ func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
 	}
 	if name == streamEvents {
 		b.streams[name] = s
-		unrouted, err := b.unrouted(ctx, state)
+		unrouted, err := b.notDone(ctx, routeRole(), state)
 		if err != nil {
 			return err
 		}
-		unread, err := b.unread(ctx, state)
+		unread, err := b.notDone(ctx, subscribeRole(), state)
 		if err != nil {
 			return err
 		}

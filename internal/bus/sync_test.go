@@ -129,12 +129,12 @@ func TestAnEventIsOnDiskBeforeReferencesToIt(t *testing.T) {
 		"a delivery that waits": func(ctx context.Context, b *Bus) error { return b.Reschedule(ctx, &d, time.Now().Add(time.Hour)) },
 		"a dead letter":         func(ctx context.Context, b *Bus) error { return b.DeadLetter(ctx, &d, event.LabelTooLarge, "reason") },
 		"the cursor": func(ctx context.Context, b *Bus) error {
-			c, err := b.loadCursor(ctx)
+			c, err := b.loadCursor(ctx, routeRole())
 			c.skipTo(d.Order + 1)
 			return errors.Join(err, c.save(ctx))
 		},
 		"the events that are done": func(ctx context.Context, b *Bus) error {
-			c, err := b.loadCursor(ctx)
+			c, err := b.loadCursor(ctx, routeRole())
 			for seq := range uint64(leastDone) {
 				c.done[d.Order+seq] = struct{}{}
 			}
