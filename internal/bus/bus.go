@@ -261,7 +261,8 @@ func (b *Bus) Close(ctx context.Context) error {
 	if b.closed.Swap(true) {
 		return nil
 	}
-	b.end()
+	late := time.AfterFunc(publishTimeout, b.end)
+	defer late.Stop()
 	b.work.Wait()
 	err := b.nc.FlushWithContext(ctx)
 	if errors.Is(err, nats.ErrConnectionClosed) {

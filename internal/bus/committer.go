@@ -34,22 +34,23 @@ const (
 // One namespace's messages do not wait for all of another's (invariant T6): namespaces take turns. So a message that is its namespace's
 // only one waits for the current round and is in the next.
 //
+// A round lasts until the server has answered, also when its callers have given up. So the outcome of each message becomes known, and a server
+// that is late is not given more meanwhile.
+//
 // A round is sealed before its first message is sent: it acknowledges no later caller. The messages of a namespace are in rounds in the order
 // of their calls, and those of a subject are so in the stream (see publishAll). Memory is bounded by the number of waiting callers.
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
 	// confirm, if any, is the second half of write: it returns when the messages that write stored are on disk, and sets the error of those
-	// that are not. The entries' stored is called before it, and their callers are answered after it. When
-	// the server is late, they were answered with an error before.
+	// that are not. The entries' stored is called before it, and their callers are answered after it.
 	confirm func(ctx context.Context, out []outcome)
 	work    *sync.WaitGroup
-	ending  <-chan struct{} // closed when the bus ends
 	// coalesced, if any, is called for every entry that is coalesced with another.
 	coalesced func()
 	// pause, if any, is the wait after every round for the next one to fill. It is for callers that can wait, and makes fewer, larger
 	// messages.
 	pause time.Duration
-	// written, if any, is called once for a round, after write and the stored of its entries, and for each message that was answered late.
+	// written, if any, is called once for a round, after write and the stored of its entries.
 	written func()
 
 	mu      sync.Mutex
@@ -74,7 +75,7 @@ type entry struct {
 	// stored, if any, is called with the server's answer once write has returned, unless the message failed. It must not block.
 	stored func(a jetstream.PubAck)
 	// ended, if any, is called once, after stored: when the outcome is known, or is no longer awaited. If the server does not answer in time,
-	// both are called after the callers were answered. It must not block. It is not for entries that coalesce.
+	// both are called after the callers have given up. It must not block. It is not for entries that coalesce.
 	ended func()
 }
 
@@ -99,7 +100,7 @@ func pendingNamespace(p *pending) string { return p.namespace }
 // newCommitter returns a committer that writes to one stream by write. Its goroutine runs while entries wait, and Close waits for it.
 func newCommitter(b *Bus, write func(ctx context.Context, msgs []*nats.Msg) []outcome) *committer {
 	c := &committer{
-		write: write, work: &b.work, ending: b.ending,
+		write: write, work: &b.work,
 		waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{}, most: maxRound, least: minRound,
 	}
 	if b.embedded != nil {
@@ -258,8 +259,11 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 		msgs, written = append(msgs, p.msg), append(written, p)
 	}
 	out := c.write(ctx, msgs)
-	for i, o := range out {
-		c.settle(ctx, &written[i].entry, o)
+	for i, p := range written {
+		if p.stored != nil && out[i].err == nil {
+			p.stored(out[i].ack)
+		}
+		p.end()
 	}
 	if c.written != nil {
 		c.written()
@@ -270,36 +274,5 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 	for i, p := range written {
 		p.outcome = out[i]
 		close(p.done)
-	}
-}
-
-// settle calls stored and ended for the outcome of a message, now or when the server answers. No caller's context may end ctx.
-func (c *committer) settle(ctx context.Context, e *entry, o outcome) {
-	if o.unanswered != nil && e.ended != nil {
-		c.work.Go(func() { c.awaitLate(ctx, e, o.unanswered) })
-		return
-	}
-	if e.stored != nil && o.err == nil {
-		e.stored(o.ack)
-	}
-	e.end()
-}
-
-// awaitLate awaits the server's answer to a message whose callers were answered with an error.
-func (c *committer) awaitLate(ctx context.Context, e *entry, answer jetstream.PubAckFuture) {
-	defer e.end()
-	select {
-	case a := <-answer.Ok():
-		if e.stored != nil {
-			e.stored(*a)
-		}
-		if c.written != nil {
-			c.written()
-		}
-		if c.confirm != nil {
-			c.confirm(ctx, []outcome{{ack: *a}})
-		}
-	case <-answer.Err(): //nolint:errcheck // the callers have an error already
-	case <-c.ending:
 	}
 }

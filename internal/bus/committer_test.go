@@ -240,50 +240,59 @@ func (f *lateFuture) Ok() <-chan *jetstream.PubAck { return f.ok }
 func (f *lateFuture) Err() <-chan error            { return f.err }
 
 // Fails when a message that the server has not answered counts as absent from the stream: its sender repeats it. Fails also when the
-// outcome of a message is never known: a repetition would wait in vain.
+// outcome of a message is never known, a repetition would wait in vain, or when its sender waits for a late answer.
 func TestAMessageEndsWithTheServersAnswer(t *testing.T) {
+	late := 2 * publishTimeout
 	for name, c := range map[string]struct {
-		answer     func(*lateFuture, chan struct{})
-		want       []string
-		unanswered bool
+		after  time.Duration
+		answer outcome
+		want   []string
 	}{
-		"in time":              {want: []string{"stored 3 false", "ended"}},
-		"late":                 {unanswered: true, answer: func(f *lateFuture, _ chan struct{}) { f.ok <- &jetstream.PubAck{Sequence: 5} }, want: []string{"stored 5 false", "ended"}},
-		"late, of a duplicate": {unanswered: true, answer: func(f *lateFuture, _ chan struct{}) { f.ok <- &jetstream.PubAck{Sequence: 5, Duplicate: true} }, want: []string{"stored 5 true", "ended"}},
-		"late refusal":         {unanswered: true, answer: func(f *lateFuture, _ chan struct{}) { f.err <- errors.New("refused") }, want: []string{"ended"}},
-		"end of the bus":       {unanswered: true, answer: func(_ *lateFuture, ending chan struct{}) { close(ending) }, want: []string{"ended"}},
+		"in time":              {0, outcome{ack: jetstream.PubAck{Sequence: 3}}, []string{"stored 3 false", "ended"}},
+		"late":                 {late, outcome{ack: jetstream.PubAck{Sequence: 5}}, []string{"stored 5 false", "ended"}},
+		"late, of a duplicate": {late, outcome{ack: jetstream.PubAck{Sequence: 5, Duplicate: true}}, []string{"stored 5 true", "ended"}},
+		"late refusal":         {late, outcome{err: errors.New("refused")}, []string{"ended"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f, late, ending := newFakeStream(), &lateFuture{ok: make(chan *jetstream.PubAck, 1), err: make(chan error, 1)}, make(chan struct{})
-				f.ending = ending
+				f := newFakeStream()
 				f.write = func(context.Context, []*nats.Msg) []outcome {
-					if c.unanswered {
-						return []outcome{{err: context.DeadlineExceeded, unanswered: late}}
-					}
-					return []outcome{{ack: jetstream.PubAck{Sequence: 3}}}
+					pass(c.after)
+					return []outcome{c.answer}
 				}
-				var got []string
+				calls := make(chan string, 3)
+				began := time.Now()
 				_, err := f.commit(t.Context(), entry{
-					msg: newMsg("a", nil), stored: func(a jetstream.PubAck) { got = append(got, fmt.Sprintf("stored %d %v", a.Sequence, a.Duplicate)) },
-					ended: func() { got = append(got, "ended") },
+					msg: newMsg("a", nil), stored: func(a jetstream.PubAck) { calls <- fmt.Sprintf("stored %d %v", a.Sequence, a.Duplicate) },
+					ended: func() { calls <- "ended" },
 				})
 				synctest.Wait()
-				if c.unanswered != (err != nil) {
-					t.Errorf("the sender got %v", err)
+				if took := time.Since(began); took != min(c.after, publishTimeout) || (c.after > 0) != (err != nil) {
+					t.Errorf("the sender got %v after %s", err, took)
 				}
-				if c.unanswered {
-					if len(got) > 0 {
-						t.Errorf("%q before the answer", got)
-					}
-					c.answer(late, ending)
-					synctest.Wait()
+				if c.after > 0 && len(calls) > 0 {
+					t.Errorf("%q before the answer", <-calls)
+				}
+				f.work.Wait()
+				close(calls)
+				var got []string
+				for call := range calls {
+					got = append(got, call)
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
 					t.Error(diff)
 				}
 			})
 		})
+	}
+}
+
+// Fails when the end of the bus waits for an answer that may never come.
+func TestTheEndOfTheBusAwaitsNoAnswer(t *testing.T) {
+	b := newBus(Options{})
+	b.end()
+	if o := b.await(t.Context(), streamEvents, sending{answer: &lateFuture{}}); !errors.Is(o.err, nats.ErrConnectionClosed) {
+		t.Errorf("not answered: %+v", o)
 	}
 }
 

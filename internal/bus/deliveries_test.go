@@ -264,7 +264,7 @@ func TestNothingOvertakesAMessageThatWasRefused(t *testing.T) {
 			m, err := encodeDelivery(prefixDeliver+"0.team."+provider, d.ID, &d)
 			must(t, err)
 			if d.ID == "slack0005" {
-				m.Header.Set(nats.ExpectedLastSeqHdr, "1000000")
+				m.Header.Set(nats.ExpectedLastMsgIdHdr, "another")
 			}
 			msgs = append(msgs, m)
 		}

@@ -45,29 +45,20 @@ func newEventCommitter(b *Bus) *committer {
 // them; and when too many of the namespace's wait to be routed. While this process routes and is far behind, it waits, behindWait at most.
 func (b *Bus) PublishEvent(ctx context.Context, r *event.Record) (duplicate bool, err error) {
 	b.recent.await(ctx)
-	return b.publishRecord(ctx, r, func(e entry) (jetstream.PubAck, error) { return b.events.commit(ctx, e) })
+	return b.publishRecord(ctx, r, "")
 }
 
 // PublishEventAfter is like PublishEvent, but refuses with event.ErrOvertaken if EVENTS has an event of the object after the one at seq,
 // zero for none at all. With a remote server it also refuses if that event is r itself, of an attempt whose answer was lost.
 func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error) {
-	return b.publishRecord(ctx, r, func(e entry) (jetstream.PubAck, error) {
-		e.msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(seq, 10))
-		within, cancel := context.WithTimeout(ctx, publishTimeout)
-		defer cancel()
-		out := b.writeAll(within, streamEvents, []*nats.Msg{e.msg})
-		b.events.settle(context.WithoutCancel(ctx), &e, out[0])
-		b.recent.announce()
-		b.confirm(within, streamEvents, out)
-		return out[0].ack, out[0].err
-	})
+	return b.publishRecord(ctx, r, strconv.FormatUint(seq, 10))
 }
 
-// publishRecord publishes r by commit, unless it is a duplicate. While an earlier publish of r has no outcome, it waits, publishTimeout at
-// most.
-func (b *Bus) publishRecord(ctx context.Context, r *event.Record, commit func(entry) (jetstream.PubAck, error)) (duplicate bool, err error) {
-	var ended func() // a remote server alone knows the IDs, and answers the publish accordingly
-	if b.duplicates != nil {
+// publishRecord publishes r, unless it is a duplicate, behind the last event of its object if that is given. While an earlier publish of r has
+// no outcome, it waits, publishTimeout at most.
+func (b *Bus) publishRecord(ctx context.Context, r *event.Record, last string) (duplicate bool, err error) {
+	e := entry{namespace: r.Event.InvolvedObject.Namespace, stored: b.remember(r)}
+	if b.duplicates != nil { // a remote server alone knows the IDs, and answers the publish accordingly
 		id := r.ID
 		seq, yes, err := b.duplicates.begin(ctx, id)
 		if err != nil {
@@ -79,40 +70,44 @@ func (b *Bus) publishRecord(ctx context.Context, r *event.Record, commit func(en
 			defer cancel()
 			return true, b.durableEvents(ctx, seq)
 		}
-		ended = func() { b.duplicates.end(id) }
+		e.ended = func() { b.duplicates.end(id) }
 	}
-	committed := false
-	defer func() {
-		if !committed && ended != nil {
-			ended()
-		}
-	}()
-	if err := r.Event.Validate(); err != nil {
-		return false, fmt.Errorf("publish event: %w", err)
-	}
-	err = b.stats.checkEventsQuota()
-	if err == nil {
-		err = b.backlogged.await(ctx, r.Event.InvolvedObject.Namespace)
-	}
+	h, err := b.prepareRecord(ctx, r, &e)
 	if err != nil {
-		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()
+		e.end()
 		return false, err
 	}
-	m, h, err := encodeRecord(r)
-	if err != nil {
-		return false, fmt.Errorf("publish event: %w", err)
+	if last != "" {
+		e.msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
 	}
-	e := entry{msg: m, namespace: r.Event.InvolvedObject.Namespace, stored: b.remember(r), ended: ended}
-	committed = true
-	a, err := commit(e)
+	a, err := b.events.commit(ctx, e)
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err) // the message stays in use: the client may still be sending it
 	}
-	defer h.release()
 	b.recent.note(a.Sequence) // of a duplicate, the answer to the first publish may have been lost
-	b.stats.unrouted.Add(int64(m.Size()))
+	b.stats.unrouted.Add(int64(e.msg.Size()))
+	h.release()
 	r.Seq = a.Sequence
 	return a.Duplicate, nil
+}
+
+// prepareRecord encodes r as the message of e, unless EVENTS takes no more.
+func (b *Bus) prepareRecord(ctx context.Context, r *event.Record, e *entry) (h *headers, err error) {
+	if err := r.Event.Validate(); err != nil {
+		return nil, fmt.Errorf("publish event: %w", err)
+	}
+	err = b.stats.checkEventsQuota()
+	if err == nil {
+		err = b.backlogged.await(ctx, e.namespace)
+	}
+	if err != nil {
+		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()
+		return nil, err
+	}
+	if e.msg, h, err = encodeRecord(r); err != nil {
+		return nil, fmt.Errorf("publish event: %w", err)
+	}
+	return h, nil
 }
 
 // remember returns a function that puts r's ID and a copy of r, with its place in the stream, in memory: the ID for the duplicate window,

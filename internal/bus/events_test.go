@@ -348,6 +348,22 @@ func TestE4AnEventIsNotPublishedAfterANewerOneOfItsObject(t *testing.T) {
 	}
 }
 
+// A round may have a transition that a POST of the object came before, and further POSTs of the object. Fails when these are refused with it.
+func TestAnOvertakenEventFailsAlone(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	var msgs []*nats.Msg
+	for _, id := range ids(3) {
+		m, _, err := encodeRecord(testRecord(id, "team", "app"))
+		must(t, err)
+		msgs = append(msgs, m)
+	}
+	msgs[1].Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
+	out := b.publishAll(testContext(t), streamEvents, msgs)
+	if out[0].err != nil || !errors.Is(out[1].err, event.ErrOvertaken) || out[2].err != nil {
+		t.Errorf("got %v, %v, %v", out[0].err, out[1].err, out[2].err)
+	}
+}
+
 // A cluster has a second code for a wrong last sequence. Fails when a publisher is not told that an event came first by either.
 func TestBothCodesOfAWrongLastSequenceSayThatAnEventCameFirst(t *testing.T) {
 	t.Parallel()

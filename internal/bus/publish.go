@@ -51,8 +51,6 @@ const (
 type outcome struct {
 	ack jetstream.PubAck
 	err error
-	// unanswered is the future of a message that the server did not answer in time, and that may be in the stream.
-	unanswered jetstream.PubAckFuture
 }
 
 // publish writes m to stream and returns when it is on disk (see durable). It waits for its turn until ctx ends, and then returns within
@@ -99,10 +97,12 @@ func (b *Bus) publishUnlessThere(ctx context.Context, stream string, m *nats.Msg
 }
 
 // publishAll writes the messages to stream and returns one outcome for each when all stored ones are on disk, by one sync of the stream's
-// files. It waits for no answer of the server and no sync for longer than publishTimeout.
+// files. It awaits the server's answers until ctx ends, or the client gives them up (see connect), and no sync for longer than
+// publishTimeout.
 //
 // The messages of one subject are in the stream in their order, and none of them after a failed one: later messages may not overtake it
-// (invariant E4). A message that is too large fails alone: it will never be in the stream, so no message can overtake it.
+// (invariant E4). A message that is too large, or overtaken already, fails alone: it will never be in the stream, so no message can overtake
+// it.
 func (b *Bus) publishAll(ctx context.Context, stream string, msgs []*nats.Msg) []outcome {
 	out := b.writeAll(ctx, stream, msgs)
 	b.confirm(ctx, stream, out)
@@ -131,7 +131,7 @@ func (b *Bus) confirm(ctx context.Context, stream string, out []outcome) {
 	for i := range out {
 		if err := cmp.Or(out[i].err, failed); err != nil {
 			b.metrics.publishErrors.WithLabelValues(stream).Inc()
-			out[i] = outcome{err: fmt.Errorf("publish to %s: %w", stream, err), unanswered: out[i].unanswered}
+			out[i] = outcome{err: fmt.Errorf("publish to %s: %w", stream, err)}
 		}
 	}
 }
@@ -166,8 +166,6 @@ func bySubject(msgs []*nats.Msg) [][]int {
 // publishFirsts publishes the first message of each subject, and returns the remaining messages of the subjects. It sends the messages one
 // right after the other, and then awaits their acknowledgements.
 func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg, subjects [][]int, out []outcome) (left [][]int) {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
 	for len(subjects) > 0 {
 		sent := make([]sending, 0, min(len(subjects), maxBatch))
 		for size := 0; len(sent) < min(len(subjects), maxBatch) && size < maxBatchBytes; {
@@ -176,8 +174,8 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 		}
 		for k, s := range sent {
 			first, rest := subjects[k][0], subjects[k][1:]
-			out[first] = await(ctx, stream, s)
-			if err := out[first].err; err != nil && !errors.Is(err, ErrTooLarge) {
+			out[first] = b.await(ctx, stream, s)
+			if err := out[first].err; err != nil && !errors.Is(err, ErrTooLarge) && !errors.Is(err, event.ErrOvertaken) {
 				for _, i := range rest {
 					out[i].err = err
 				}
@@ -207,8 +205,8 @@ func (b *Bus) begin(m *nats.Msg) (s sending) {
 	return s
 }
 
-// await returns the server's answer to one message.
-func await(ctx context.Context, stream string, s sending) outcome {
+// await returns the server's answer to one message, or an error when the bus or ctx ends.
+func (b *Bus) await(ctx context.Context, stream string, s sending) outcome {
 	if s.err != nil {
 		return outcome{err: publishError(s.err)}
 	}
@@ -220,8 +218,10 @@ func await(ctx context.Context, stream string, s sending) outcome {
 		return outcome{ack: *a}
 	case err := <-s.answer.Err():
 		return outcome{err: publishError(err)}
+	case <-b.ending:
+		return outcome{err: nats.ErrConnectionClosed}
 	case <-ctx.Done():
-		return outcome{err: ctx.Err(), unanswered: s.answer}
+		return outcome{err: ctx.Err()}
 	}
 }
 

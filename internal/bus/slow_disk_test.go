@@ -44,6 +44,7 @@ func newSlowDisk(ctx context.Context, stream string, sync time.Duration) *slowDi
 func (s *slowDisk) PublishMsgAsync(*nats.Msg, ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
 	f := &lateFuture{ok: make(chan *jetstream.PubAck, 1), err: make(chan error, 1)}
 	s.queue <- f
+	time.AfterFunc(publishTimeout, func() { f.err <- jetstream.ErrAsyncPublishTimeout }) // as the client does
 	return f, nil
 }
 
