@@ -74,16 +74,6 @@ type entry struct {
 	at       time.Time // when a trigger was accepted
 	// stored, if any, is called with the server's answer once write has returned, unless the message failed. It must not block.
 	stored func(a jetstream.PubAck)
-	// ended, if any, is called once, after stored: when the outcome is known, or is no longer awaited. If the server does not answer in time,
-	// both are called after the callers have given up. It must not block. It is not for entries that coalesce.
-	ended func()
-}
-
-// end calls ended.
-func (e *entry) end() {
-	if e.ended != nil {
-		e.ended()
-	}
 }
 
 // pending is an entry that waits, with its outcome once done is closed.
@@ -199,7 +189,6 @@ func (c *committer) seal() (round []*pending) {
 			round = append(round, p)
 		} else {
 			p.err = context.DeadlineExceeded
-			p.end()
 			close(p.done)
 		}
 		c.waiting.Pop()
@@ -251,7 +240,6 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 	for _, p := range round {
 		if p.body != nil {
 			if p.msg.Data, p.err = p.body(); p.err != nil {
-				p.end()
 				close(p.done)
 				continue
 			}
@@ -263,7 +251,6 @@ func (c *committer) send(ctx context.Context, round []*pending) {
 		if p.stored != nil && out[i].err == nil {
 			p.stored(out[i].ack)
 		}
-		p.end()
 	}
 	if c.written != nil {
 		c.written()

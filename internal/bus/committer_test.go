@@ -239,52 +239,24 @@ type lateFuture struct {
 func (f *lateFuture) Ok() <-chan *jetstream.PubAck { return f.ok }
 func (f *lateFuture) Err() <-chan error            { return f.err }
 
-// Fails when a message that the server has not answered counts as absent from the stream: its sender repeats it. Fails also when the
-// outcome of a message is never known, a repetition would wait in vain, or when its sender waits for a late answer.
-func TestAMessageEndsWithTheServersAnswer(t *testing.T) {
-	late := 2 * publishTimeout
-	for name, c := range map[string]struct {
-		after  time.Duration
-		answer outcome
-		want   []string
-	}{
-		"in time":              {0, outcome{ack: jetstream.PubAck{Sequence: 3}}, []string{"stored 3 false", "ended"}},
-		"late":                 {late, outcome{ack: jetstream.PubAck{Sequence: 5}}, []string{"stored 5 false", "ended"}},
-		"late, of a duplicate": {late, outcome{ack: jetstream.PubAck{Sequence: 5, Duplicate: true}}, []string{"stored 5 true", "ended"}},
-		"late refusal":         {late, outcome{err: errors.New("refused")}, []string{"ended"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFakeStream()
-				f.write = func(context.Context, []*nats.Msg) []outcome {
-					pass(c.after)
-					return []outcome{c.answer}
-				}
-				calls := make(chan string, 3)
-				began := time.Now()
-				_, err := f.commit(t.Context(), entry{
-					msg: newMsg("a", nil), stored: func(a jetstream.PubAck) { calls <- fmt.Sprintf("stored %d %v", a.Sequence, a.Duplicate) },
-					ended: func() { calls <- "ended" },
-				})
-				synctest.Wait()
-				if took := time.Since(began); took != min(c.after, publishTimeout) || (c.after > 0) != (err != nil) {
-					t.Errorf("the sender got %v after %s", err, took)
-				}
-				if c.after > 0 && len(calls) > 0 {
-					t.Errorf("%q before the answer", <-calls)
-				}
-				f.work.Wait()
-				close(calls)
-				var got []string
-				for call := range calls {
-					got = append(got, call)
-				}
-				if diff := cmp.Diff(c.want, got); diff != "" {
-					t.Error(diff)
-				}
-			})
-		})
-	}
+// Fails when a message that the server has not answered counts as absent from the stream, or when its sender waits for a late answer.
+func TestARoundAwaitsAnAnswerThatItsSenderDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeStream()
+		f.write = func(context.Context, []*nats.Msg) []outcome {
+			pass(2 * publishTimeout)
+			return []outcome{{ack: jetstream.PubAck{Sequence: 5}}}
+		}
+		began, stored := time.Now(), make(chan time.Duration, 1)
+		_, err := f.commit(t.Context(), entry{msg: newMsg("a", nil), stored: func(jetstream.PubAck) { stored <- time.Since(began) }})
+		if took := time.Since(began); took != publishTimeout || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the sender got %v after %s", err, took)
+		}
+		if after := <-stored; after != 2*publishTimeout {
+			t.Errorf("stored after %s", after)
+		}
+		f.work.Wait()
+	})
 }
 
 // Fails when the end of the bus waits for an answer that may never come.
@@ -294,24 +266,4 @@ func TestTheEndOfTheBusAwaitsNoAnswer(t *testing.T) {
 	if o := b.await(t.Context(), streamEvents, sending{answer: &lateFuture{}}); !errors.Is(o.err, nats.ErrConnectionClosed) {
 		t.Errorf("not answered: %+v", o)
 	}
-}
-
-// Fails when a message that is left out of its round, since its sender gave up before, stays under way.
-func TestAMessageThatIsNeverSentEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFakeStream()
-		first := f.join(t.Context(), "a", 1)
-		w := <-f.started
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { _, _ = f.commit(ctx, entry{msg: newMsg("b", nil), ended: func() { close(ended) }}) }()
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		w.finish(nil)
-		if err := <-first; err != nil {
-			t.Error(err)
-		}
-		<-ended
-	})
 }

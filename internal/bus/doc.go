@@ -56,9 +56,9 @@
 // # Duplicates
 //
 // An ID of EVENTS is recognized within the duplicate window: by the server if it is remote, otherwise by this process, which after a
-// restart knows the newest maxLoaded IDs of the window. In this process one publish of an ID is under way at a time. It ends with the
-// server's answer, also if its sender was answered with an error before, and the next one waits for that. If no answer comes within
-// lateAnswer, or the connection is lost, only the embedded server recognizes the ID, for serverDuplicates.
+// restart knows the newest maxLoaded IDs of the window. A round of publishes ends with the server's answers, also if its senders were answered
+// with an error before, and the next one begins with their outcome known. If no answer comes within lateAnswer, or the connection is lost,
+// only the embedded server recognizes the ID, for serverDuplicates.
 //
 // EVENTS has two readers, one that routes and one for Receivers of type event, with a cursor each. It is written every 100 ms, with the events
 // that are done behind an open one if these are many. So after a kill -9 the open events and some that are done are handed out again.

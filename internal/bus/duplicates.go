@@ -15,7 +15,7 @@ const (
 	// the connection was lost: the first repetition comes within a second or two.
 	serverDuplicates = 2 * time.Second
 	// lateAnswer is how long the embedded server's answer to the publish of an event is awaited, from the publish on. Its sender is answered
-	// with an error after publishTimeout. Until the answer the ID is under way, since the event may be in the stream.
+	// with an error after publishTimeout. Until the answer no other round begins, since the event may be in the stream.
 	lateAnswer = time.Minute
 	// maxDuplicates bounds the IDs that are kept for the duplicate window: 34 MiB at most.
 	maxDuplicates = 1 << 20
@@ -28,14 +28,15 @@ const (
 // publishes. The server takes up to 190 bytes and three objects for an ID of its own window. At some thousands of events a second that would
 // soon be most of the heap, and each collection would visit all of it: the IDs of ten seconds were more than half of all objects.
 //
+// An ID that is published again while the first publish has no outcome is in a later round, or behind it in the same round, since both have
+// one subject. So it is looked for once more right before it is sent.
+//
 // Of more than maxDuplicates in a window, and of more than maxLoaded before a restart, the oldest are forgotten sooner.
 type duplicates struct {
 	window time.Duration
 
 	mu  sync.Mutex
 	ids recentIDs[place]
-	// underWay has the IDs whose outcome is not known. The channel, closed with the outcome, is nil while nobody waits for it.
-	underWay map[uint64]chan struct{}
 }
 
 // place is where an event is in EVENTS, and when it was stored, in nanoseconds since 1970.
@@ -45,50 +46,14 @@ type place struct {
 }
 
 func newDuplicates(window time.Duration) *duplicates {
-	return &duplicates{window: window, ids: recentIDs[place]{most: maxDuplicates, age: window}, underWay: map[uint64]chan struct{}{}}
+	return &duplicates{window: window, ids: recentIDs[place]{most: maxDuplicates, age: window}}
 }
 
-// begin returns the sequence of the event with an ID, if EVENTS took it within the window. Otherwise the caller publishes it and
-// then calls end. If the ID is under way already, begin first waits for its outcome, publishTimeout at most.
-func (d *duplicates) begin(ctx context.Context, id string) (seq uint64, found bool, err error) {
-	var late <-chan time.Time
-	for key := digest(id); ; {
-		d.mu.Lock()
-		if seq, found = d.find(key, time.Now()); found {
-			d.mu.Unlock()
-			return seq, true, nil
-		}
-		outcome, other := d.underWay[key]
-		if outcome == nil && other {
-			outcome = make(chan struct{})
-		}
-		d.underWay[key] = outcome
-		d.mu.Unlock()
-		if !other {
-			return 0, false, nil
-		}
-		if late == nil {
-			late = time.After(publishTimeout)
-		}
-		select {
-		case <-outcome:
-		case <-ctx.Done():
-			return 0, false, ctx.Err()
-		case <-late:
-			return 0, false, context.DeadlineExceeded
-		}
+// keep records the outcome of a publish, unless d is nil.
+func (d *duplicates) keep(m *nats.Msg, o outcome) {
+	if d != nil && o.err == nil {
+		d.add(header(m.Header, nats.MsgIdHdr), o.ack.Sequence, time.Now())
 	}
-}
-
-// end records that the outcome of a publish is known. If EVENTS took the event, add was called before.
-func (d *duplicates) end(id string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	key := digest(id)
-	if outcome := d.underWay[key]; outcome != nil {
-		close(outcome)
-	}
-	delete(d.underWay, key)
 }
 
 // add records that EVENTS has the event of an ID.
@@ -98,9 +63,14 @@ func (d *duplicates) add(id string, seq uint64, at time.Time) {
 	d.ids.add(at, digest(id), place{seq, at.UnixNano()})
 }
 
-// find returns the sequence of the event with a key, if EVENTS took it within the window before now. The caller holds the lock.
-func (d *duplicates) find(key uint64, now time.Time) (seq uint64, found bool) {
-	p, found := d.ids.find(key)
+// find returns the sequence of the event with an ID, if EVENTS took it within the window before now. It finds none if d is nil.
+func (d *duplicates) find(id string, now time.Time) (seq uint64, found bool) {
+	if d == nil {
+		return 0, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, found := d.ids.find(digest(id))
 	return p.seq, found && now.UnixNano()-p.at < int64(d.window)
 }
 

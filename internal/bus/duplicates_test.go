@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"notifier/internal/event"
 )
 
 // Fails when an ID is forgotten before the window is over, or when it is found after that.
@@ -31,12 +29,12 @@ func TestAnIDIsADuplicateForTheWholeWindowAndNotAfterIt(t *testing.T) {
 			if first < 0 {
 				continue
 			}
-			if seq, found := d.find(digest(fmt.Sprint(first)), now); !found || seq != uint64(first+1) {
+			if seq, found := d.find(fmt.Sprint(first), now); !found || seq != uint64(first+1) {
 				t.Fatalf("after %s: found %v, at sequence %d, not %d", age, found, seq, first+1)
 			}
 		}
 		if first := i - int(window/step); first >= 0 {
-			if _, found := d.find(digest(fmt.Sprint(first)), now); found {
+			if _, found := d.find(fmt.Sprint(first), now); found {
 				t.Fatalf("found after %s", window)
 			}
 		}
@@ -70,7 +68,7 @@ func TestAMillionIDsOfEventsTakeABoundedMemory(t *testing.T) {
 	if objects := int64(after.HeapObjects) - int64(before.HeapObjects); objects > maxDuplicates/100 {
 		t.Errorf("they are %d objects", objects)
 	}
-	if _, found := d.find(digest(fmt.Sprint(maxDuplicates*3/2-1)), now); !found {
+	if _, found := d.find(fmt.Sprint(maxDuplicates*3/2-1), now); !found {
 		t.Error("the last is forgotten")
 	}
 	runtime.KeepAlive(d)
@@ -178,107 +176,29 @@ func TestOnlyTheNewestEventsAreReadWhenThereAreMore(t *testing.T) {
 	}
 }
 
-// Fails when an event is published while an earlier publish of its ID has no outcome, when a waiting publish does not get the outcome, or
-// when an ID that was not stored stays under way.
-func TestOnePublishOfAnIDIsUnderWayAtATime(t *testing.T) {
+// Fails when an event is published while an earlier publish of its ID has no outcome, as when its sender gave that up, or when an ID that was
+// refused is not published again.
+func TestAnEventThatIsRepeatedBeforeTheAnswerIsADuplicate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		type answer struct {
-			seq   uint64
-			found bool
-			err   error
+		ctx, end := context.WithCancel(t.Context())
+		b, disk := newSlowBus(ctx, t, streamEvents, 5*publishTimeout/4)
+		disk.answer = lateAnswer
+		b.duplicates = newDuplicates(time.Hour)
+		b.events = newEventCommitter(b)
+		publish := func() (bool, error) { return b.PublishEvent(t.Context(), testRecord("1", "team", "app")) }
+		if _, err := publish(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("the first sender got %v", err)
 		}
-		d := newDuplicates(time.Hour)
-		begin := func(ctx context.Context) <-chan answer {
-			c := make(chan answer, 1)
-			go func() {
-				seq, found, err := d.begin(ctx, "1")
-				c <- answer{seq, found, err}
-			}()
-			synctest.Wait()
-			return c
+		if duplicate, err := publish(); !duplicate || err != nil {
+			t.Errorf("a duplicate: %v, %v", duplicate, err)
 		}
-		if got := <-begin(t.Context()); got != (answer{}) {
-			t.Fatalf("the first: %+v", got)
+		m, _, err := encodeRecord(testRecord("2", "team", "app"))
+		must(t, err)
+		out := b.publishAll(t.Context(), streamEvents, []*nats.Msg{m, m})
+		if out[0].ack.Duplicate || !out[1].ack.Duplicate || out[1].ack.Sequence != 2 {
+			t.Errorf("in one round: %+v", out)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		second, third, canceled := begin(t.Context()), begin(t.Context()), begin(ctx)
-		if cancel(); len(second)+len(third) > 0 {
-			t.Fatal("published a second time")
-		}
-		if got := <-canceled; !errors.Is(got.err, context.Canceled) {
-			t.Errorf("a sender that gave up: %+v", got)
-		}
-		d.end("1") // it was refused
-		synctest.Wait()
-		if len(second)+len(third) != 1 {
-			t.Fatalf("%d publishes after a refused one", len(second)+len(third))
-		}
-		d.add("1", 7, time.Now())
-		d.end("1")
-		for range 2 {
-			var got answer
-			select {
-			case got = <-second:
-			case got = <-third:
-			}
-			if got != (answer{}) && got != (answer{seq: 7, found: true}) {
-				t.Errorf("got %+v", got)
-			}
-		}
-		if _, _, err := d.begin(t.Context(), "2"); err != nil {
-			t.Error(err)
-		}
-		began := time.Now()
-		if _, _, err := d.begin(t.Context(), "2"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != publishTimeout {
-			t.Errorf("no outcome: %v after %s", err, time.Since(began))
-		}
+		end()
+		b.work.Wait()
 	})
-}
-
-// Fails when a publish does not ask for the one under way, or when its ID stays under way after its end, of any kind.
-func TestAPublishIsUnderWayUntilItsEnd(t *testing.T) {
-	b := open(t, t.TempDir(), nil)
-	ctx := testContext(t)
-	publishers := map[string]func(r *event.Record) (bool, error){
-		"event":       func(r *event.Record) (bool, error) { return b.PublishEvent(ctx, r) },
-		"event after": func(r *event.Record) (bool, error) { return b.PublishEventAfter(ctx, r, 0) },
-	}
-	for name, publish := range publishers {
-		invalid := testRecord(name+" 0", "team", "app")
-		invalid.Event.InvolvedObject.Name = ""
-		if _, err := publish(invalid); err == nil {
-			t.Errorf("%s: an invalid one was taken", name)
-		}
-		id := name + " 1"
-		if _, _, err := b.duplicates.begin(ctx, id); err != nil {
-			t.Fatal(err)
-		}
-		r, answer := testRecord(id, "team", "app"), make(chan error, 1)
-		go func() {
-			duplicate, err := publish(r)
-			if !duplicate && err == nil {
-				err = errors.New("stored a second time")
-			}
-			answer <- err
-		}()
-		waits := func() bool {
-			b.duplicates.mu.Lock()
-			defer b.duplicates.mu.Unlock()
-			return b.duplicates.underWay[digest(id)] != nil
-		}
-		for !waits() && len(answer) == 0 && ctx.Err() == nil {
-			runtime.Gosched()
-		}
-		b.duplicates.add(id, 1, time.Now())
-		b.duplicates.end(id)
-		if err := receive(t, answer); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if duplicate, err := publish(testRecord(name+" 2", "team", name)); duplicate || err != nil {
-			t.Errorf("%s: a duplicate: %v, %v", name, duplicate, err)
-		}
-	}
-	if left := len(b.duplicates.underWay); left > 0 {
-		t.Errorf("%d stay under way", left)
-	}
 }

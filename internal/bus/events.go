@@ -38,8 +38,7 @@ func newEventCommitter(b *Bus) *committer {
 }
 
 // PublishEvent writes r to EVENTS and returns when the stream has confirmed that it is on disk (invariant E2). It reports whether r was
-// there already, by its ID, within the duplicate window. It sets r.Seq; for a duplicate that is the sequence of the first one. One publish
-// of an ID is under way at a time: another waits for its outcome.
+// there already, by its ID, within the duplicate window. It sets r.Seq; for a duplicate that is the sequence of the first one.
 //
 // It refuses with ErrFull when the records that were not yet routed take most of the stream: publishing more would make the stream discard
 // them; and when too many of the namespace's wait to be routed. While this process routes and is far behind, it waits, behindWait at most.
@@ -54,72 +53,53 @@ func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64
 	return b.publishRecord(ctx, r, strconv.FormatUint(seq, 10))
 }
 
-// publishRecord publishes r, unless it is a duplicate, behind the last event of its object if that is given. While an earlier publish of r has
-// no outcome, it waits, publishTimeout at most.
+// publishRecord publishes r, unless it is a duplicate, behind the last event of its object if that is given. If an earlier publish of r has no
+// outcome yet, that is known before this one's round begins.
 func (b *Bus) publishRecord(ctx context.Context, r *event.Record, last string) (duplicate bool, err error) {
-	e := entry{namespace: r.Event.InvolvedObject.Namespace, stored: b.remember(r)}
-	if b.duplicates != nil { // a remote server alone knows the IDs, and answers the publish accordingly
-		id := r.ID
-		seq, yes, err := b.duplicates.begin(ctx, id)
-		if err != nil {
-			return false, fmt.Errorf("publish event: an earlier publish of it has no answer yet: %w", err)
-		}
-		if yes {
-			r.Seq = seq
-			ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-			defer cancel()
-			return true, b.durableEvents(ctx, seq)
-		}
-		e.ended = func() { b.duplicates.end(id) }
+	if seq, known := b.duplicates.find(r.ID, time.Now()); known { // a remote server alone knows the IDs, and answers the publish accordingly
+		r.Seq = seq
+		ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+		defer cancel()
+		return true, b.durableEvents(ctx, seq)
 	}
-	h, err := b.prepareRecord(ctx, r, &e)
+	if err := r.Event.Validate(); err != nil {
+		return false, fmt.Errorf("publish event: %w", err)
+	}
+	namespace := r.Event.InvolvedObject.Namespace
+	err = b.stats.checkEventsQuota()
+	if err == nil {
+		err = b.backlogged.await(ctx, namespace)
+	}
 	if err != nil {
-		e.end()
+		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()
 		return false, err
 	}
-	if last != "" {
-		e.msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
+	m, h, err := encodeRecord(r)
+	if err != nil {
+		return false, fmt.Errorf("publish event: %w", err)
 	}
-	a, err := b.events.commit(ctx, e)
+	if last != "" {
+		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
+	}
+	a, err := b.events.commit(ctx, entry{msg: m, namespace: namespace, stored: b.remember(r)})
 	if err != nil {
 		return false, fmt.Errorf("publish event: %w", err) // the message stays in use: the client may still be sending it
 	}
+	defer h.release()
 	b.recent.note(a.Sequence) // of a duplicate, the answer to the first publish may have been lost
-	b.stats.unrouted.Add(int64(e.msg.Size()))
-	h.release()
+	b.stats.unrouted.Add(int64(m.Size()))
 	r.Seq = a.Sequence
 	return a.Duplicate, nil
 }
 
-// prepareRecord encodes r as the message of e, unless EVENTS takes no more.
-func (b *Bus) prepareRecord(ctx context.Context, r *event.Record, e *entry) (h *headers, err error) {
-	if err := r.Event.Validate(); err != nil {
-		return nil, fmt.Errorf("publish event: %w", err)
-	}
-	err = b.stats.checkEventsQuota()
-	if err == nil {
-		err = b.backlogged.await(ctx, e.namespace)
-	}
-	if err != nil {
-		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()
-		return nil, err
-	}
-	if e.msg, h, err = encodeRecord(r); err != nil {
-		return nil, fmt.Errorf("publish event: %w", err)
-	}
-	return h, nil
-}
-
-// remember returns a function that puts r's ID and a copy of r, with its place in the stream, in memory: the ID for the duplicate window,
-// before r is on disk, since a failed sync does not take r from the stream; and the copy for the readers of EVENTS. They read it when they
-// are woken. It returns nil with a remote server: then they read the stream alone.
+// remember returns a function that puts a copy of r, with its place in the stream, in memory, for the readers of EVENTS. They read it when
+// they are woken. It returns nil with a remote server: then they read the stream alone.
 func (b *Bus) remember(r *event.Record) func(jetstream.PubAck) {
 	if b.embedded == nil {
 		return nil
 	}
 	stored := *r
 	return func(a jetstream.PubAck) {
-		b.duplicates.add(stored.ID, a.Sequence, time.Now())
 		if !a.Duplicate {
 			stored.Seq = a.Sequence
 			b.recent.put(&stored)

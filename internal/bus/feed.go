@@ -104,12 +104,8 @@ func (f *feed) atEnd() {
 
 // follow reads from memory, and from the stream when memory lacks the next record.
 func (f *feed) follow(ctx context.Context, reader *recentReader, each func(logEntry) error) error {
-	timeout := time.NewTimer(gapTimeout)
-	defer timeout.Stop()
-	gap := uint64(0) // the sequence that timeout was set for
-	waited := false
 	for ctx.Err() == nil {
-		records, last, kept := f.bus.recent.take(reader, f.next, feedBatch)
+		records, last := f.bus.recent.take(reader, f.next, feedBatch)
 		for _, r := range records {
 			if err := each(logEntry{seq: r.Seq, record: r}); err != nil {
 				return err
@@ -118,26 +114,15 @@ func (f *feed) follow(ctx context.Context, reader *recentReader, each func(logEn
 		}
 		switch {
 		case len(records) > 0:
-			continue
-		case last >= f.next && (!kept || waited && gap == f.next):
+		case last >= f.next:
 			if err := f.read(ctx, last, each); err != nil {
 				return err
 			}
-			continue
-		}
-		var late <-chan time.Time
-		if last >= f.next {
-			if gap != f.next { // wakes by later records do not prolong it
-				gap, waited = f.next, false
-				timeout.Reset(gapTimeout)
+		default:
+			select {
+			case <-ctx.Done():
+			case <-reader.wake:
 			}
-			late = timeout.C
-		}
-		select {
-		case <-ctx.Done():
-		case <-reader.wake:
-		case <-late:
-			waited = true
 		}
 	}
 	return nil

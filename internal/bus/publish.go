@@ -170,11 +170,14 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 		sent := make([]sending, 0, min(len(subjects), maxBatch))
 		for size := 0; len(sent) < min(len(subjects), maxBatch) && size < maxBatchBytes; {
 			m := msgs[subjects[len(sent)][0]]
-			sent, size = append(sent, b.begin(m)), size+m.Size()
+			sent, size = append(sent, b.begin(stream, m)), size+m.Size()
 		}
 		for k, s := range sent {
 			first, rest := subjects[k][0], subjects[k][1:]
 			out[first] = b.await(ctx, stream, s)
+			if stream == streamEvents && s.known == 0 {
+				b.duplicates.keep(msgs[first], out[first])
+			}
 			if err := out[first].err; err != nil && !errors.Is(err, ErrTooLarge) && !errors.Is(err, event.ErrOvertaken) {
 				for _, i := range rest {
 					out[i].err = err
@@ -190,14 +193,21 @@ func (b *Bus) publishFirsts(ctx context.Context, stream string, msgs []*nats.Msg
 	return left
 }
 
-// sending is a message on its way to the server, or the reason why it could not be sent.
+// sending is a message on its way to the server, or the sequence of its event, which EVENTS has already, or the reason why it could not be
+// sent.
 type sending struct {
 	answer jetstream.PubAckFuture
+	known  uint64
 	err    error
 }
 
 // begin sends a message to the server.
-func (b *Bus) begin(m *nats.Msg) (s sending) {
+func (b *Bus) begin(stream string, m *nats.Msg) (s sending) {
+	if stream == streamEvents {
+		if seq, known := b.duplicates.find(header(m.Header, nats.MsgIdHdr), time.Now()); known {
+			return sending{known: seq}
+		}
+	}
 	if len(m.Subject) > maxSubject {
 		return sending{err: ErrTooLarge}
 	}
@@ -209,6 +219,9 @@ func (b *Bus) begin(m *nats.Msg) (s sending) {
 func (b *Bus) await(ctx context.Context, stream string, s sending) outcome {
 	if s.err != nil {
 		return outcome{err: publishError(s.err)}
+	}
+	if s.known > 0 {
+		return outcome{ack: jetstream.PubAck{Stream: stream, Sequence: s.known, Duplicate: true}}
 	}
 	select {
 	case a := <-s.answer.Ok():

@@ -206,9 +206,6 @@ func (a *accepted) check(t *testing.T) {
 	if twice > 0 && a.losses == 0 {
 		t.Errorf("%d are stored twice", twice)
 	}
-	if n := len(a.bus.duplicates.underWay); n > 0 {
-		t.Errorf("%d are under way", n)
-	}
 	if len(a.pending) > 0 {
 		t.Errorf("%d have no answer", len(a.pending))
 	}

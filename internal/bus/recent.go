@@ -16,8 +16,6 @@ const (
 	// that is too far behind for memory reads the stream. That costs so much that it cannot catch up with many publishers.
 	behindMost = recentRecords / 2
 	behindWait = 250 * time.Millisecond
-	// gapTimeout is how long a reader waits for a record that is stored but that its publisher has not yet put.
-	gapTimeout = 2 * time.Millisecond
 )
 
 // recent keeps the records that this process published until all readers have read them, by their place in EVENTS. A reader that is not far
@@ -30,7 +28,8 @@ type recent struct {
 	records []*event.Record // the record of sequence s is at s modulo their number
 	bytes   int
 	first   uint64 // the records before it are not kept: all readers had read them
-	last    uint64 // the newest sequence that was put or noted
+	newest  uint64 // the newest sequence that was put
+	last    uint64 // the newest sequence that was announced or noted
 	synced  uint64 // the newest sequence that was noted: it is on disk with all before it
 	readers map[*recentReader]struct{}
 	// near is closed, and made anew, when the worker's reader is near enough.
@@ -51,11 +50,11 @@ func newRecent() *recent {
 	return &recent{records: make([]*event.Record, recentRecords), readers: map[*recentReader]struct{}{}, near: make(chan struct{})}
 }
 
-// put keeps r, which has its place in the stream. Waiting readers are woken by announce alone.
+// put keeps r, which has its place in the stream. Readers see it once it is announced.
 func (c *recent) put(r *event.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = max(c.last, r.Seq)
+	c.newest = max(c.newest, r.Seq)
 	if r.Seq < c.first {
 		return
 	}
@@ -86,10 +85,12 @@ func (c *recent) drop(seq uint64) {
 	}
 }
 
-// announce wakes the readers, once for all records that were put together, which they read together. The records need not be on disk yet.
+// announce shows the readers all records that were put, and wakes them. It is called once for the records of a round, which are in the stream
+// one behind the other, so that a record that is missing then is not kept. The records need not be on disk yet.
 func (c *recent) announce() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.last = max(c.last, c.newest)
 	c.wakeAll()
 }
 
@@ -122,13 +123,12 @@ func (c *recent) isNoted(seq uint64) bool {
 }
 
 // take returns up to most records from seq on without a gap, and the newest sequence that there is. Unless the reader is early, both are
-// limited to what is on disk. The reader has read all records before seq. kept is false if a record at seq would not be kept.
-func (c *recent) take(r *recentReader, seq uint64, most int) (found []*event.Record, last uint64, kept bool) {
+// limited to what is on disk. The reader has read all records before seq.
+func (c *recent) take(r *recentReader, seq uint64, most int) (found []*event.Record, last uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.next = seq
 	c.forget()
-	kept = seq >= c.first
 	last = c.synced
 	if r.early {
 		last = c.last
@@ -140,7 +140,7 @@ func (c *recent) take(r *recentReader, seq uint64, most int) (found []*event.Rec
 		}
 		found = append(found, record)
 	}
-	return found, last, kept
+	return found, last
 }
 
 // forget drops the records that all readers have read: they would be marked in every collection. The caller holds the lock.

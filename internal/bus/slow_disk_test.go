@@ -19,11 +19,12 @@ type slowDisk struct {
 	stream string
 	sync   time.Duration
 	queue  chan *lateFuture
-	most   atomic.Int64 // messages that waited at a time
+	most   atomic.Int64  // messages that waited at a time
+	answer time.Duration // for which the client awaits an answer
 }
 
 func newSlowDisk(ctx context.Context, stream string, sync time.Duration) *slowDisk {
-	s := &slowDisk{stream: stream, sync: sync, queue: make(chan *lateFuture, 1<<20)}
+	s := &slowDisk{stream: stream, sync: sync, queue: make(chan *lateFuture, 1<<20), answer: publishTimeout}
 	go func() {
 		var seq uint64
 		for {
@@ -44,7 +45,7 @@ func newSlowDisk(ctx context.Context, stream string, sync time.Duration) *slowDi
 func (s *slowDisk) PublishMsgAsync(*nats.Msg, ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
 	f := &lateFuture{ok: make(chan *jetstream.PubAck, 1), err: make(chan error, 1)}
 	s.queue <- f
-	time.AfterFunc(publishTimeout, func() { f.err <- jetstream.ErrAsyncPublishTimeout }) // as the client does
+	time.AfterFunc(s.answer, func() { f.err <- jetstream.ErrAsyncPublishTimeout }) // as the client does
 	return f, nil
 }
 

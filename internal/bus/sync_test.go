@@ -104,7 +104,7 @@ func TestAnEventIsHandedOutDuringItsSync(t *testing.T) {
 	if h := receive(t, events.handed); h.Value.ID != "2" {
 		t.Errorf("%s was handed out", h.Value.ID)
 	}
-	if found, last, _ := b.recent.take(&recentReader{}, 2, 1); len(found) != 0 || last != 1 {
+	if found, last := b.recent.take(&recentReader{}, 2, 1); len(found) != 0 || last != 1 {
 		t.Errorf("a follower finds %d records, the last is %d", len(found), last)
 	}
 	select {
@@ -173,7 +173,7 @@ func TestAnEventIsOnDiskBeforeReferencesToIt(t *testing.T) {
 			for syncs() == before && ctx.Err() == nil { // until its own sync is under way
 				continue
 			}
-			if records, _, _ := b.recent.take(early, 1, 1); len(records) != 1 {
+			if records, _ := b.recent.take(early, 1, 1); len(records) != 1 {
 				t.Fatal("the event cannot be read during its sync")
 			}
 			go func() { referred <- refer(ctx, b) }()
