@@ -255,8 +255,12 @@ func (h *handing) check() {
 			h.t.Errorf("%d of %d is not done", i+1, len(h.log))
 		}
 	}
-	if len(h.saved) != len(h.log) {
-		h.t.Errorf("%d of %d are recorded as done", len(h.saved), len(h.log))
+	last := len(h.log)
+	for last > 0 && h.log[last-1] == nil { // those were removed before a reader of the last term saw them
+		last--
+	}
+	if len(h.saved) < last {
+		h.t.Errorf("%d of %d are recorded as done", len(h.saved), last)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
 const (
@@ -20,9 +21,8 @@ const (
 	backlogBytes   = maxBufferedBytes / 4 * 3
 	// fullPause is the time after which a namespace is looked at again whose records wait because the handler is full of it.
 	fullPause = 20 * time.Millisecond
-	// maxAlone is how many namespaces are handled alone at a time, aloneBatch how many records of one are in one call.
-	maxAlone   = 4
-	aloneBatch = 8
+	// maxAlone is how many records are handled alone at a time.
+	maxAlone = 4
 )
 
 // partitions pass records to a handler in turns. The records of a namespace, and so those of an object (invariant E4), are handled in
@@ -32,41 +32,52 @@ const (
 type partitions struct {
 	reader *eventReader
 
-	all map[string]*partition
-	// light and alone are the partitions that wait for their turn, by the weight of their first record. full are those whose namespace the
-	// handler is full of. look, unless nil, fires when they are looked at again.
-	light, alone, full []*partition
-	look               <-chan time.Time
+	// queue has the records that wait and are in no call. A namespace with a call is held in it, and so are those in full and in heavy.
+	queue *fair.Queue[event.Message[*event.Record]]
+	all   map[string]*partition // by namespace
+	// full are the namespaces that the handler is full of. look, unless nil, fires when they are looked at again.
+	full []string
+	look <-chan time.Time
+	// heavy are the namespaces whose next record is heavy and waits until fewer than maxAlone are handled alone.
+	heavy []string
+	// light are the namespaces of the call that begin makes.
+	light map[string]bool
 	// waiting and bytes count the records of all namespaces that are not handled.
 	waiting, bytes int
 
 	shared   bool // a call of light records is under way
-	calls    int  // of partitions alone
+	alone    int  // calls of heavy records
 	finished chan *call
 	running  sync.WaitGroup
 }
 
-// partition has the records of one namespace that wait and are not in a call.
+// partition counts the records of one namespace that are not handled, also those in a call. full says that they have reached their share.
 type partition struct {
-	namespace string
-	records   []event.Message[*event.Record]
-	busy      bool
-	// waiting and bytes count the records that are not handled, also those in a call. full says that they have reached their share.
 	waiting, bytes int
 	full           bool
 }
 
 // call is one call of the handler.
 type call struct {
-	partitions []*partition
-	batch      []event.Message[*event.Record]
-	alone      bool
-	err        error
+	batch []event.Message[*event.Record]
+	alone bool
+	err   error
+}
+
+func namespaceOfRecord(m event.Message[*event.Record]) string {
+	return m.Value.Event.InvolvedObject.Namespace
+}
+
+func newPartitions(r *eventReader) *partitions {
+	return &partitions{
+		reader: r, queue: fair.NewQueue(namespaceOfRecord), all: map[string]*partition{}, light: map[string]bool{},
+		finished: make(chan *call, 1+maxAlone),
+	}
 }
 
 // readTurns passes the records of a channel to the handler, until ctx ends or the channel is closed.
 func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error {
-	l := &partitions{reader: r, all: map[string]*partition{}, finished: make(chan *call, 1+maxAlone)}
+	l := newPartitions(r)
 	term := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
@@ -111,38 +122,36 @@ func (l *partitions) run(ctx context.Context, in <-chan event.Message[*event.Rec
 	}
 }
 
-func (l *partitions) add(h event.Message[*event.Record]) {
-	namespace := h.Value.Event.InvolvedObject.Namespace
-	of := l.all[namespace]
-	if of == nil {
-		of = &partition{namespace: namespace}
-		l.all[namespace] = of
-	}
-	of.records = append(of.records, h)
-	l.count(of, 1, h.Value.Event.Size())
-	if len(of.records) == 1 && !of.busy {
-		l.queue(of)
-	}
+func (l *partitions) add(m event.Message[*event.Record]) {
+	l.queue.Push(m)
+	l.count(namespaceOfRecord(m), 1, m.Value.Event.Size())
 }
 
-// count adds n records to those of a partition that are not handled, and size bytes. Both may be negative.
-func (l *partitions) count(of *partition, n, size int) {
+// count adds n records to those of a namespace that are not handled, and size bytes. Both may be negative.
+func (l *partitions) count(namespace string, n, size int) {
+	of := l.all[namespace]
+	if of == nil {
+		of = &partition{}
+		l.all[namespace] = of
+	}
 	of.waiting, l.waiting = of.waiting+n, l.waiting+n
 	of.bytes, l.bytes = of.bytes+size, l.bytes+size
 	most := min(maxOpen/8, (backlogRecords-l.waiting)/backlogPart)
 	mostBytes := min(maxBufferedBytes/8, (backlogBytes-l.bytes)/backlogPart)
 	if full := of.waiting > 0 && (of.waiting >= most || of.bytes >= mostBytes); full != of.full {
 		of.full = full
-		l.reader.consumer.bus.backlogged.set(of.namespace, full)
+		l.reader.consumer.bus.backlogged.set(namespace, full)
+	}
+	if of.waiting == 0 {
+		delete(l.all, namespace)
 	}
 }
 
 // leave ends what the partitions told the publishers. At the end of a term it returns the records that no handler has kept, so that the
 // end does not wait for them.
 func (l *partitions) leave(term context.Context) {
-	var unhandled []event.Message[*event.Record]
 	for namespace, of := range l.all {
-		unhandled = append(unhandled, of.records...)
+		l.queue.Release(namespace)
 		if of.full {
 			l.reader.consumer.bus.backlogged.set(namespace, false)
 		}
@@ -150,75 +159,74 @@ func (l *partitions) leave(term context.Context) {
 	if term.Err() == nil {
 		return
 	}
+	for l.queue.Len() > 0 {
+		_ = l.queue.Pop().Nak()
+	}
 	close(l.finished) // no call is running
 	for c := range l.finished {
-		if c.err != nil {
-			unhandled = append(unhandled, c.batch...)
+		for _, m := range c.batch {
+			if c.err != nil {
+				_ = m.Nak()
+			}
 		}
-	}
-	for _, m := range unhandled {
-		_ = m.Nak()
 	}
 }
 
-// lookAgain gives a turn to the partitions that the handler is no longer full of.
+// lookAgain gives a turn to the namespaces that the handler may no longer be full of.
 func (l *partitions) lookAgain() {
-	full := l.full
-	l.full, l.look = nil, nil
-	for _, of := range full {
-		l.count(of, 0, 0) // its share may have grown
-		l.queue(of)
+	for _, namespace := range l.full {
+		l.count(namespace, 0, 0) // its share may have grown
 	}
+	l.full, l.look = l.release(l.full), nil
 }
 
-// queue adds a partition behind all others.
-func (l *partitions) queue(of *partition) {
-	if l.reader.handler.Full(of.namespace) {
-		l.full = append(l.full, of)
-		if l.look == nil {
-			l.look = time.After(fullPause)
-		}
+// release ends the hold of namespaces, and returns none.
+func (l *partitions) release(namespaces []string) []string {
+	for _, namespace := range namespaces {
+		l.queue.Release(namespace)
+	}
+	return namespaces[:0]
+}
+
+// begin begins as many calls as are allowed. Heavy records wait, as light ones do, for the end of a call of light ones, which is soon.
+func (l *partitions) begin(ctx context.Context) {
+	if _, some := l.queue.Peek(); l.shared || !some {
 		return
 	}
-	if l.reader.handler.Heavy(of.records[0].Value) {
-		l.alone = append(l.alone, of)
-	} else {
-		l.light = append(l.light, of)
+	c, light := &call{}, l.light
+	for len(c.batch) < recordBatch {
+		m, ok := l.queue.Peek()
+		if !ok {
+			break
+		}
+		namespace := namespaceOfRecord(m)
+		heavy := l.reader.handler.Heavy(m.Value)
+		switch {
+		case !light[namespace] && l.reader.handler.Full(namespace):
+			l.full = append(l.full, namespace)
+			if l.look == nil {
+				l.look = time.After(fullPause)
+			}
+		case heavy && light[namespace]: // it goes when this call has ended
+		case heavy && l.alone == maxAlone:
+			l.heavy = append(l.heavy, namespace)
+		case heavy:
+			l.alone++
+			l.start(ctx, &call{batch: []event.Message[*event.Record]{l.queue.Pop()}, alone: true})
+		default:
+			c.batch = append(c.batch, l.queue.Pop())
+			light[namespace] = true
+			continue
+		}
+		l.queue.Hold(namespace)
 	}
-}
-
-// begin begins as many calls as are allowed.
-func (l *partitions) begin(ctx context.Context) {
-	for l.calls < maxAlone && len(l.alone) > 0 {
-		of := l.alone[0]
-		l.alone = l.alone[1:]
-		c := &call{alone: true}
-		c.take(of, min(aloneBatch, len(of.records)))
-		l.calls++
+	for namespace := range light {
+		l.queue.Hold(namespace)
+	}
+	clear(light)
+	if l.shared = len(c.batch) > 0; l.shared {
 		l.start(ctx, c)
 	}
-	if l.shared || len(l.light) == 0 {
-		return
-	}
-	c, share := &call{}, max(1, recordBatch/len(l.light))
-	for len(l.light) > 0 && len(c.batch) < recordBatch {
-		of := l.light[0]
-		l.light = l.light[1:]
-		n := 1
-		for n < min(share, len(of.records)) && !l.reader.handler.Heavy(of.records[n].Value) {
-			n++
-		}
-		c.take(of, n)
-	}
-	l.shared = true
-	l.start(ctx, c)
-}
-
-// take moves the first records of a partition into the call.
-func (c *call) take(of *partition, n int) {
-	c.batch = append(c.batch, of.records[:n]...)
-	of.records, of.busy = of.records[n:], true
-	c.partitions = append(c.partitions, of)
 }
 
 func (l *partitions) start(ctx context.Context, c *call) {
@@ -228,22 +236,17 @@ func (l *partitions) start(ctx context.Context, c *call) {
 	})
 }
 
-// end gives the partitions of a call their next turn.
+// end gives the namespaces of a call their next turn.
 func (l *partitions) end(c *call) {
 	if c.alone {
-		l.calls--
+		l.alone--
+		l.heavy = l.release(l.heavy)
 	} else {
 		l.shared = false
 	}
-	for _, h := range c.batch {
-		l.count(l.all[h.Value.Event.InvolvedObject.Namespace], -1, -h.Value.Event.Size())
-	}
-	for _, of := range c.partitions {
-		of.busy = false
-		if len(of.records) > 0 {
-			l.queue(of)
-		} else {
-			delete(l.all, of.namespace)
-		}
+	for _, m := range c.batch {
+		namespace := namespaceOfRecord(m)
+		l.count(namespace, -1, -m.Value.Event.Size())
+		l.queue.Release(namespace)
 	}
 }

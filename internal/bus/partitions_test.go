@@ -125,7 +125,7 @@ func TestACallThatFailsAtTheEndOfATermReturnsItsEvents(t *testing.T) {
 	cancel()
 	for range 100 { // whether the end or the call is seen first is random
 		c := &cursor{next: 1, done: map[uint64]struct{}{}, changed: make(chan struct{}, 1)}
-		l := &partitions{finished: make(chan *call, 1+maxAlone)}
+		l := newPartitions(nil)
 		l.finished <- &call{err: ctx.Err(), batch: []event.Message[*event.Record]{{Seq: 1, Acker: c.hand(1)}}}
 		must(t, l.run(ctx, nil))
 		l.leave(ctx)
@@ -143,15 +143,15 @@ func TestT6AShareIsAPartOfWhatOthersLeave(t *testing.T) {
 		"large records": {256 << 10, maxBufferedBytes / 8 / (256 << 10), backlogBytes / (256 << 10)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &partitions{reader: &eventReader{consumer: &consumer{bus: &Bus{backlogged: newBacklogged()}}}}
+			l := newPartitions(&eventReader{consumer: &consumer{bus: &Bus{backlogged: newBacklogged()}}})
 			const namespaces = 100
 			for i := range namespaces {
-				of := &partition{namespace: fmt.Sprint(i)}
-				for !of.full {
-					l.count(of, 1, tc.size)
+				namespace := fmt.Sprint(i)
+				for l.all[namespace] == nil || !l.all[namespace].full {
+					l.count(namespace, 1, tc.size)
 				}
-				if i == 0 && of.waiting != tc.alone {
-					t.Errorf("a namespace alone has %d, want %d", of.waiting, tc.alone)
+				if waiting := l.all[namespace].waiting; i == 0 && waiting != tc.alone {
+					t.Errorf("a namespace alone has %d, want %d", waiting, tc.alone)
 				}
 			}
 			if most := tc.most + namespaces; l.waiting > most { // each may have one
