@@ -8,7 +8,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -30,7 +29,6 @@ type clients struct {
 	rights access.Reviewer[*authorizationv1.SubjectAccessReview]
 	// namespaces is for the API too.
 	namespaces access.Namespaces
-	metadata   metadata.Interface
 	server     *watch.Server
 	apply      *apply.Client // --trigger-qps
 	access     *apply.Access
@@ -52,16 +50,15 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	unlimited.QPS = -1
 
 	var c clients
-	var errs [8]error
+	var errs [7]error
 	c.kinds, errs[0] = reconcile.NewClients(config, log)
 	c.events, errs[1] = builtin.NewClient(config, corev1.SchemeGroupVersion)
-	c.metadata, errs[2] = metadata.NewForConfig(unlimited)
-	c.server, errs[3] = watch.NewServer(unlimited, log)
-	c.apply, errs[4] = apply.NewClient(unlimited)
-	c.access, errs[5] = apply.NewAccess(unlimited)
-	c.accounts, errs[6] = builtin.NewClient(config, corev1.SchemeGroupVersion)
+	c.server, errs[2] = watch.NewServer(unlimited, log)
+	c.apply, errs[3] = apply.NewClient(unlimited)
+	c.access, errs[4] = apply.NewAccess(unlimited)
+	c.accounts, errs[5] = builtin.NewClient(config, corev1.SchemeGroupVersion)
 	if o.APIAddr != "" {
-		errs[7] = c.newReviews(unlimited)
+		errs[6] = c.newReviews(unlimited)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return clients{}, fmt.Errorf("kubernetes clients: %w", err)

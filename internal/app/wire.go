@@ -113,7 +113,7 @@ func (a *App) wireDefinitions() (err error) {
 
 func (a *App) wireWatcher() (err error) {
 	a.watcher, err = watch.New(watch.Options{
-		Metadata: a.clients.metadata, Objects: a.clients.server, Catalogue: a.clients.catalogue, Namespace: a.namespace(),
+		Objects: a.clients.server, Catalogue: a.clients.catalogue, Namespace: a.namespace(),
 		Events: a.bus, State: a.bus.State(), Changed: func(namespace string) { a.reconcile.ObjectsChanged(namespace) },
 		Log: a.log.With("component", "watch"), Registerer: a.registry,
 	})

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event"
@@ -20,7 +19,7 @@ type informer struct {
 	kube.Cache[*object]
 	kind       *Kind
 	resource   schema.GroupVersionResource
-	definition types.UID
+	definition string // its UID
 	// synced is done when the event handler has seen the first list.
 	synced cache.DoneChecker
 	cancel context.CancelFunc
@@ -36,7 +35,7 @@ func (in *informer) get(namespace, name string) *object {
 }
 
 // start runs an informer for the kind until ctx ends or it is stopped.
-func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVersionResource, definition types.UID) {
+func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVersionResource, definition string) {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	objects := cache.NewSharedIndexInformer(w.opts.Objects.ListerWatcher(kind, resource, w.opts.Namespace), nil, 0, indexers)
 	in := &informer{Cache: kube.NewCache[*object](objects), kind: kind, resource: resource, definition: definition}
@@ -157,6 +156,6 @@ func (w *Watcher) absent(kind *Kind) bool {
 	if !cache.IsDone(w.crdsSynced) {
 		return false
 	}
-	_, defined, err := w.crds.GetStore().GetByKey(kind.crd())
-	return err == nil && !defined
+	_, defined := w.definition(kind)
+	return !defined
 }

@@ -38,6 +38,9 @@ const (
 	sourceNotReady = "SourceNotReady"
 )
 
+// definitions is the kind of the kinds' own definitions. Only their metadata is read.
+var definitions = &Kind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Resource: "customresourcedefinitions"}
+
 // kinds is the table of watched kinds. Kind names are unique in it: events name objects by kind, without a group.
 var kinds = []*Kind{
 	{Group: sourceGroup, Kind: "GitRepository", Resource: "gitrepositories", Controller: sources, revision: artifactRevision},

@@ -18,7 +18,7 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// Objects lists and watches the objects of the watched kinds.
+// Objects lists and watches the objects of the watched kinds, and definitions.
 type Objects interface {
 	// ListerWatcher returns a lister and watcher of a kind by a resource, in one namespace or, for the empty one, in all. Its objects are
 	// of the cache's type.
@@ -45,6 +45,15 @@ var optionsCodec = func() runtime.ParameterCodec {
 	return runtime.NewParameterCodec(scheme)
 }()
 
+// onlyMetadata returns the media type of an answer that has only the metadata of objects. A definition has hundreds of kilobytes beside it.
+func onlyMetadata(o *metav1.ListOptions) string {
+	as := "PartialObjectMetadataList"
+	if o.Watch {
+		as = "PartialObjectMetadata"
+	}
+	return "application/json;as=" + as + ";g=meta.k8s.io;v=v1,application/json"
+}
+
 // ListerWatcher reads objects by requests to the API server.
 func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
 	shared := kube.NewInterner()
@@ -52,6 +61,9 @@ func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource,
 		r := s.client.Get().AbsPath("/apis", resource.Group, resource.Version)
 		if namespace != "" {
 			r = r.Suffix("namespaces", namespace)
+		}
+		if kind == definitions {
+			r.SetHeader("Accept", onlyMetadata(o))
 		}
 		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, optionsCodec, version1).MaxRetries(0) // stream retries
 	}

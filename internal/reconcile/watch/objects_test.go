@@ -91,6 +91,47 @@ func TestObjectsAreReadAsTheAPIServerSendsThem(t *testing.T) {
 	}
 }
 
+// Fails when whole definitions are asked for: a large cluster's have tens of megabytes.
+func TestOnlyTheMetadataOfDefinitionsIsAskedFor(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		const metadata = `"metadata":{"name":"kustomizations.kustomize.toolkit.fluxcd.io","uid":"u","resourceVersion":"3"}`
+		accept, is := r.Header.Get("Accept"), "as=PartialObjectMetadataList;"
+		if r.URL.Query().Get("watch") != "" {
+			is = "as=PartialObjectMetadata;"
+		}
+		if r.URL.Path != "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" || !strings.Contains(accept, is) {
+			t.Errorf("%s was asked for as %s", r.URL, accept)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") == "" {
+			fmt.Fprint(w, `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"9"},"items":[{`+metadata+`}]}`)
+			return
+		}
+		fmt.Fprint(w, `{"type":"MODIFIED","object":{"kind":"PartialObjectMetadata",`+metadata+`}}`)
+	}))
+	defer server.Close()
+	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lw := cache.ToListerWatcherWithContext(s.ListerWatcher(definitions, crdResource, ""))
+	listed, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := listed.(*objectList); len(list.Items) != 1 || list.Items[0].Name != kindNamed("Kustomization").crd() || list.Items[0].UID != "u" {
+		t.Errorf("listed %+v", list)
+	}
+	w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if e := <-w.ResultChan(); e.Type != watch.Modified || e.Object.(*object).ResourceVersion != "3" {
+		t.Errorf("watched %+v", e)
+	}
+}
+
 // Fails when a request follows the Retry-After of an API server that has started and reads the kind from etcd: up to half a minute
 // beyond the end of that.
 func TestAKindThatTheAPIServerIsReadingIsAskedForAgainSoon(t *testing.T) {

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event"
@@ -49,8 +47,7 @@ type State interface {
 
 // Options configure a Watcher.
 type Options struct {
-	// Metadata watches the definitions of the kinds, Objects their objects. Catalogue returns the served version; the caller runs it.
-	Metadata  metadata.Interface
+	// Objects watches the definitions of the kinds and their objects. Catalogue returns the served version; the caller runs it.
 	Objects   Objects
 	Catalogue *kube.Catalogue
 	// Namespace confines the cache to one namespace; empty means all.
@@ -69,7 +66,7 @@ func (o *Options) validate() error {
 		o.Changed = func(string) {}
 	}
 	return options.Missing(map[string]bool{
-		"Metadata": o.Metadata == nil, "Objects": o.Objects == nil, "Catalogue": o.Catalogue == nil, "Events": o.Events == nil,
+		"Objects": o.Objects == nil, "Catalogue": o.Catalogue == nil, "Events": o.Events == nil,
 		"State": o.State == nil, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
 	})
 }
@@ -139,7 +136,8 @@ func New(opts Options) (*Watcher, error) {
 		Parts: func(k *Kind) (namespace, name string) { return "", k.Kind },
 	})
 	w.fill = sync.OnceFunc(func() { close(w.filled) })
-	w.crds = newDefinitions(opts.Metadata)
+	resource := schema.GroupVersionResource{Group: definitions.Group, Version: "v1", Resource: definitions.Resource}
+	w.crds = cache.NewSharedIndexInformer(opts.Objects.ListerWatcher(definitions, resource, ""), nil, 0, cache.Indexers{})
 	registration, err := w.crds.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if !initial { // Run examines all kinds after the first list
@@ -195,12 +193,8 @@ func (w *Watcher) definitionChanged(obj any) {
 // examine brings the kind's informer in line with the cluster: none if the kind is not defined or not served, else one on the served
 // version of the present definition.
 func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
-	obj, defined, err := w.crds.GetStore().GetByKey(kind.crd())
-	if err != nil {
-		return fmt.Errorf("look up definition: %w", err)
-	}
-	definition, ok := obj.(*metav1.PartialObjectMetadata)
-	if !defined || !ok {
+	definition, defined := w.definition(kind)
+	if !defined {
 		w.stop(kind)
 		w.markExamined(kind)
 		w.publisherOf(func(t *publisher) { t.kindChanged(kind) })
@@ -222,6 +216,11 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 	}
 	w.markExamined(kind)
 	return nil
+}
+
+// definition returns the definition of a kind, if the cluster has one.
+func (w *Watcher) definition(kind *Kind) (*object, bool) {
+	return kube.NewCache[*object](w.crds).Get(kube.Key{Name: kind.crd()})
 }
 
 // since returns the earliest time of a usable answer of the catalogue about a kind. For the first look it is the start, so that all

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -191,19 +189,10 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 
 func TestOptionsNameEveryFault(t *testing.T) {
 	_, err := New(Options{})
-	want := "watch options: Catalogue is missing\nEvents is missing\nLog is missing\nMetadata is missing\nObjects is missing\n" +
+	want := "watch options: Catalogue is missing\nEvents is missing\nLog is missing\nObjects is missing\n" +
 		"Registerer is missing\nState is missing"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestDefinitionsAreTrimmed(t *testing.T) {
-	in := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "u", Annotations: map[string]string{"a": "b"}}}
-	out, err := trimDefinition(in)
-	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "u"}}
-	if diff := cmp.Diff(want, out); diff != "" || err != nil {
-		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
@@ -31,7 +29,6 @@ var (
 type world struct {
 	t         *testing.T
 	dynamic   *dynamicfake.FakeDynamicClient
-	metadata  *metadatafake.FakeMetadataClient
 	discovery *fakeDiscovery
 	bus       *fakeBus
 	state     *fakeState
@@ -41,20 +38,15 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	lists := map[schema.GroupVersionResource]string{}
+	lists := map[schema.GroupVersionResource]string{crdResource: definitions.Kind + "List"}
 	for _, k := range kinds {
 		for _, v := range []string{"v1", "v2"} {
 			lists[schema.GroupVersionResource{Group: k.Group, Version: v, Resource: k.Resource}] = k.Kind + "List"
 		}
 	}
-	scheme := metadatafake.NewTestScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	w := &world{
 		t:         t,
 		dynamic:   dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists),
-		metadata:  metadatafake.NewSimpleMetadataClient(scheme),
 		discovery: &fakeDiscovery{served: map[string][]string{}},
 		bus:       &fakeBus{ids: map[string]bool{}},
 		state:     &fakeState{values: map[string]fakeValue{}},
@@ -69,12 +61,13 @@ func (w *world) define(name string, versions ...string) {
 	kind := kindNamed(name)
 	w.discovery.serve(kind, versions...)
 	w.version++
-	crd := &metav1.PartialObjectMetadata{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: kind.crd(), UID: types.UID(fmt.Sprint("crd-", w.version)), ResourceVersion: fmt.Sprint(w.version)},
-	}
-	tracker := w.metadata.Tracker()
-	if _, err := tracker.Get(crdResource, "", crd.Name); err == nil {
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": definitions.Kind, "metadata": map[string]any{
+			"name": kind.crd(), "uid": fmt.Sprint("crd-", w.version), "resourceVersion": fmt.Sprint(w.version),
+		},
+	}}
+	tracker := w.dynamic.Tracker()
+	if _, err := tracker.Get(crdResource, "", crd.GetName()); err == nil {
 		w.must(tracker.Update(crdResource, crd, ""))
 		return
 	}
@@ -85,7 +78,7 @@ func (w *world) undefine(name string) {
 	w.t.Helper()
 	kind := kindNamed(name)
 	w.discovery.serve(kind)
-	w.must(w.metadata.Tracker().Delete(crdResource, "", kind.crd()))
+	w.must(w.dynamic.Tracker().Delete(crdResource, "", kind.crd()))
 }
 
 func (w *world) must(err error) {
@@ -108,7 +101,7 @@ func (w *world) watcher() *Watcher {
 	})
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 	watcher, err := New(Options{
-		Metadata: w.metadata, Objects: fakeObjects{w.dynamic}, Catalogue: catalogue, Events: w.bus, State: w.state,
+		Objects: fakeObjects{w.dynamic}, Catalogue: catalogue, Events: w.bus, State: w.state,
 		Log: slog.New(w.log), Registerer: prometheus.NewRegistry(),
 	})
 	w.must(err)
