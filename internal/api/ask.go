@@ -90,7 +90,7 @@ func (s *Service) test(
 
 // mayAsk returns nil if a user may send a request to the worker now, and the refusal otherwise.
 func (s *Service) mayAsk(ctx context.Context, u *User, namespace string, r Right) error {
-	if err := s.admit(ctx, u, namespace, r); err != nil {
+	if err := s.authorize(ctx, u, namespace, r); err != nil {
 		return err
 	}
 	if !s.limits.asked.Allow(u.Tenant()) {

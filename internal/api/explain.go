@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"time"
 
 	"notifier/internal/event/view"
 )
@@ -12,7 +11,11 @@ const maxLookups = 200
 
 // Explain returns an event with the decisions of the namespace's Alerts, as they are now, and the deliveries that are kept of it.
 func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (view.Explanation, error) {
-	return guarded(ctx, s.visit(u, namespace, GetEvent, GetDelivery), func(ctx context.Context, made time.Time) (view.Explanation, error) {
+	made, err := s.enter(ctx, u, namespace, GetEvent, GetDelivery)
+	if err != nil {
+		return view.Explanation{}, err
+	}
+	return inTurn(ctx, s, u, func(ctx context.Context) (view.Explanation, error) {
 		if !isID(id) {
 			return view.Explanation{}, view.ErrNotFound
 		}

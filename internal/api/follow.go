@@ -27,10 +27,7 @@ var errWatchEnds = errors.New("the watch's time is over")
 // follow calls handle with each new item of a list, one at a time, if the user may follow it and has fewer watches than the bound. It ends
 // with an error when ctx ends, the user loses the right or the token, or handle fails. After half an hour it returns nil.
 func (s *Service) follow(ctx context.Context, u *User, namespace string, l view.List, handle func(item any) error) error {
-	if err := s.admit(ctx, u, namespace, WatchRight(l)); err != nil {
-		return err
-	}
-	made, err := s.options.Authority.Made(ctx, namespace)
+	made, err := s.enter(ctx, u, namespace, WatchRight(l))
 	if err != nil {
 		return err
 	}

@@ -141,14 +141,15 @@ func (s *Service) May(ctx context.Context, u *User, namespace string, r Right) (
 	return s.options.Authority.Allowed(ctx, u, r, namespace)
 }
 
-// admit checks some rights in a namespace. It returns nil if the user has all of them, and the refusal otherwise.
-func (s *Service) admit(ctx context.Context, u *User, namespace string, rights ...Right) error {
+// enter checks some rights in a namespace, and returns when the namespace was made: nothing from before is shown. Its error is the refusal
+// of a user who lacks one of the rights.
+func (s *Service) enter(ctx context.Context, u *User, namespace string, rights ...Right) (made time.Time, err error) {
 	for _, r := range rights {
 		if err := s.authorize(ctx, u, namespace, r); err != nil {
-			return err
+			return time.Time{}, err
 		}
 	}
-	return nil
+	return s.options.Authority.Made(ctx, namespace)
 }
 
 // authorize returns nil if a user has a right in a namespace, and the refusal otherwise.
@@ -165,35 +166,10 @@ func (s *Service) authorize(ctx context.Context, u *User, namespace string, r Ri
 	return nil
 }
 
-// visit is a user in a namespace, with the rights that the request needs.
-type visit struct {
-	service   *Service
-	user      *User
-	namespace string
-	rights    []Right
-}
-
-func (s *Service) visit(u *User, namespace string, rights ...Right) visit {
-	return visit{s, u, namespace, rights}
-}
-
-// guarded runs read if the user has the rights. made is when the namespace was made: nothing from before is shown.
-func guarded[T any](ctx context.Context, v visit, read func(ctx context.Context, made time.Time) (T, error)) (T, error) {
-	var none T
-	if err := v.service.admit(ctx, v.user, v.namespace, v.rights...); err != nil {
-		return none, err
-	}
-	made, err := v.service.options.Authority.Made(ctx, v.namespace)
-	if err != nil {
-		return none, err
-	}
-	return inTurn(ctx, v, func(ctx context.Context) (T, error) { return read(ctx, made) })
-}
-
 // inTurn runs read in the user's turn.
-func inTurn[T any](ctx context.Context, v visit, read func(context.Context) (T, error)) (T, error) {
+func inTurn[T any](ctx context.Context, s *Service, u *User, read func(context.Context) (T, error)) (T, error) {
 	var none T
-	release, err := v.service.limits.read(ctx, v.user)
+	release, err := s.limits.read(ctx, u)
 	if err != nil {
 		return none, err
 	}
@@ -209,12 +185,16 @@ func inTurn[T any](ctx context.Context, v visit, read func(context.Context) (T, 
 
 // Deliveries returns a page of the deliveries of a namespace, newest first.
 func (s *Service) Deliveries(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Delivery], error) {
-	return listed(ctx, s.visit(u, namespace), view.Deliveries, q, s.options.Store.ListDeliveries)
+	return listed(ctx, visit{s, u, namespace}, view.Deliveries, q, s.options.Store.ListDeliveries)
 }
 
 // Delivery returns one delivery with everything that is kept of it.
 func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (view.DeliveryDetail, error) {
-	return guarded(ctx, s.visit(u, namespace, GetDelivery), func(ctx context.Context, made time.Time) (view.DeliveryDetail, error) {
+	made, err := s.enter(ctx, u, namespace, GetDelivery)
+	if err != nil {
+		return view.DeliveryDetail{}, err
+	}
+	return inTurn(ctx, s, u, func(ctx context.Context) (view.DeliveryDetail, error) {
 		if !isID(id) {
 			return view.DeliveryDetail{}, view.ErrNotFound
 		}
@@ -228,7 +208,7 @@ func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (
 
 // Events returns a page of the events of a namespace, newest first. Long messages are cut, and large metadata is left out.
 func (s *Service) Events(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Event], error) {
-	return listed(ctx, s.visit(u, namespace), view.Events, q, s.shortEvents)
+	return listed(ctx, visit{s, u, namespace}, view.Events, q, s.shortEvents)
 }
 
 // shortEvents is ListEvents with each event shortened.
@@ -242,7 +222,7 @@ func (s *Service) shortEvents(ctx context.Context, namespace string, q view.Quer
 
 // Webhooks returns a page of the webhooks for the Receivers of a namespace, newest first.
 func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Webhook], error) {
-	return listed(ctx, s.visit(u, namespace), view.Webhooks, q, s.options.Store.ListWebhooks)
+	return listed(ctx, visit{s, u, namespace}, view.Webhooks, q, s.options.Store.ListWebhooks)
 }
 
 // Namespaces returns the namespaces with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a

@@ -9,26 +9,31 @@ import (
 	"notifier/internal/event/view"
 )
 
+// visit is a user in a namespace.
+type visit struct {
+	service   *Service
+	user      *User
+	namespace string
+}
+
 // listed reads a page of a list if the user has the right. Concurrent waiting requests of one user for the same page are one
 // read, so a page in many tabs, or a page that is requested again and again, costs one. A request joins a waiting read, never a read
 // that has begun, so the answer is as new as the request.
 func listed[T any](
 	ctx context.Context, v visit, list view.List, q view.Query, read func(context.Context, string, view.Query) (view.Page[T], error),
 ) (view.Page[T], error) {
-	if err := v.service.admit(ctx, v.user, v.namespace, ListRight(list)); err != nil {
-		return view.Page[T]{}, err
-	}
-	made, err := v.service.options.Authority.Made(ctx, v.namespace)
+	s, u, namespace := v.service, v.user, v.namespace
+	made, err := s.enter(ctx, u, namespace, ListRight(list))
 	if err != nil {
 		return view.Page[T]{}, err
 	}
 	q.Since = later(q.Since, made)
-	flights, key := &v.service.flights, fmt.Sprintf("%q %q %q %#v", v.user.Tenant(), v.namespace, list, q)
+	key := fmt.Sprintf("%q %q %q %#v", u.Tenant(), namespace, list, q)
 	for {
-		page, err, _ := flights.Do(key, func() (any, error) {
-			return inTurn(ctx, v, func(ctx context.Context) (view.Page[T], error) {
-				flights.Forget(key)
-				page, err := read(ctx, v.namespace, q)
+		page, err, _ := s.flights.Do(key, func() (any, error) {
+			return inTurn(ctx, s, u, func(ctx context.Context) (view.Page[T], error) {
+				s.flights.Forget(key)
+				page, err := read(ctx, namespace, q)
 				page.Items = slices.DeleteFunc(page.Items, func(item T) bool { return isOlder(item, made) })
 				return page, err
 			})
