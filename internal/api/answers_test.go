@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -63,19 +64,25 @@ func TestT6MissedItemsAreMadeInTheUsersTurn(t *testing.T) {
 		jane, began := &User{Name: "jane"}, time.Now()
 		go func() {
 			<-w.store.entered
-			end, err := w.handler.service.Turn(t.Context(), jane) // the next after the read
+			sent, err := w.handler.service.Answer(t.Context(), jane, func() (int, error) { // the next after the read
+				<-time.After(waitTimeout / 2)
+				return 0, nil
+			})
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			<-time.After(waitTimeout / 2)
-			end()
+			sent()
 		}()
 		q := view.Query{Since: began.Add(-time.Hour)}
-		m, err := w.handler.catchUp(t.Context(), jane, watchOf{"team-a", view.Deliveries, q})
+		m, sent, err := w.handler.catchUp(t.Context(), jane, watchOf{view.Deliveries, q, func(ctx context.Context, q view.Query) ([]view.Item, string, error) {
+			page, err := w.handler.service.Deliveries(ctx, jane, "team-a", q)
+			return []view.Item{page.Items[0]}, page.Next, err
+		}})
 		if err != nil || len(m.events) != 1 || time.Since(began) < waitTimeout/2 {
 			t.Errorf("after %s: %d items, %v", time.Since(began), len(m.events), err)
 		}
+		sent()
 		<-time.After(waitTimeout)
 	})
 }
@@ -120,7 +127,7 @@ func TestWhatWasDoneIsNotAnsweredWithARefusal(t *testing.T) {
 		w := newWorld(t)
 		w.authority.grant("jane", "team-a", writes...)
 		jane := &User{Name: "jane"}
-		sent, err := w.handler.service.Sending(t.Context(), jane, userAnswerBytes)
+		sent, err := w.handler.service.Answer(t.Context(), jane, func() (int, error) { return userAnswerBytes, nil })
 		must(t, err)
 		defer sent()
 		for _, path := range []string{"deliveries/aa/replay", "providers/slack/test"} {
@@ -143,7 +150,7 @@ func TestT6UsersWhoHoldAllTheyMayLeaveOthersSome(t *testing.T) {
 		w.store.deliveries = []view.Delivery{{ID: "aa", Failure: strings.Repeat("x", 32<<10)}}
 		for i := range max(maxAnswerBytes/userAnswerBytes, maxWatches/userWatches) + 1 {
 			user := &User{Name: fmt.Sprint("user-", i)}
-			if release, err := w.handler.service.Sending(t.Context(), user, userAnswerBytes); err == nil {
+			if release, err := w.handler.service.Answer(t.Context(), user, func() (int, error) { return userAnswerBytes, nil }); err == nil {
 				defer release()
 			}
 			for range userWatches {

@@ -55,7 +55,7 @@ func namespaceOf(r *http.Request) string { return chi.URLParam(r, "namespace") }
 func idOf(r *http.Request) string { return chi.URLParam(r, "id") }
 
 // list returns the answer to requests for a page of a list, or for a watch of it.
-func list[T any](
+func list[T view.Item](
 	h *Handler, l view.List, read func(context.Context, *User, string, view.Query) (view.Page[T], error),
 ) func(http.ResponseWriter, *http.Request, *User) error {
 	return func(w http.ResponseWriter, r *http.Request, u *User) error {
@@ -68,7 +68,13 @@ func list[T any](
 			return err
 		}
 		if isWatch(values) {
-			return h.watch(w, r, u, watchOf{namespaceOf(r), l, q})
+			return h.watch(w, r, u, watchOf{l, q, func(ctx context.Context, q view.Query) (items []view.Item, next string, err error) {
+				page, err := read(ctx, u, namespaceOf(r), q)
+				for _, item := range page.Items {
+					items = append(items, item)
+				}
+				return items, page.Next, err
+			}})
 		}
 		page, err := read(r.Context(), u, namespaceOf(r), q)
 		if err != nil {

@@ -27,9 +27,10 @@ var errBehind = &Error{Status: http.StatusTooManyRequests, Text: "the watch was 
 
 // watchOf is the subject of a watch.
 type watchOf struct {
-	namespace string
-	list      view.List
-	query     view.Query
+	list  view.List
+	query view.Query
+	// read reads a page of the list.
+	read func(ctx context.Context, q view.Query) (items []view.Item, next string, err error)
 }
 
 // late is how much older than a sent item a later stored item may be. An item has the time at which it happened, and the streams of
@@ -50,7 +51,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watc
 	ctx, cancel := context.WithCancel(r.Context())
 	news := &news{items: make(chan view.Item, maxBehind), begun: make(chan struct{}), done: make(chan error, 1)}
 	var running sync.WaitGroup
-	running.Go(func() { news.done <- h.service.follow(ctx, u, of.namespace, of.list, news.handler(of.query)) })
+	running.Go(func() { news.done <- h.service.follow(ctx, u, namespaceOf(r), of.list, news.handler(of.query)) })
 	defer running.Wait()
 	defer cancel()
 	if err := news.begin(ctx, h.stopping); err != nil {
@@ -58,11 +59,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watc
 	}
 	h.metrics.watches.Inc()
 	defer h.metrics.watches.Dec()
-	missed, err := h.catchUp(ctx, u, of)
-	if err != nil {
-		return err
-	}
-	sent, err := h.service.Sending(ctx, u, missed.size)
+	missed, sent, err := h.catchUp(ctx, u, of)
 	if err != nil {
 		return err
 	}
@@ -188,8 +185,6 @@ var (
 // missed are the items before the start of a watch, oldest first, in the form in which they are sent.
 type missed struct {
 	events [][]byte
-	// size is the size of all events together, in bytes.
-	size int
 	// seen has a hash of each event, so that an item that is also among the news is sent once.
 	seen map[uint64]struct{}
 	seed maphash.Seed
@@ -197,7 +192,6 @@ type missed struct {
 
 func (m *missed) add(event []byte) {
 	m.events = append(m.events, event)
-	m.size += len(event)
 	m.seen[maphash.Bytes(m.seed, event)] = struct{}{}
 }
 
@@ -209,51 +203,33 @@ func (m *missed) has(event []byte) bool {
 	return is
 }
 
-// catchUp returns the items since the time in the query. More than a page of them is an error.
-func (h *Handler) catchUp(ctx context.Context, u *User, of watchOf) (*missed, error) {
-	m := &missed{seen: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
+// catchUp returns the items since the time in the query. More than a page of them is an error. The caller calls sent once they are sent.
+func (h *Handler) catchUp(ctx context.Context, u *User, of watchOf) (m *missed, sent func(), err error) {
+	m = &missed{seen: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 	if of.query.Since.IsZero() {
-		return m, nil
+		return m, func() {}, nil
 	}
 	q := of.query
 	q.Limit = view.MaxLimit
-	var items []view.Item
-	var next string
-	var err error
-	switch of.list {
-	case view.Deliveries:
-		items, next, err = pageOf(h.service.Deliveries(ctx, u, of.namespace, q))
-	case view.Events:
-		items, next, err = pageOf(h.service.Events(ctx, u, of.namespace, q))
-	default:
-		items, next, err = pageOf(h.service.Webhooks(ctx, u, of.namespace, q))
-	}
+	items, next, err := of.read(ctx, q)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if next != "" {
-		return nil, errGap
+		return nil, nil, errGap
 	}
-	end, err := h.service.Turn(ctx, u)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	for _, item := range slices.Backward(items) {
-		event, err := eventOf(item)
-		if err != nil {
-			return nil, err
+	sent, err = h.service.Answer(ctx, u, func() (size int, err error) {
+		for _, item := range slices.Backward(items) {
+			event, err := eventOf(item)
+			if err != nil {
+				return 0, err
+			}
+			m.add(event)
+			size += len(event)
 		}
-		m.add(event)
-	}
-	return m, nil
-}
-
-func pageOf[T view.Item](p view.Page[T], err error) (items []view.Item, next string, _ error) {
-	for _, item := range p.Items {
-		items = append(items, item)
-	}
-	return items, p.Next, err
+		return size, nil
+	})
+	return m, sent, err
 }
 
 // stream is an answer of server-sent events.

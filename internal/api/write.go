@@ -15,26 +15,17 @@ import (
 
 // send answers with a value, which it encodes in the user's turn. It waits while too many bytes of answers are being sent.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, u *User, value any) error {
-	body, err := h.encode(r.Context(), u, value)
+	var body []byte
+	sent, err := h.service.Answer(r.Context(), u, func() (size int, err error) {
+		body, err = encoded(value)
+		return len(body), err
+	})
 	if err != nil {
 		return err
 	}
-	release, err := h.service.Sending(r.Context(), u, len(body))
-	if err != nil {
-		return err
-	}
-	defer release()
+	defer sent()
 	writeBody(w, http.StatusOK, body)
 	return nil
-}
-
-func (h *Handler) encode(ctx context.Context, u *User, value any) ([]byte, error) {
-	end, err := h.service.Turn(ctx, u)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	return encoded(value)
 }
 
 // encoded returns a value in JSON, without the escapes that make JSON safe within HTML, which it never becomes a part of: they would make a
@@ -111,14 +102,24 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
-// Turn waits for the user's turn to have an answer made of what was read. The caller calls release once it is made. The time is
-// charged like that of a read; it is not refused for lack of time, since the read would be in vain.
-func (s *Service) Turn(ctx context.Context, u *User) (release func(), err error) {
-	return s.limits.turn(ctx, u)
+// Answer has an answer made in the user's turn, and waits for capacity to send it. make returns the answer's size in bytes. The caller calls
+// sent once it is sent.
+//
+// The time of make is charged like that of a read; it is not refused for lack of time, since the read would be in vain. The bytes that are being
+// sent are bounded for each user and for all. An answer beyond a user's bound waits until it is the only one.
+func (s *Service) Answer(ctx context.Context, u *User, make func() (size int, err error)) (sent func(), err error) {
+	size, err := s.inTurnOf(ctx, u, make)
+	if err != nil {
+		return nil, err
+	}
+	return take(ctx, s.limits.answers, u, min(int64(size), userAnswerBytes))
 }
 
-// Sending waits for capacity to send an answer of n bytes. The caller calls release once it is sent. The bytes that are being sent
-// are bounded for each user and for all. An answer beyond a user's bound waits until it is the only one.
-func (s *Service) Sending(ctx context.Context, u *User, n int) (release func(), err error) {
-	return take(ctx, s.limits.answers, u, min(int64(n), userAnswerBytes))
+func (s *Service) inTurnOf(ctx context.Context, u *User, make func() (int, error)) (int, error) {
+	end, err := s.limits.turn(ctx, u)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	return make()
 }

@@ -21,6 +21,6 @@
 //
 // # Rights
 //
-// The page has no rights of its own: a [Service] authenticates the user of each request and checks the user's rights. A change is a
+// The page has no rights of its own: an [api.Service] authenticates the user of each request and checks the user's rights. A change is a
 // POST, and the API's handler refuses a browser's POST from another origin ([net/http.CrossOriginProtection]).
 package page

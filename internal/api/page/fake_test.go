@@ -3,7 +3,9 @@ package page
 import (
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"sync"
@@ -28,9 +30,7 @@ type fixture struct {
 	err error
 	// refusal is the error of every replay and test.
 	refusal error
-	// full is the error of every Sending.
-	full   error
-	result view.ReplayResult
+	result  view.ReplayResult
 
 	queries []view.Query
 	replays []view.ReplayRequest
@@ -64,15 +64,22 @@ func newFixture() *fixture {
 	}
 }
 
-// handler returns the API's handler with the page.
-func (f *fixture) handler(t testing.TB) http.Handler {
+// service returns the API's service.
+func (f *fixture) service(t testing.TB) *api.Service {
 	t.Helper()
 	service, err := api.New(api.Options{Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return service
+}
+
+// handler returns the API's handler with the page.
+func (f *fixture) handler(t testing.TB) http.Handler {
+	t.Helper()
+	service, log := f.service(t), slog.New(slog.DiscardHandler)
 	h, err := api.NewHandler(api.HandlerOptions{
-		Service: service, Page: New(&sending{Service: service, err: f.full}, slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Service: service, Page: New(service, log), Log: log, Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -80,17 +87,46 @@ func (f *fixture) handler(t testing.TB) http.Handler {
 	return h
 }
 
-// sending is a Service whose Sending can fail.
-type sending struct {
-	Service
-	err error
+// fill has all bytes be sent that may be sent to a user at a time.
+func fill(t *testing.T, s *api.Service, user string) {
+	t.Helper()
+	sent, err := s.Answer(t.Context(), &api.User{Name: user}, func() (int, error) { return math.MaxInt, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sent)
 }
 
-func (s *sending) Sending(ctx context.Context, u *api.User, n int) (func(), error) {
-	if s.err != nil {
-		return nil, s.err
+// occupy takes a user's turn until release is called.
+func occupy(t *testing.T, s *api.Service, user string) (release func()) {
+	t.Helper()
+	began, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		sent, err := s.Answer(t.Context(), &api.User{Name: user}, func() (int, error) {
+			close(began)
+			<-end
+			return 0, nil
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		sent()
+	}()
+	<-began
+	return func() {
+		close(end)
+		<-ended
 	}
-	return s.Service.Sending(ctx, u, n)
+}
+
+// ask asks a page over a service.
+func ask(t *testing.T, s *api.Service, method, target, user string, w http.ResponseWriter) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+user)
+	New(s, slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
 }
 
 func (f *fixture) Authenticate(_ context.Context, token string, _ netip.Addr) (*api.User, error) {

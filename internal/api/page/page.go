@@ -23,14 +23,14 @@ const maxForm = 16 << 10
 
 // Handler serves the page. It relies on the API's handler to refuse POSTs of other sites, and for the headers of every answer.
 type Handler struct {
-	service Service
+	service *api.Service
 	log     *slog.Logger
 	trouble *rate.Limiter
 	mux     *http.ServeMux
 }
 
 // New returns a Handler over a service.
-func New(service Service, log *slog.Logger) *Handler {
+func New(service *api.Service, log *slog.Logger) *Handler {
 	h := &Handler{service: service, log: log, trouble: rate.NewLimiter(1, 10), mux: http.NewServeMux()}
 	h.mux.HandleFunc("GET /static/{file}", asset)
 	for pattern, show := range map[string]show{
@@ -63,7 +63,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // visit is a request of a user.
 type visit struct {
-	Service
+	*api.Service
 	place
 	request *http.Request
 	values  url.Values // of the address
@@ -102,7 +102,10 @@ func (h *Handler) page(show show) http.Handler {
 		}
 		page, sent := []byte(nil), func() {}
 		if err == nil {
-			page, sent, err = made(r.Context(), v, s)
+			sent, err = v.Answer(r.Context(), v.user, func() (size int, err error) {
+				page, err = rendered(v, s)
+				return len(page), err
+			})
 		}
 		if err != nil { // the page that says so is small, and waits for nothing
 			s, sent = h.problem(w, r, err, s), func() {}
@@ -118,24 +121,6 @@ func (h *Handler) page(show show) http.Handler {
 		w.WriteHeader(max(s.status, http.StatusOK))
 		api.WriteParts(w, page)
 	})
-}
-
-// made makes the page of a screen in the user's turn, and waits for capacity to send it. The caller calls sent once it is sent.
-func made(ctx context.Context, v *visit, s *screen) (page []byte, sent func(), err error) {
-	if page, err = inTurn(ctx, v, s); err != nil {
-		return nil, nil, err
-	}
-	sent, err = v.Sending(ctx, v.user, len(page))
-	return page, sent, err
-}
-
-func inTurn(ctx context.Context, v *visit, s *screen) ([]byte, error) {
-	end, err := v.Turn(ctx, v.user)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	return rendered(v, s)
 }
 
 // rendered returns a screen as a page, whole.

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
-	"notifier/internal/api"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
@@ -297,11 +297,17 @@ func TestAssetsAreKeptUnderTheirOwnAddressAlone(t *testing.T) {
 
 // TestAnAnswerWaitsForRoom fails when pages are sent beyond the bytes that may be sent at the same time.
 func TestAnAnswerWaitsForRoom(t *testing.T) {
-	f := newFixture()
-	f.full = api.ErrBusy
-	body := f.get(t, "/ns/team-a/deliveries", "viewer", http.StatusTooManyRequests)
-	contains(t, body, "Too many requests", `id="region"`) // without the region the script has no place for a page
-	lacks(t, body, "slack-main")
+	synctest.Test(t, func(t *testing.T) {
+		service, w := newFixture().service(t), httptest.NewRecorder()
+		fill(t, service, "viewer")
+		ask(t, service, http.MethodGet, "/ns/team-a/deliveries", "viewer", w)
+		if w.Code != http.StatusTooManyRequests {
+			t.Errorf("answered %d", w.Code)
+		}
+		body := w.Body.String()
+		contains(t, body, "Too many requests", `id="region"`) // without the region the script has no place for a page
+		lacks(t, body, "slack-main")
+	})
 }
 
 // TestAWatchSeesWhatLeavesAState fails when a list of one state, or of a time, would not notice that an item left it.

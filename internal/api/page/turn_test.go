@@ -1,14 +1,13 @@
 package page
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	g "maragu.dev/gomponents"
 
@@ -17,56 +16,41 @@ import (
 	"notifier/internal/event/view"
 )
 
-// turns is a Service that counts the turns to make a page, and those under way.
-type turns struct {
-	*api.Service
-	taken, under int
-	// err is the error of every Turn, full that of every Sending.
-	err, full error
+// sender is the writer of an answer. While the answer is sent, it takes the user's turn.
+type sender struct {
+	*httptest.ResponseRecorder
+	take func() error
 }
 
-func (s *turns) Turn(context.Context, *api.User) (func(), error) {
-	if s.err != nil {
-		return nil, s.err
+func (s *sender) Write(p []byte) (int, error) {
+	if err := s.take(); err != nil {
+		return 0, err
 	}
-	s.taken++
-	s.under++
-	return func() { s.under-- }, nil
-}
-
-func (s *turns) Sending(ctx context.Context, u *api.User, n int) (func(), error) {
-	if s.under != 0 {
-		return nil, fmt.Errorf("%d turns last until the page is sent", s.under)
-	}
-	if s.full != nil {
-		return nil, s.full
-	}
-	return s.Service.Sending(ctx, u, n)
+	return s.ResponseRecorder.Write(p)
 }
 
 // T6. Fails when a page is made outside its user's turn: that of a namespace with a thousand objects of each kind takes a tenth of a
-// second of the processor. Also fails when a user for whom there is no turn is not told so.
+// second of the processor. Also fails when a turn lasts until the page is sent, or when a user for whom there is no turn is not told so.
 func TestT6PagesAreMadeInTheUsersTurn(t *testing.T) {
-	f := newFixture()
-	service, err := api.New(api.Options{Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &turns{Service: service}
-	get := func() *httptest.ResponseRecorder {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ns/team-a/health", http.NoBody)
-		r.Header.Set("Authorization", "Bearer viewer")
-		w := httptest.NewRecorder()
-		New(s, slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
-		return w
-	}
-	if w := get(); w.Code != http.StatusOK || s.taken != 1 || s.under != 0 {
-		t.Errorf("%d, %d turns, %d of them under way: %.200s", w.Code, s.taken, s.under, w.Body)
-	}
-	s.err = api.ErrBusy
-	if w := get(); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "Too many requests") {
-		t.Errorf("without a turn: %d %v", w.Code, w.Header())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		service := newFixture().service(t)
+		w := &sender{httptest.NewRecorder(), func() error {
+			sent, err := service.Answer(t.Context(), &api.User{Name: "viewer"}, func() (int, error) { return 0, nil })
+			if err == nil {
+				sent()
+			}
+			return err
+		}}
+		if ask(t, service, http.MethodGet, "/", "viewer", w); w.Code != http.StatusOK || w.Body.Len() == 0 {
+			t.Errorf("%d: %d bytes are sent", w.Code, w.Body.Len())
+		}
+		defer occupy(t, service, "viewer")()
+		refused := httptest.NewRecorder() // of a page that needs no turn to be read
+		ask(t, service, http.MethodGet, "/", "viewer", refused)
+		if refused.Code != http.StatusTooManyRequests || refused.Header().Get("Retry-After") == "" || !strings.Contains(refused.Body.String(), "Too many requests") {
+			t.Errorf("without a turn: %d %v", refused.Code, refused.Header())
+		}
+	})
 }
 
 // T6. Fails when the rows of a list are made before the page is written.
@@ -139,32 +123,28 @@ func TestT6PagesAreBounded(t *testing.T) {
 // Fails when a replay that was done is answered with a refusal alone, because the page with its result cannot be read, made or
 // sent then.
 func TestWhatWasDoneIsSaidThoughItsPageCannotBeShown(t *testing.T) {
-	f := newFixture()
-	service, err := api.New(api.Options{Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &turns{Service: service}
-	f.result = view.ReplayResult{Replayed: 1}
-	for status, broken := range map[int]error{http.StatusTooManyRequests: nil, http.StatusOK: errors.New("the store does not answer")} {
-		f.err = broken
-		if s.err = nil; broken == nil {
-			s.err = api.ErrBusy
-		}
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ns/team-a/deliveries/d1/replay", http.NoBody)
-		r.Header.Set("Authorization", "Bearer editor")
-		w := httptest.NewRecorder()
-		New(s, slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
-		if w.Code != status || !strings.Contains(w.Body.String(), "Put on its way again") {
-			t.Errorf("%v: %d %s", broken, w.Code, w.Body)
-		}
-	}
-	f.err, s.err, s.full = nil, nil, api.ErrBusy
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ns/team-a/deliveries/d1/replay", http.NoBody)
-	r.Header.Set("Authorization", "Bearer editor")
-	w := httptest.NewRecorder()
-	New(s, slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "Put on its way again") {
-		t.Errorf("with no room to send: %d %v %s", w.Code, w.Header(), w.Body)
+	for name, tc := range map[string]struct {
+		status int
+		broken error
+		before func(t *testing.T, s *api.Service) (after func())
+	}{
+		"read": {http.StatusOK, errors.New("the store does not answer"), func(*testing.T, *api.Service) func() { return func() {} }},
+		"made": {http.StatusTooManyRequests, nil, func(t *testing.T, s *api.Service) func() { return occupy(t, s, "editor") }},
+		"sent": {http.StatusTooManyRequests, nil, func(t *testing.T, s *api.Service) func() {
+			fill(t, s, "editor")
+			return func() {}
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture()
+			f.result, f.err = view.ReplayResult{Replayed: 1}, tc.broken
+			service, w := f.service(t), httptest.NewRecorder()
+			defer tc.before(t, service)()
+			ask(t, service, http.MethodPost, "/ns/team-a/deliveries/d1/replay", "editor", w)
+			waits := w.Header().Get("Retry-After") != ""
+			if w.Code != tc.status || waits != (tc.broken == nil) || !strings.Contains(w.Body.String(), "Put on its way again") {
+				t.Errorf("not %s: %d %v %s", name, w.Code, w.Header(), w.Body)
+			}
+		})
 	}
 }
