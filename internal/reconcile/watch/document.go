@@ -12,22 +12,10 @@ import (
 // document has the fields of a Flux object's JSON that are read. A large cluster sends a hundred megabytes of JSON at a start, and
 // these fields are a tenth of it. The rest is skipped and never decoded into Go values.
 type document struct {
-	APIVersion string           `json:"apiVersion"`
-	Metadata   documentMetadata `json:"metadata"`
-	Status     status           `json:"status"`
+	APIVersion string     `json:"apiVersion"`
+	Metadata   objectMeta `json:"metadata"`
+	Status     status     `json:"status"`
 	refusal
-}
-
-type documentMetadata struct {
-	Namespace         string            `json:"namespace"`
-	Name              string            `json:"name"`
-	UID               string            `json:"uid"`
-	ResourceVersion   string            `json:"resourceVersion"`
-	Generation        int64             `json:"generation"`
-	CreationTimestamp second            `json:"creationTimestamp"`
-	DeletionTimestamp second            `json:"deletionTimestamp"`
-	Labels            map[string]string `json:"labels"`
-	Annotations       map[string]string `json:"annotations"`
 }
 
 // refusal has the fields of the answer that the API server sends instead of an object when a watch cannot continue.

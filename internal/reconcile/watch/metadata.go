@@ -18,23 +18,26 @@ import (
 // objects.
 const maxAnnotations = 4 << 10
 
-// objectMeta is the cached metadata of an object. It has a part of the fields of metav1.ObjectMeta, which would be most of the cache.
+// objectMeta is the metadata of an object, as it is read and cached. It has a part of the fields of metav1.ObjectMeta, which would be most of
+// the cache.
 type objectMeta struct {
-	Namespace, Name, UID, ResourceVersion string
-	Generation                            int64
-	Created, Deleted                      second
-	Labels, Annotations                   map[string]string
+	Namespace       string            `json:"namespace"`
+	Name            string            `json:"name"`
+	UID             string            `json:"uid"`
+	ResourceVersion string            `json:"resourceVersion"`
+	Generation      int64             `json:"generation"`
+	Created         second            `json:"creationTimestamp"`
+	Deleted         second            `json:"deletionTimestamp"`
+	Labels          map[string]string `json:"labels"`
+	Annotations     map[string]string `json:"annotations"`
 }
 
 // second is a time in Unix seconds, the API server's resolution. Zero means that there is none.
 type second int64
 
-func newObjectMeta(d *documentMetadata) objectMeta {
-	m := objectMeta{
-		Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion, Generation: d.Generation,
-		Created: d.CreationTimestamp, Deleted: d.DeletionTimestamp,
-		Labels: kube.KeptLabels(d.Labels), Annotations: keptAnnotations(d.Annotations),
-	}
+// kept returns the part of the metadata that the cache keeps.
+func (m objectMeta) kept() objectMeta {
+	m.Labels, m.Annotations = kube.KeptLabels(m.Labels), keptAnnotations(m.Annotations)
 	kube.Pack(&m.Namespace, &m.Name, &m.UID, &m.ResourceVersion)
 	return m
 }

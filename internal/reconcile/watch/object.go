@@ -60,7 +60,7 @@ type state struct {
 // newObject converts a document to its cached form.
 func newObject(kind *Kind, d *document) *object {
 	o := &object{
-		objectMeta: newObjectMeta(&d.Metadata),
+		objectMeta: d.Metadata.kept(),
 		kind:       kind, apiVersion: d.APIVersion, observed: d.Status.ObservedGeneration,
 	}
 	var repaired, cause *statusCondition

@@ -107,7 +107,7 @@ func decodeList(kind *Kind, shared *kube.Interner, body io.Reader) (*objectList,
 	err := kube.DecodeList(body, &list.ListMeta, func(d *json.Decoder) error {
 		clear(labels)
 		clear(item.Status.Conditions)
-		item = document{Metadata: documentMetadata{Labels: labels}, Status: status{Conditions: item.Status.Conditions[:0]}}
+		item = document{Metadata: objectMeta{Labels: labels}, Status: status{Conditions: item.Status.Conditions[:0]}}
 		if err := tolerate(d.Decode(&item)); err != nil {
 			return err
 		}
