@@ -1,17 +1,19 @@
 package watch
 
 import (
-	"container/list"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"notifier/internal/event"
+	"notifier/internal/fair"
 )
 
-// The bounds on posts. Beyond either the oldest post is dropped, of the object or of all. Dropping is the safe side: a missing post
-// lets a transition be published twice, while one too many could suppress it.
+// The bounds on posts. Beyond the first the oldest post of the object is dropped, beyond the second those of the object whose posts were
+// used longest ago. Dropping is the safe side: a missing post lets a transition be published twice, while one too many could suppress it.
 const (
 	maxPostsPerObject = 16
 	maxPosts          = 1 << 16
@@ -66,30 +68,27 @@ func (x post) contradicts(s state) bool { return x.uid == s.UID && x.outcome != 
 // compared with times of this one's clock: the clocks are assumed to agree within a second or so.
 type posts struct {
 	mu sync.Mutex
-	// all has every post, oldest first; byItem the elements of all that are about one object, oldest first.
-	all    *list.List
-	byItem map[item][]*list.Element
+	// items has the posts about each object, oldest first.
+	items *simplelru.LRU[item, []post]
+	n     int // of all objects
 }
 
-func newPosts() *posts {
-	return &posts{all: list.New(), byItem: map[item][]*list.Element{}}
-}
+func newPosts() *posts { return &posts{items: fair.NewLRU[item, []post](maxPosts)} }
 
 func (n *posts) add(x post) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.byItem[x.item] = append(n.byItem[x.item], n.all.PushBack(x))
-	if len(n.byItem[x.item]) > maxPostsPerObject {
-		n.removeOldest(x.item)
+	all, _ := n.items.Peek(x.item)
+	n.n++
+	if len(all) == maxPostsPerObject {
+		n.n--
+		all = slices.Delete(all, 0, 1)
 	}
-	if n.all.Len() > maxPosts {
-		n.removeOldest(n.all.Front().Value.(post).item)
+	n.items.Add(x.item, append(all, x))
+	for n.n > maxPosts {
+		_, oldest, _ := n.items.RemoveOldest()
+		n.n -= len(oldest)
 	}
-}
-
-func (n *posts) removeOldest(it item) {
-	oldest := n.byItem[it][0]
-	n.remove(it, func(e *list.Element) bool { return e == oldest })
 }
 
 // take looks for a POST that covers tr, observed after prior was published, and uses it up. It also drops all posts that no later
@@ -99,61 +98,56 @@ func (n *posts) removeOldest(it item) {
 func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var used *list.Element
-	all := n.byItem[it]
-	for _, e := range all {
-		if e.Value.(post).covers(tr, prior) {
-			used = e
-			break
+	all, _ := n.items.Peek(it)
+	place := slices.IndexFunc(all, func(x post) bool { return x.covers(tr, prior) })
+	since := tr.observed
+	if place >= 0 {
+		used := all[place]
+		if !left && all[len(all)-1].contradicts(tr.state) {
+			return false
 		}
+		if used.accepted.After(since) {
+			since = used.accepted
+		}
+		all = slices.Delete(all, place, place+1)
+		n.n--
 	}
-	if used != nil && !left && all[len(all)-1].Value.(post).contradicts(tr.state) {
-		return false
-	}
-	n.remove(it, func(e *list.Element) bool {
-		accepted := e.Value.(post).accepted
-		return e == used || accepted.Before(tr.observed) || used != nil && accepted.Before(used.Value.(post).accepted)
-	})
-	return used != nil
+	n.keep(it, all, func(x post) bool { return !x.accepted.Before(since) })
+	return place >= 0
 }
 
 // last returns the POST about an object that was accepted last and covered no transition.
 func (n *posts) last(it item) (last post, found bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := n.byItem[it]
-	if len(all) == 0 {
+	all, found := n.items.Peek(it)
+	if !found {
 		return post{}, false
 	}
-	return all[len(all)-1].Value.(post), true
+	return all[len(all)-1], true
 }
 
 // forget drops the posts about a state that the object has left.
 func (n *posts) forget(it item, uid string, outcome event.Outcome) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.remove(it, func(e *list.Element) bool {
-		x := e.Value.(post)
-		return x.uid == uid && x.outcome == outcome
-	})
+	all, _ := n.items.Peek(it)
+	n.keep(it, all, func(x post) bool { return x.uid != uid || x.outcome != outcome })
 }
 
-// remove drops the unwanted posts of an object. The caller holds the lock.
-func (n *posts) remove(it item, unwanted func(*list.Element) bool) {
-	n.byItem[it] = slices.DeleteFunc(n.byItem[it], func(e *list.Element) bool {
-		drop := unwanted(e)
-		if drop {
-			n.all.Remove(e)
-		}
-		return drop
-	})
-	if len(n.byItem[it]) == 0 {
-		delete(n.byItem, it)
+// keep keeps the wanted ones of all posts of an object. The caller holds the lock.
+func (n *posts) keep(it item, all []post, wanted func(post) bool) {
+	kept := slices.DeleteFunc(all, func(x post) bool { return !wanted(x) })
+	n.n -= len(all) - len(kept)
+	if len(kept) > 0 {
+		n.items.Add(it, kept)
+	} else {
+		n.items.Remove(it)
 	}
 }
 
 func (n *posts) len() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.all.Len()
+	return n.n
 }

@@ -175,15 +175,20 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 	for i := range 100 {
 		n.add(post{item: one, uid: fmt.Sprint(i), outcome: event.OutcomeFailed, accepted: start.Add(time.Duration(i))})
 	}
-	if n.len() != maxPosts || len(n.byItem[one]) != maxPostsPerObject {
-		t.Errorf("%d posts, %d of one object", n.len(), len(n.byItem[one]))
+	of := func(it item) int {
+		all, _ := n.items.Peek(it)
+		return len(all)
+	}
+	oldest, newer := item{kind, "team-a", "0"}, item{kind, "team-a", fmt.Sprint(maxPosts + 99)}
+	if n.len() != maxPosts || of(one) != maxPostsPerObject || of(oldest) != 0 || of(newer) != 1 {
+		t.Errorf("%d posts, %d of one object, %d of the oldest, %d of a newer one", n.len(), of(one), of(oldest), of(newer))
 	}
 	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{kind: kind}, observed: start}
 	if !n.take(one, tr, lastPublished{}, false) {
 		t.Error("the newest post is gone")
 	}
-	if len(n.byItem[one]) != 0 || n.len() != maxPosts-maxPostsPerObject {
-		t.Errorf("posts older than the one used stay: %d of the object, %d in all", len(n.byItem[one]), n.len())
+	if of(one) != 0 || n.len() != maxPosts-maxPostsPerObject {
+		t.Errorf("posts older than the one used stay: %d of the object, %d in all", of(one), n.len())
 	}
 }
 
