@@ -222,8 +222,8 @@ func (c *Controller[K]) next(ctx context.Context, queue workqueue.TypedRateLimit
 	err := c.safely(ctx, k)
 	result := resultOf(err)
 	c.options.Observe(result, time.Since(start))
-	if later, ok := errors.AsType[laterError](err); ok {
-		queue.AddAfter(k, later.after)
+	if marked, _ := errors.AsType[markedError](err); marked.later > 0 {
+		queue.AddAfter(k, marked.later)
 		c.reconciled(k)
 		return ctx.Err() == nil
 	}
@@ -271,38 +271,43 @@ func (c *Controller[K]) reconciled(k K) {
 }
 
 func resultOf(err error) Result {
-	var permanent permanentError
+	marked, _ := errors.AsType[markedError](err)
 	switch {
 	case err == nil:
 		return ResultOK
 	case apierrors.IsConflict(err):
 		return ResultConflict
-	case errors.As(err, &permanent):
+	case marked.permanent:
 		return ResultPermanent
 	default:
 		return ResultRetry
 	}
 }
 
-type permanentError struct{ error }
+// markedError is an error of a key with what follows from it.
+type markedError struct {
+	error
+	permanent, isolated bool
+	// later, unless zero, is the pause after which the key is due.
+	later time.Duration
+}
 
-func (e permanentError) Unwrap() error { return e.error }
+func (e markedError) Unwrap() error { return e.error }
+
+// Permanent marks an error that a retry would repeat.
+func Permanent(err error) error { return markedError{error: err, permanent: true} }
 
 // isolatedAttempts is how often a key may fail with an Isolated error before Synced no longer waits for it.
 const isolatedAttempts = 3
 
-type isolatedError struct{ error }
-
-func (e isolatedError) Unwrap() error { return e.error }
-
 // Isolated marks an error as the fault of its key alone: it is retried like any other, but Controller.Synced does not wait for it
 // beyond the third attempt.
-func Isolated(err error) error { return isolatedError{err} }
+func Isolated(err error) error { return markedError{error: err, isolated: true} }
 
 // IsIsolated reports whether err is marked as Isolated.
 func IsIsolated(err error) bool {
-	var isolated isolatedError
-	return errors.As(err, &isolated)
+	marked, _ := errors.AsType[markedError](err)
+	return marked.isolated
 }
 
 // ErrNotYet is the error of a key that must be retried as after a failure, although there is no failure to log.
@@ -310,11 +315,6 @@ var ErrNotYet = errors.New("not yet")
 
 // Later returns the error of a key that is not due yet. It is reconciled again after a pause and does not count as failed. Synced does
 // not wait for it.
-func Later(after time.Duration) error { return laterError{after} }
-
-type laterError struct{ after time.Duration }
-
-func (e laterError) Error() string { return "its turn comes in " + e.after.String() }
-
-// Permanent marks an error that a retry would repeat.
-func Permanent(err error) error { return permanentError{err} }
+func Later(after time.Duration) error {
+	return markedError{error: fmt.Errorf("its turn comes in %s", after), later: after}
+}
