@@ -16,12 +16,10 @@ import (
 // maxWatched bounds the namespaces that are watched at a time: the API allows a user no more.
 const maxWatched = 16
 
-// following has the watches of a list.
+// following shows the new items of a list.
 type following[T any] struct {
 	session *session
 	columns []column[T]
-	watches *errgroup.Group
-	cancel  context.CancelFunc
 	// listed is closed once the listed items are shown. New items wait for it.
 	listed chan struct{}
 
@@ -30,27 +28,47 @@ type following[T any] struct {
 	seen map[string]bool
 }
 
-// follow begins to watch some namespaces. It returns once all watches have begun: items stored from then on will be shown.
-func follow[T any](ctx context.Context, s *session, namespaces []string, of view.List, columns []column[T]) (*following[T], error) {
-	if n := len(namespaces); n > maxWatched {
-		return nil, fmt.Errorf("--watch takes at most %d namespaces, and you may list %d: name one with -n", maxWatched, n)
+// watched shows the items of a list, oldest first, and then new items until ctx ends or the API refuses.
+func watched[T view.Item](ctx context.Context, s *session, of view.List, columns []column[T]) error {
+	namespaces, err := s.namespaces(ctx)
+	switch n := len(namespaces); {
+	case err != nil:
+		return err
+	case n == 0:
+		return nothing(s)
+	case n > maxWatched:
+		return fmt.Errorf("--watch takes at most %d namespaces, and you may list %d: name one with -n", maxWatched, n)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	watches, ctx := errgroup.WithContext(ctx)
-	f := &following[T]{session: s, columns: columns, watches: watches, cancel: cancel, listed: make(chan struct{})}
+	defer func() {
+		cancel()
+		_ = watches.Wait() // the reason is known, or is the cancellation
+	}()
+	f := &following[T]{session: s, columns: columns, listed: make(chan struct{}), seen: map[string]bool{}}
 	opened := make(chan struct{}, len(namespaces))
 	for _, namespace := range namespaces {
 		watches.Go(func() error { return inNamespace(namespace, f.watch(ctx, namespace, of, opened)) })
 	}
-	for range namespaces {
+	for range namespaces { // all have begun before the list, so that no item between the two is missed
 		select {
 		case <-opened:
 		case <-ctx.Done():
-			cancel()
-			return nil, watches.Wait()
+			return watches.Wait()
 		}
 	}
-	return f, nil
+	items, err := listed[T](ctx, s, namespaces, of)
+	if err != nil {
+		return err
+	}
+	if err := show(s, columns, items); err != nil {
+		return err
+	}
+	for _, item := range items {
+		f.seen[keyOf(item)] = true
+	}
+	close(f.listed)
+	return watches.Wait()
 }
 
 // watch watches one namespace until the watches end. It sends to opened once, when it has begun.
@@ -85,22 +103,6 @@ func (f *following[T]) note(text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fmt.Fprintln(f.session.notes, plain(text))
-}
-
-// show shows the new items beside the listed ones, until the watches end, and returns the reason.
-func (f *following[T]) show(listed []T) error {
-	f.seen = map[string]bool{}
-	for _, item := range listed {
-		f.seen[keyOf(item)] = true
-	}
-	close(f.listed)
-	return f.watches.Wait()
-}
-
-// end ends the watches.
-func (f *following[T]) end() {
-	f.cancel()
-	_ = f.watches.Wait() // the reason is known, or is the cancellation
 }
 
 // keyOf returns a text that is equal for equal items.

@@ -123,30 +123,6 @@ func list[T view.Item](ctx context.Context, s *session, of view.List, columns []
 	return errors.Join(show(s, columns, items), err)
 }
 
-// watched shows the items of a list, oldest first, and then new items until ctx ends or the API refuses.
-func watched[T view.Item](ctx context.Context, s *session, of view.List, columns []column[T]) error {
-	namespaces, err := s.namespaces(ctx)
-	if err != nil {
-		return err
-	}
-	if len(namespaces) == 0 {
-		return nothing(s)
-	}
-	f, err := follow(ctx, s, namespaces, of, columns) // before the list, so that no item between the two is missed
-	if err != nil {
-		return err
-	}
-	defer f.end()
-	items, err := listed[T](ctx, s, namespaces, of)
-	if err != nil {
-		return err
-	}
-	if err := show(s, columns, items); err != nil {
-		return err
-	}
-	return f.show(items)
-}
-
 // listed returns the items of a list in some namespaces, newest first. A namespace that the caller may not list, or that is gone, leaves the
 // others: the last one is the error, each before it is noted.
 func listed[T view.Item](ctx context.Context, s *session, namespaces []string, of view.List) (items []T, refused error) {
