@@ -55,20 +55,25 @@ type limits struct {
 	answers *fair.Capacities[string]
 	// lines are the reads and the searches for namespaces of each user that are under way or wait.
 	lines *fair.Capacities[string]
+	// searches are those for namespaces, one of each user, and checks the rights that they ask about, of all together.
+	searches *fair.Capacities[string]
+	checks   *fair.Capacity
 	// own is the reading time of each user, all that of all together.
 	own, all *fair.Share
 }
 
 func newLimits() *limits {
 	return &limits{
-		lines:   fair.NewCapacities[string](nil, userLine, 0),
-		rate:    fair.NewLimiters[string](userRate, userBurst, maxUsers),
-		asked:   fair.NewLimiters[string](rate.Limit(askRate), askBurst, maxUsers),
-		reads:   fair.NewCapacities[string](fair.NewCapacity(maxReads), userReads, 0),
-		watches: fair.NewCapacities[string](fair.NewCapacity(maxWatches), userWatches, ownWatches),
-		answers: fair.NewCapacities[string](fair.NewCapacity(maxAnswerBytes), userAnswerBytes, ownAnswerBytes),
-		own:     fair.NewShare(fair.ShareOptions{Window: userSaved, Namespace: userSaved * readShare / readWindow / 2}),
-		all:     fair.NewShare(fair.ShareOptions{Window: readWindow, Namespace: readShare}),
+		lines:    fair.NewCapacities[string](nil, userLine, 0),
+		rate:     fair.NewLimiters[string](userRate, userBurst, maxUsers),
+		asked:    fair.NewLimiters[string](rate.Limit(askRate), askBurst, maxUsers),
+		reads:    fair.NewCapacities[string](fair.NewCapacity(maxReads), userReads, 0),
+		watches:  fair.NewCapacities[string](fair.NewCapacity(maxWatches), userWatches, ownWatches),
+		answers:  fair.NewCapacities[string](fair.NewCapacity(maxAnswerBytes), userAnswerBytes, ownAnswerBytes),
+		searches: fair.NewCapacities[string](nil, 1, 0),
+		checks:   fair.NewCapacity(maxChecks),
+		own:      fair.NewShare(fair.ShareOptions{Window: userSaved, Namespace: userSaved * readShare / readWindow / 2}),
+		all:      fair.NewShare(fair.ShareOptions{Window: readWindow, Namespace: readShare}),
 	}
 }
 

@@ -8,9 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"notifier/internal/api/brief"
 	"notifier/internal/event/view"
-	"notifier/internal/fair"
 )
 
 const (
@@ -30,49 +28,41 @@ const (
 // errNoTime says that checkTimeout is over.
 var errNoTime = errors.New("no time for further checks")
 
-// namespaces finds the namespaces of users, and keeps each result for a while.
-type namespaces struct {
-	checks *fair.Capacity
-	users  *fair.Capacities[string]
-	kept   *brief.Answers[[32]byte, view.Namespaces]
-}
-
-func newNamespaces() *namespaces {
-	return &namespaces{
-		checks: fair.NewCapacity(maxChecks), users: fair.NewCapacities[string](nil, 1, 0),
-		kept: brief.New[[32]byte, view.Namespaces](maxAnswers),
+// Namespaces returns the namespaces with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a
+// service account is the first, even without such objects. A user has one search at a time, and its result is kept for a while.
+func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, error) {
+	line, ok := s.limits.lines.TryAcquire(u.Tenant(), 1) // a user's searches wait for each other
+	if !ok {
+		return view.Namespaces{}, ErrBusy
 	}
-}
-
-// of returns the namespaces of a user. A user has one search at a time.
-func (n *namespaces) of(ctx context.Context, o Options, u *User) (view.Namespaces, error) {
-	use, err := n.users.Acquire(ctx, u.Tenant(), 1)
+	defer line.Release()
+	use, err := s.limits.searches.Acquire(ctx, u.Tenant(), 1)
 	if err != nil {
 		return view.Namespaces{}, err
 	}
 	defer use.Release()
-	if known, ok := n.kept.Get(u.Key); ok {
+	if known, ok := s.found.Get(u.Key); ok {
 		return known, nil
 	}
 	until := time.Now().Add(namespacesFor)
-	found, err := n.search(ctx, o, u)
+	found, err := s.search(ctx, u)
 	if err != nil {
 		return view.Namespaces{}, err
 	}
-	n.kept.Put(u.Key, found, until)
+	s.found.Put(u.Key, found, until)
 	return found, nil
 }
 
-func (n *namespaces) search(ctx context.Context, o Options, u *User) (view.Namespaces, error) {
-	all, err := o.Authority.Allowed(ctx, u, ListRight(view.Deliveries), "")
+func (s *Service) search(ctx context.Context, u *User) (view.Namespaces, error) {
+	all, err := s.options.Authority.Allowed(ctx, u, ListRight(view.Deliveries), "")
 	if err != nil {
 		return view.Namespaces{}, err
 	}
-	candidates := ownFirst(o.Objects.Namespaces(), u.Namespace())
+	candidates := ownFirst(s.options.Objects.Namespaces(), u.Namespace())
 	if all {
 		return view.Namespaces{Items: candidates}, nil
 	}
-	items, whole, err := n.check(ctx, o, u, candidates[:min(len(candidates), maxChecked)])
+	items, whole, err := s.check(ctx, u, candidates[:min(len(candidates), maxChecked)])
 	return view.Namespaces{Items: items, Incomplete: !whole || len(candidates) > maxChecked}, err
 }
 
@@ -87,7 +77,7 @@ func ownFirst(all []string, own string) []string {
 
 // check returns the candidates in which a user may list deliveries, in the order of the candidates. whole is false if there was no time for
 // some.
-func (n *namespaces) check(ctx context.Context, o Options, u *User, candidates []string) (items []string, whole bool, err error) {
+func (s *Service) check(ctx context.Context, u *User, candidates []string) (items []string, whole bool, err error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, checkTimeout, errNoTime)
 	defer cancel()
 	group, ctx := errgroup.WithContext(bounded)
@@ -95,12 +85,12 @@ func (n *namespaces) check(ctx context.Context, o Options, u *User, candidates [
 	allowed := make([]bool, len(candidates))
 	for i, namespace := range candidates {
 		group.Go(func() error {
-			use, err := n.checks.Acquire(ctx, 1)
+			use, err := s.limits.checks.Acquire(ctx, 1)
 			if err != nil {
 				return err
 			}
 			defer use.Release()
-			allowed[i], err = o.Authority.Allowed(ctx, u, ListRight(view.Deliveries), namespace)
+			allowed[i], err = s.options.Authority.Allowed(ctx, u, ListRight(view.Deliveries), namespace)
 			return err
 		})
 	}

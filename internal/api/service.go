@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"notifier/internal/api/brief"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 	"notifier/internal/receiver/limit"
@@ -76,9 +77,10 @@ type Options struct {
 
 // Service serves users according to their rights. AsError returns its errors in a form to show.
 type Service struct {
-	options    Options
-	limits     *limits
-	namespaces *namespaces
+	options Options
+	limits  *limits
+	// found has the namespaces of users, by their Key.
+	found *brief.Answers[[32]byte, view.Namespaces]
 	// flights are the pages that wait to be read.
 	flights singleflight.Group
 }
@@ -88,7 +90,7 @@ func New(o Options) (*Service, error) {
 	if o.Authority == nil || o.Store == nil || o.Worker == nil || o.Explainer == nil || o.Objects == nil || o.Log == nil {
 		return nil, errors.New("api: an option is missing")
 	}
-	return &Service{options: o, limits: newLimits(), namespaces: newNamespaces()}, nil
+	return &Service{options: o, limits: newLimits(), found: brief.New[[32]byte, view.Namespaces](maxAnswers)}, nil
 }
 
 // maxToken bounds a token, in bytes. Tokens of service accounts have about a thousand.
@@ -223,17 +225,6 @@ func (s *Service) shortEvents(ctx context.Context, namespace string, q view.Quer
 // Webhooks returns a page of the webhooks for the Receivers of a namespace, newest first.
 func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q view.Query) (view.Page[view.Webhook], error) {
 	return listed(ctx, visit{s, u, namespace}, view.Webhooks, q, s.options.Store.ListWebhooks)
-}
-
-// Namespaces returns the namespaces with Providers, Alerts or Receivers in which a user may list deliveries. The namespace of a
-// service account is the first, even without such objects.
-func (s *Service) Namespaces(ctx context.Context, u *User) (view.Namespaces, error) {
-	line, ok := s.limits.lines.TryAcquire(u.Tenant(), 1) // a user's searches wait for each other
-	if !ok {
-		return view.Namespaces{}, ErrBusy
-	}
-	defer line.Release()
-	return s.namespaces.of(ctx, s.options, u)
 }
 
 // Health returns the state of the objects of a namespace. Providers and Alerts require the right to list deliveries, Receivers the
