@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"notifier/internal/builtin"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -34,16 +36,6 @@ type objectList struct {
 
 // DeepCopyObject returns the list itself, which is immutable.
 func (l *objectList) DeepCopyObject() runtime.Object { return l }
-
-// version1 is the version in which the options of a request are encoded, for any version of the objects.
-var version1 = schema.GroupVersion{Version: "v1"}
-
-// optionsCodec encodes the options of a list or watch as parameters of a request.
-var optionsCodec = func() runtime.ParameterCodec {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, version1)
-	return runtime.NewParameterCodec(scheme)
-}()
 
 // onlyMetadata returns the media type of an answer that has only the metadata of objects. A definition has hundreds of kilobytes beside it.
 func onlyMetadata(o *metav1.ListOptions) string {
@@ -65,7 +57,7 @@ func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource,
 		if kind == definitions {
 			r.SetHeader("Accept", onlyMetadata(o))
 		}
-		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, optionsCodec, version1).MaxRetries(0) // stream retries
+		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, builtin.Options, corev1.SchemeGroupVersion).MaxRetries(0) // stream retries
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
