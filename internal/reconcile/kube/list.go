@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,9 +97,9 @@ func (c streamingClient[T]) List(ctx context.Context, options metav1.ListOptions
 	}
 	defer body.Close()
 	list := &metav1.List{}
-	read := &recentReader{source: body}
-	if err := DecodeList(read, &list.ListMeta, func(d *json.Decoder) error {
-		o, err := c.decodeItem(d, read)
+	var raw json.RawMessage // one buffer for all
+	if err := DecodeList(body, &list.ListMeta, func(d *json.Decoder) error {
+		o, err := c.decodeItem(d, &raw)
 		if err != nil {
 			return err
 		}
@@ -130,40 +129,17 @@ func (c streamingClient[T]) request(options metav1.ListOptions) *rest.Request {
 		VersionedParams(&options, c.api.codec).MaxRetries(0)
 }
 
-// decodeItem decodes the next object. An object that does not fit its Go type is decoded once more, without the parts at fault.
-func (c streamingClient[T]) decodeItem(d *json.Decoder, read *recentReader) (T, error) {
+// decodeItem decodes the next object, whose text it reads into raw. An object that does not fit its Go type is decoded once more, without the
+// parts at fault.
+func (c streamingClient[T]) decodeItem(d *json.Decoder, raw *json.RawMessage) (T, error) {
 	o := c.newObject()
-	read.forget(d.InputOffset())
-	err := d.Decode(o)
-	if err == nil {
-		return o, nil
-	}
-	data := bytes.TrimLeft(read.since(d.InputOffset()), ", \t\r\n")
-	if len(data) == 0 {
+	if err := d.Decode(raw); err != nil {
 		return o, err
 	}
-	o = c.newObject()
-	return o, c.api.tolerant.decodeReduced(data, o, err)
+	err := json.Unmarshal(*raw, o)
+	if err != nil {
+		o = c.newObject()
+		err = c.api.tolerant.decodeReduced(*raw, o, err)
+	}
+	return o, err
 }
-
-// recentReader keeps the bytes that were read since a place.
-type recentReader struct {
-	source io.Reader
-	begin  int64 // the place of the first kept byte
-	kept   []byte
-}
-
-func (r *recentReader) Read(p []byte) (int, error) {
-	n, err := r.source.Read(p)
-	r.kept = append(r.kept, p[:n]...)
-	return n, err
-}
-
-// forget drops the bytes before a place.
-func (r *recentReader) forget(place int64) {
-	r.kept = append(r.kept[:0], r.kept[place-r.begin:]...)
-	r.begin = place
-}
-
-// since returns the kept bytes up to a place.
-func (r *recentReader) since(place int64) []byte { return r.kept[:place-r.begin] }
