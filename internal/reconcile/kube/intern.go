@@ -6,29 +6,28 @@ import (
 	"sync"
 )
 
-// Interner keeps one copy of values that many objects share: versions, reasons, the labels that one Kustomization gives all its objects.
+// interner keeps one copy of values that many objects share: versions, reasons, the labels that one Kustomization gives all its objects.
 // Decoding makes a copy for each object, which would be most of the cache of a large cluster. It is bounded, since tenants choose the
 // values: when it is full it is cleared. Its methods may be called concurrently.
-type Interner struct {
+type interner struct {
 	seed   maphash.Seed
 	mu     sync.Mutex
 	texts  map[string]string
 	labels map[uint64]map[string]string // by a hash, so that an object's labels cost no text to look them up
 }
 
-// The bounds on the contents of an Interner.
+// The bounds on the contents of an interner.
 const (
 	maxInterned     = 8192
 	maxInternedText = 256 // bytes
 )
 
-// NewInterner returns an empty Interner.
-func NewInterner() *Interner {
-	return &Interner{seed: maphash.MakeSeed(), texts: map[string]string{}, labels: map[uint64]map[string]string{}}
+func newInterner() *interner {
+	return &interner{seed: maphash.MakeSeed(), texts: map[string]string{}, labels: map[uint64]map[string]string{}}
 }
 
 // Text returns s, or an equal string that is already kept.
-func (n *Interner) Text(s string) string {
+func (n *interner) Text(s string) string {
 	if s == "" || len(s) > maxInternedText {
 		return s
 	}
@@ -45,7 +44,7 @@ func (n *Interner) Text(s string) string {
 }
 
 // Labels returns a map equal to m, a kept one if possible and never m itself. It must not be changed.
-func (n *Interner) Labels(m map[string]string) map[string]string {
+func (n *interner) Labels(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 // Fails when objects with equal values keep a copy each, when two that differ share, or when tenants' values let the table grow without
 // bound.
 func TestValuesThatObjectsShareAreKeptOnce(t *testing.T) {
-	w := NewInterner()
+	w := newInterner()
 	a, b := w.Text(strings.Clone("main@sha1:1")), w.Text(strings.Clone("main@sha1:1"))
 	if unsafe.StringData(a) != unsafe.StringData(b) {
 		t.Error("a string is kept twice")

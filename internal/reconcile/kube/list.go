@@ -88,11 +88,8 @@ type streamingClient[T Object] struct {
 
 // List returns the objects of the namespace, or of all namespaces.
 func (c streamingClient[T]) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	var body io.ReadCloser
-	if err := c.api.away.Try(ctx, func() (err error) {
-		body, err = c.request(options).Stream(ctx)
-		return err
-	}); err != nil {
+	body, err := c.api.away.Stream(ctx, func() *rest.Request { return c.request(options) })
+	if err != nil {
 		return nil, err
 	}
 	defer body.Close()

@@ -3,12 +3,14 @@ package kube
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
 	"notifier/internal/fair"
 )
@@ -47,6 +49,15 @@ func (o *Outage) Try(ctx context.Context, ask func() error) error {
 		}
 		o.Begin(err)
 	}
+}
+
+// Stream sends the request that request returns until the API server answers. The caller closes the answer.
+func (o *Outage) Stream(ctx context.Context, request func() *rest.Request) (body io.ReadCloser, err error) {
+	err = o.Try(ctx, func() (err error) {
+		body, err = request().Stream(ctx)
+		return err
+	})
+	return body, err
 }
 
 // Wait waits until the next try is due, and reports whether ctx has not ended.

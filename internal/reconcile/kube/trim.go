@@ -28,7 +28,7 @@ var readAnnotations = []string{
 }
 
 // shared has the texts and the labels of the objects in all caches.
-var shared = NewInterner()
+var shared = newInterner()
 
 // ShareLabels returns a map equal to m for an object in a cache. It is one map for the objects in all caches: a Kustomization gives its
 // labels to objects of several kinds. It is never m itself, and must not be changed.
@@ -52,8 +52,8 @@ func trimObject(o Object) {
 	boundMetadata(o)
 	bounds.Spec(o)
 	bounds.Status(o)
-	o.ShareTexts(share)
-	share(o.Problem())
+	o.ShareTexts(Share)
+	Share(o.Problem())
 	trimConditions(o.Conditions())
 }
 
@@ -153,12 +153,12 @@ func trimConditions(conditions *[]metav1.Condition) {
 	bounds.List(conditions, len(*conditions)) // decoders leave spare capacity
 	for i := range *conditions {
 		c := &(*conditions)[i]
-		share(&c.Type)
-		share((*string)(&c.Status))
-		share(&c.Reason)
-		share(&c.Message)
+		Share(&c.Type)
+		Share((*string)(&c.Status))
+		Share(&c.Reason)
+		Share(&c.Message)
 	}
 }
 
-// share replaces a text by one shared copy.
-func share(text *string) { *text = shared.Text(*text) }
+// Share replaces a text of an object in a cache by one copy for the objects in all caches.
+func Share(text *string) { *text = shared.Text(*text) }

@@ -277,7 +277,7 @@ func (f fakeObjects) ListerWatcher(kind *Kind, resource schema.GroupVersionResou
 			if err != nil {
 				return nil, err
 			}
-			return decodeList(kind, kube.NewInterner(), bytes.NewReader(body))
+			return decodeList(kind, bytes.NewReader(body))
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := client.Watch(ctx, o)

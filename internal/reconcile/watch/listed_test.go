@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"notifier/internal/event"
-	"notifier/internal/reconcile/kube"
 )
 
 // Fails when a state that was reached unseen, as during an outage of the API server, waits though it has lasted for long. Fails when a
@@ -78,7 +77,7 @@ func (w *Watcher) list(t *testing.T, o *unstructured.Unstructured) {
 		t.Fatal(err)
 	}
 	kind := kindNamed("Kustomization")
-	list, err := decodeList(kind, kube.NewInterner(), bytes.NewReader(body))
+	list, err := decodeList(kind, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,9 +99,9 @@ func newCondition(c *statusCondition) condition {
 }
 
 // share replaces values that other objects probably have too by one shared copy.
-func (o *object) share(with *kube.Interner) {
+func (o *object) share() {
 	for _, text := range [...]*string{&o.apiVersion, &o.revision, &o.ready.status, &o.ready.reason, &o.ready.message} {
-		*text = with.Text(*text)
+		kube.Share(text)
 	}
 	o.Labels = kube.ShareLabels(o.Labels)
 }

@@ -48,7 +48,6 @@ func onlyMetadata(o *metav1.ListOptions) string {
 
 // ListerWatcher reads objects by requests to the API server.
 func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
-	shared := kube.NewInterner()
 	request := func(o *metav1.ListOptions) *rest.Request {
 		r := s.client.Get().AbsPath("/apis", resource.Group, resource.Version)
 		if namespace != "" {
@@ -57,41 +56,32 @@ func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource,
 		if kind == definitions {
 			r.SetHeader("Accept", onlyMetadata(o))
 		}
-		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, builtin.Options, corev1.SchemeGroupVersion).MaxRetries(0) // stream retries
+		return r.Suffix(resource.Resource).SpecificallyVersionedParams(o, builtin.Options, corev1.SchemeGroupVersion).MaxRetries(0) // Outage retries
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			body, err := s.stream(ctx, request, o)
+			body, err := s.away.Stream(ctx, func() *rest.Request { return request(&o) })
 			if err != nil {
 				return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
 			}
 			defer body.Close()
-			return decodeList(kind, shared, body)
+			return decodeList(kind, body)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			body, err := s.stream(ctx, request, o)
+			body, err := s.away.Stream(ctx, func() *rest.Request { return request(&o) })
 			if err != nil {
 				return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
 			}
-			return watch.NewStreamWatcher(newObjectStream(kind, shared, body), brokenStream), nil
+			return watch.NewStreamWatcher(&objectStream{kind, body, json.NewDecoder(body)}, brokenStream), nil
 		},
 	}, kube.ListFirst{})
-}
-
-// stream sends the request until the API server answers.
-func (s *Server) stream(ctx context.Context, request func(*metav1.ListOptions) *rest.Request, o metav1.ListOptions) (body io.ReadCloser, err error) {
-	err = s.away.Try(ctx, func() (err error) {
-		body, err = request(&o).Stream(ctx)
-		return err
-	})
-	return body, err
 }
 
 // brokenStream reports an undecodable watch event to an informer.
 var brokenStream = apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")
 
-func decodeList(kind *Kind, shared *kube.Interner, body io.Reader) (*objectList, error) {
+func decodeList(kind *Kind, body io.Reader) (*objectList, error) {
 	list := &objectList{}
 	// The items are read into one place: next to nothing of a document stays, and its garbage would lie between the objects.
 	var item document
@@ -105,7 +95,7 @@ func decodeList(kind *Kind, shared *kube.Interner, body io.Reader) (*objectList,
 		}
 		o := newObject(kind, &item)
 		o.listed = true
-		o.share(shared)
+		o.share()
 		list.Items = append(list.Items, o)
 		return nil
 	})
@@ -118,13 +108,8 @@ func decodeList(kind *Kind, shared *kube.Interner, body io.Reader) (*objectList,
 // objectStream decodes the events of a watch.
 type objectStream struct {
 	kind   *Kind
-	shared *kube.Interner
 	body   io.ReadCloser
 	events *json.Decoder
-}
-
-func newObjectStream(kind *Kind, shared *kube.Interner, body io.ReadCloser) *objectStream {
-	return &objectStream{kind: kind, shared: shared, body: body, events: json.NewDecoder(body)}
 }
 
 // Decode returns the next event. It reports the end of the watch as io.EOF.
@@ -141,7 +126,7 @@ func (s *objectStream) Decode() (watch.EventType, runtime.Object, error) {
 		return watch.Error, sent.Object.asStatus(), nil
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
 		o := newObject(s.kind, &sent.Object)
-		o.share(s.shared)
+		o.share()
 		return sent.Type, o, nil
 	default:
 		return "", nil, fmt.Errorf("watch %s: sent of %q", s.kind.Kind, sent.Type)
