@@ -18,8 +18,9 @@ type interner struct {
 
 // The bounds on the contents of an interner.
 const (
-	maxInterned     = 8192
-	maxInternedText = 256 // bytes
+	maxInternedTexts  = 1 << 15 // of all kinds: each revision and message of a large cluster's sources is one
+	maxInternedText   = 256     // bytes
+	maxInternedLabels = 8192
 )
 
 func newInterner() *interner {
@@ -36,7 +37,7 @@ func (n *interner) Text(s string) string {
 	if known, ok := n.texts[s]; ok {
 		return known
 	}
-	if len(n.texts) >= maxInterned {
+	if len(n.texts) >= maxInternedTexts {
 		clear(n.texts)
 	}
 	n.texts[s] = s
@@ -61,7 +62,7 @@ func (n *interner) Labels(m map[string]string) map[string]string {
 	if known := n.labels[hash]; maps.Equal(known, m) {
 		return known
 	}
-	if len(n.labels) >= maxInterned {
+	if len(n.labels) >= maxInternedLabels {
 		clear(n.labels)
 	}
 	m = maps.Clone(m)

@@ -26,11 +26,11 @@ func TestValuesThatObjectsShareAreKeptOnce(t *testing.T) {
 			t.Errorf("%v became %v", m, got)
 		}
 	}
-	for i := range 3 * maxInterned {
+	for i := range 3 * maxInternedTexts {
 		w.Text(fmt.Sprint("word", i))
 		w.Labels(map[string]string{"label": fmt.Sprint(i)})
 	}
-	if len(w.texts) > maxInterned || len(w.labels) > maxInterned {
+	if len(w.texts) > maxInternedTexts || len(w.labels) > maxInternedLabels {
 		t.Errorf("%d texts, %d sets of labels", len(w.texts), len(w.labels))
 	}
 	long := strings.Repeat("x", maxInternedText+1)
