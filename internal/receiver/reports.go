@@ -1,13 +1,11 @@
 package receiver
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"iter"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +23,8 @@ const (
 	reportGap = 5 * time.Second
 	// refusalGap is the least time between two reports of nothing but refusals and the like, which are caused without a token.
 	refusalGap = time.Minute
-	// reportsPerTick bounds the bus's cost of all Receivers together. Beyond it each is reported less often, always with its newest state: one
-	// of each namespace before a second of any, the least recently reported first.
+	// reportsPerTick bounds the bus's cost of all Receivers together. Beyond it each is reported less often, always with its newest state, and
+	// namespaces take turns.
 	reportsPerTick = 10
 	// reportTime bounds one report.
 	reportTime = 2 * time.Second
@@ -69,19 +67,26 @@ type ReporterOptions struct {
 // is killed, the counts of its last seconds are lost.
 type Reporter struct {
 	ReporterOptions
-	reported map[*Stats]reported
-	broken   bool
-	warned   time.Time
+	// turns has the Receivers that wait for their report, looks the number of looks for them.
+	turns  *fair.Queue[entry]
+	looks  int
+	broken bool
+	warned time.Time
 }
 
-// reported is the state of one Receiver at its last report.
+// reported is what the Reporter notes of one Receiver.
 type reported struct {
-	all, authentic int64 // Stats.totals
-	at             time.Time
-	// refusalsAt is the time of the last report of nothing authentic.
-	refusalsAt time.Time
-	// unrecorded says that results of it could not be recorded and wait for the next report.
-	unrecorded bool
+	// at is the time of the last report, refusalsAt that of the last one of nothing authentic.
+	at, refusalsAt time.Time
+	// look is the last look that found a report due, waits says that the Receiver is in Reporter.turns.
+	look  int
+	waits bool
+}
+
+// entry is one Receiver of a Source.
+type entry struct {
+	namespace, name string
+	stats           *Stats
 }
 
 // NewReporter returns a Reporter. Run starts it.
@@ -89,129 +94,107 @@ func NewReporter(o ReporterOptions) (*Reporter, error) {
 	if len(o.Sources) == 0 || o.Reports == nil || o.Records == nil || o.Log == nil || o.Replica == "" || strings.Contains(o.Replica, "/") {
 		return nil, errors.New("delivery reports: Sources, Reports, Records or Log is missing, or Replica is not a name")
 	}
-	return &Reporter{ReporterOptions: o, reported: map[*Stats]reported{}}, nil
+	return &Reporter{ReporterOptions: o, turns: fair.NewQueue(func(e entry) string { return e.namespace })}, nil
 }
 
 // Run reports until ctx ends, and then once more the news that senders with a token caused since.
 func (r *Reporter) Run(ctx context.Context) error {
 	for fair.Sleep(ctx, reportTick) == nil {
-		r.report(ctx, r.news(time.Now()))
+		r.look(time.Now())
+		r.reportNext(ctx)
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReports)
 	defer cancel()
-	r.report(last, r.rest())
+	var rest []entry
+	for e := range r.entries() {
+		if _, proved := e.stats.pending(); proved {
+			rest = append(rest, e)
+		}
+	}
+	for _, e := range rest {
+		if !r.report(last, e) {
+			break
+		}
+	}
 	return nil
 }
 
-// entry is one Receiver of a table.
-type entry struct {
-	key    string // "namespace/name"
-	stats  *Stats
-	before reported
-	// served is the time of the last report about any Receiver of its namespace.
-	served time.Time
-}
-
-func (e entry) namespace() string {
-	namespace, _, _ := strings.Cut(e.key, "/")
-	return namespace
-}
-
-// due reports whether there is news of a Receiver and a report is allowed now.
-func (e entry) due(now time.Time) bool {
-	all, authentic := e.stats.totals()
-	if authentic == e.before.authentic && now.Sub(e.before.refusalsAt) < refusalGap {
-		return false
-	}
-	return (all != e.before.all || e.before.unrecorded) && now.Sub(e.before.at) >= reportGap
-}
-
-// news returns the Receivers to report now, in order.
-func (r *Reporter) news(now time.Time) []entry {
-	known := make(map[*Stats]reported, len(r.reported))
-	served := make(map[string]time.Time) // by namespace
-	var news []entry
-	for _, e := range r.entries() {
-		known[e.stats] = e.before
-		if namespace := e.namespace(); e.before.at.After(served[namespace]) {
-			served[namespace] = e.before.at
-		}
-		if e.due(now) {
-			news = append(news, e)
-		}
-	}
-	r.reported = known // without deleted Receivers
-	return inTurn(news, served)
-}
-
-// rest returns the Receivers with other news than refusals.
-func (r *Reporter) rest() []entry {
-	return slices.DeleteFunc(r.entries(), func(e entry) bool {
-		_, authentic := e.stats.totals()
-		return authentic == e.before.authentic && !e.before.unrecorded
-	})
-}
-
-// entries returns the Receivers with any count, few of the many in a large cluster.
-func (r *Reporter) entries() []entry {
-	var all []entry
-	for _, source := range r.Sources {
-		for key, s := range source.Stats() {
-			if counts, _ := s.totals(); counts != 0 {
-				all = append(all, entry{key: key, stats: s, before: r.reported[s]})
+// entries yields the Receivers of all sources, which are locked meanwhile.
+func (r *Reporter) entries() iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		for _, source := range r.Sources {
+			for key, s := range source.Stats() {
+				namespace, name, _ := strings.Cut(key, "/")
+				if !yield(entry{namespace, name, s}) {
+					return
+				}
 			}
 		}
 	}
-	return all
 }
 
-// inTurn returns the Receivers to report next, in order. served has the times of the last report about any Receiver of a namespace.
-func inTurn(news []entry, served map[string]time.Time) []entry {
-	for i := range news {
-		news[i].served = served[news[i].namespace()]
-	}
-	slices.SortFunc(news, func(a, b entry) int {
-		return cmp.Or(a.served.Compare(b.served), a.before.at.Compare(b.before.at), strings.Compare(a.key, b.key))
-	})
-	turns := fair.NewQueue(entry.namespace)
-	for _, e := range news {
-		turns.Push(e)
-	}
-	next := make([]entry, min(len(news), reportsPerTick))
-	for i := range next {
-		next[i] = turns.Pop()
-	}
-	return next
-}
-
-// report reports Receivers. A Receiver whose report fails stays in the news.
-func (r *Reporter) report(ctx context.Context, news []entry) {
-	for _, e := range news {
-		var told reported
-		told.all, told.authentic = e.stats.totals() // first: later counts are in the next report
-		var err error
-		if told.all != e.before.all {
-			err = r.put(ctx, DeliveriesPrefix+e.key+"/"+r.Replica, e.stats.Read())
+// look finds the Receivers to report: those with news, as soon as another report is allowed.
+func (r *Reporter) look(now time.Time) {
+	r.looks++
+	for e := range r.entries() {
+		was := &e.stats.reported
+		news, proved := e.stats.pending()
+		if !news || now.Sub(was.at) < reportGap || !proved && now.Sub(was.refusalsAt) < refusalGap {
+			continue
 		}
-		switch {
-		case err == nil:
-			r.broken = false
-			told.at, told.refusalsAt = time.Now(), e.before.refusalsAt
-			if told.authentic == e.before.authentic {
-				told.refusalsAt = told.at
-			}
-			told.unrecorded = !r.record(ctx, e)
-			r.reported[e.stats] = told
-		case ctx.Err() != nil:
+		was.look = r.looks
+		if !was.waits {
+			was.waits = true
+			r.turns.Push(e)
+		}
+	}
+}
+
+// reportNext reports the next Receivers in turn. Those whose report fails, or that come after, wait for the next look.
+func (r *Reporter) reportNext(ctx context.Context) {
+	for n := 0; n < reportsPerTick && r.turns.Len() > 0; {
+		e := r.turns.Pop()
+		e.stats.reported.waits = false
+		if e.stats.reported.look != r.looks {
+			continue // it was deleted while it waited
+		}
+		if !r.report(ctx, e) {
 			return
-		default:
-			if !r.broken {
+		}
+		n++
+	}
+}
+
+// report reports a Receiver. Results that could not be recorded wait in memory for the next report, the older ones as counts. It returns
+// false if the report failed, which may be tried again.
+func (r *Reporter) report(ctx context.Context, e entry) bool {
+	results := e.stats.take() // first: later counts are in the next report
+	if results == nil {
+		return true
+	}
+	if !results.reported {
+		if err := r.put(ctx, DeliveriesPrefix+e.namespace+"/"+e.name+"/"+r.Replica, e.stats.Read()); err != nil {
+			e.stats.restore(results)
+			if ctx.Err() == nil && !r.broken {
 				r.Log.Warn("what came in is not reported, it will be tried again", "error", err)
+				r.broken = true
 			}
-			r.broken = true
-			return
+			return false
+		}
+		r.broken, results.reported = false, true
+	}
+	e.stats.reported.at = time.Now()
+	if len(results.single) == 0 {
+		e.stats.reported.refusalsAt = e.stats.reported.at
+	}
+	if err := r.record(ctx, e, results); err != nil {
+		e.stats.restore(results)
+		if now := time.Now(); now.Sub(r.warned) >= warnGap {
+			r.warned = now
+			r.Log.Warn("results of webhooks are not recorded, it will be tried again", "namespace", e.namespace, "receiver", e.name, "error", err)
 		}
 	}
+	return true
 }
 
 func (r *Reporter) put(ctx context.Context, key string, d Deliveries) error {
@@ -221,24 +204,8 @@ func (r *Reporter) put(ctx context.Context, key string, d Deliveries) error {
 	return r.Reports.Put(ctx, key, value)
 }
 
-// record passes on the results of a Receiver, and reports whether none are left. Results that could not be recorded wait in memory for the
-// next report, the older ones as counts.
-func (r *Reporter) record(ctx context.Context, e entry) bool {
-	results := e.stats.take()
-	if results == nil {
-		return true
-	}
-	namespace, name, _ := strings.Cut(e.key, "/")
+func (r *Reporter) record(ctx context.Context, e entry, results *results) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
-	err := r.Records.RecordWebhooks(ctx, namespace, name, results.view(namespace, name))
-	if err == nil {
-		return true
-	}
-	e.stats.restore(results)
-	if now := time.Now(); now.Sub(r.warned) >= warnGap {
-		r.warned = now
-		r.Log.Warn("results of webhooks are not recorded, it will be tried again", "namespace", namespace, "receiver", name, "error", err)
-	}
-	return false
+	return r.Records.RecordWebhooks(ctx, e.namespace, e.name, results.view(e.namespace, e.name))
 }

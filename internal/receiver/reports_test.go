@@ -251,33 +251,34 @@ func TestWebhooksTooOldToCountAsRepeatsAreForgotten(t *testing.T) {
 			t.Error("nothing is remembered")
 		}
 		elapse(rememberFor)
-		reporter.news(time.Now())
+		reporter.look(time.Now())
 		if rt.owner.seen.seen != nil {
 			t.Errorf("remembered is %v", rt.owner.seen.seen)
 		}
 	})
 }
 
-// Fails when a deleted Receiver is remembered.
+// Fails when a Receiver that was deleted while it waited for its report is reported, or remembered.
 func TestAReporterForgetsAReceiverThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := newHook(t, "team-a/hook")
-		r := newRedelivery(t, unlimited(), hook)
+		r, b := newRedelivery(t, unlimited(), hook), &reportStore{}
 		reporter, err := NewReporter(ReporterOptions{
-			Sources: []Source{r.table}, Reports: &reportStore{}, Records: &reportStore{}, Replica: "r1", Log: slog.New(slog.DiscardHandler),
+			Sources: []Source{r.table}, Reports: b, Records: b, Replica: "r1", Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.send(hook, token, "1", "{}")
-		reporter.report(t.Context(), reporter.news(time.Now()))
-		if len(reporter.reported) != 1 {
-			t.Errorf("reported are %v", reporter.reported)
+		reporter.look(time.Now())
+		if reporter.turns.Len() != 1 {
+			t.Errorf("%d wait, want 1", reporter.turns.Len())
 		}
 		r.table.Delete("team-a/hook")
-		reporter.news(time.Now())
-		if len(reporter.reported) != 0 {
-			t.Errorf("remembered are %v", reporter.reported)
+		reporter.look(time.Now())
+		reporter.reportNext(t.Context())
+		if got := b.take(); got != nil || reporter.turns.Len() != 0 {
+			t.Errorf("reported are %v, %d wait", got, reporter.turns.Len())
 		}
 	})
 }
@@ -308,7 +309,7 @@ func TestAReporterCopiesNothingOfReceiversThatRest(t *testing.T) {
 	r := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			reporter.news(now)
+			reporter.look(now)
 		}
 	})
 	if bytes := r.AllocedBytesPerOp(); bytes > 64<<10 {

@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,8 @@ type results struct {
 	single  []single
 	oldest  int
 	counted []counted
+	// reported says that a report had the counts of these webhooks.
+	reported bool
 }
 
 // single is one webhook.
@@ -90,8 +93,9 @@ func (r *results) count(c counted) {
 // inOrder returns the single results, the oldest first.
 func (r *results) inOrder() []single { return slices.Concat(r.single[r.oldest:], r.single[:r.oldest]) }
 
-// join adds later results.
+// join adds later results, which no report had.
 func (r *results) join(later *results) {
+	r.reported = false
 	for _, s := range later.inOrder() {
 		r.add(s)
 	}
@@ -102,7 +106,7 @@ func (r *results) join(later *results) {
 
 // view returns the results as those of a Receiver, the newest last.
 func (r *results) view(namespace, receiver string) []view.Webhook {
-	all := make([]view.Webhook, 0, len(r.single)+len(r.counted))
+	all := make([]view.Webhook, 0, len(r.counted)+len(r.single))
 	told := func(at time.Time, a *answer.Answer, count int64) view.Webhook {
 		return view.Webhook{
 			Namespace: namespace, Receiver: receiver, Time: at.UTC(), Result: a.Result, Reason: printable(a.Reason, maxFault), Count: count,
@@ -113,10 +117,7 @@ func (r *results) view(namespace, receiver string) []view.Webhook {
 	}
 	for _, s := range r.inOrder() {
 		w := told(s.at, s.answer, 1)
-		w.ID, w.Targets = s.shownID(), s.targets
-		if s.fault != "" {
-			w.Reason = s.fault
-		}
+		w.ID, w.Targets, w.Reason = s.shownID(), s.targets, cmp.Or(s.fault, w.Reason)
 		all = append(all, w)
 	}
 	slices.SortStableFunc(all, func(a, b view.Webhook) int { return a.Time.Compare(b.Time) })

@@ -317,7 +317,8 @@ func TestNoWebhookWaitsForResultsToBeRecorded(t *testing.T) {
 		}
 		r.send(hook, token, "1", "{}")
 		var wg sync.WaitGroup
-		wg.Go(func() { reporter.report(t.Context(), reporter.news(time.Now())) })
+		reporter.look(time.Now())
+		wg.Go(func() { reporter.reportNext(t.Context()) })
 		synctest.Wait()
 		begin := time.Now()
 		r.expect(hook, "2", "{}", saysAccepted, 1)

@@ -45,8 +45,8 @@ type Stats struct {
 	UID   string
 	Since time.Time
 
-	mu                                                            sync.Mutex
-	accepted, folded, duplicate, refused, failed, pings, unproved int64
+	mu                                           sync.Mutex
+	accepted, folded, duplicate, refused, failed int64
 	// fault is the last fault, nil for none, and faultAt its time.
 	fault   *answer.Answer
 	faultAt time.Time
@@ -56,6 +56,9 @@ type Stats struct {
 	last *single
 	// results are those since the last take, nil for none.
 	results *results
+
+	// reported belongs to the Reporter.
+	reported reported
 }
 
 // NewStats returns the Stats of the Receiver with this UID, counting from now on.
@@ -86,9 +89,7 @@ func (s *Stats) Count(a *answer.Answer, of Received, now time.Time) {
 	case a.Status >= http.StatusBadRequest:
 		s.refused++
 		s.fault, s.faultAt = a, now
-	case !of.Proved: // a ping without a signature
-		s.unproved++
-	default:
+	case of.Proved: // else it is a ping without a signature
 		s.accept(one)
 	}
 }
@@ -106,7 +107,6 @@ func (s *Stats) accept(one single) {
 		s.last.targets = nil // its results show them
 	}
 	if one.answer.Ping {
-		s.pings++
 		return
 	}
 	s.accepted++
@@ -137,13 +137,11 @@ func (s *Stats) restore(r *results) {
 	s.results = r
 }
 
-// totals returns two numbers: all changes with every count, authentic with every count that a sender with the token caused, and with no
-// other.
-func (s *Stats) totals() (all, authentic int64) {
+// pending reports whether there are results since the last take, and whether one is by a sender that knows the token.
+func (s *Stats) pending() (news, proved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	authentic = s.accepted + s.pings
-	return authentic + s.refused + s.failed + s.unproved, authentic
+	return s.results != nil, s.results != nil && len(s.results.single) > 0
 }
 
 // Read returns the counts.
