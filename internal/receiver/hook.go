@@ -50,8 +50,7 @@ type Filter interface {
 
 // keepsBody reports whether the bodies of the hook's webhooks are kept in memory.
 func (h *Hook) keepsBody() bool {
-	_, parses := h.Verifier.(verify.Parser)
-	return parses || h.Filter != nil && h.Filter.ReadsBody()
+	return h.Verifier.KeepsBody() || h.Filter != nil && h.Filter.ReadsBody()
 }
 
 // EventSet has a Receiver's spec.events, where case does not count: in lower case and in order. For the few names of most Receivers a map

@@ -32,19 +32,20 @@ func (s stumbling) Begin(context.Context, http.Header) (verify.Check, error) {
 	return stumblingCheck{s}, nil
 }
 
-func (s stumbling) Event(http.Header) verify.Event { s.step("event"); return verify.Event{} }
+func (s stumbling) Content(context.Context, http.Header, []byte) (verify.Content, error) {
+	s.step("content")
+	return verify.Content{}, nil
+}
 
 type stumblingCheck struct{ stumbling }
 
 func (s stumblingCheck) Write(p []byte) (int, error)          { s.step("write"); return len(p), nil }
 func (s stumblingCheck) Finish([]byte) (verify.Claims, error) { s.step("finish"); return nil, nil }
 
+// stumblingParser is stumbling with bodies that are kept.
 type stumblingParser struct{ stumbling }
 
-func (s stumblingParser) Parse(context.Context, http.Header, []byte) (verify.Content, error) {
-	s.step("parse")
-	return verify.Content{}, nil
-}
+func (stumblingParser) KeepsBody() bool { return true }
 
 type stumblingFilter struct {
 	stumbling
@@ -62,14 +63,15 @@ func (s stumblingFilter) Select(context.Context, map[string]any, []byte) ([]even
 // have whose Receiver it was, and where.
 func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 	for at, want := range map[string]int{
-		"begin": 500, "write": 500, "finish": 500, "event": 500, "parse": 500, "filter": 500,
+		"begin": 500, "write": 500, "finish": 500, "content": 500, "content of a kept body": 500, "filter": 500,
 		"publish": 503, "publish one of three": 503, "nothing": 200,
 	} {
 		t.Run(at, func(t *testing.T) {
 			hook := newHook(t, "team-a/hook")
 			s := stumbling{hook.Verifier, at}
 			switch at {
-			case "parse":
+			case "content of a kept body":
+				s.at = "content"
 				hook.Verifier = stumblingParser{s}
 			case "filter":
 				hook.Verifier, hook.Filter = s, stumblingFilter{s, hook.Targets}

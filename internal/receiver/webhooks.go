@@ -272,7 +272,7 @@ func (w *Webhooks) decide(r *http.Request, one *webhook, claims verify.Claims, b
 		one.answer = hookSuspended
 		return
 	}
-	content, err := verify.ContentOf(r.Context(), hook.Verifier, r.Header, body)
+	content, err := hook.Verifier.Content(r.Context(), r.Header, body)
 	if errors.Is(err, limit.ErrNoTurn) {
 		one.answer = hookBusy
 		return

@@ -5,13 +5,11 @@ import (
 	"net/http"
 )
 
-// acr serves Azure Container Registry, which cannot sign: like generic it authenticates by its path. parse reads the id
-// and detects a ping, if present. The other fields only feed filters.
-type acr struct{ generic }
+// acr serves Azure Container Registry, which cannot sign: like generic it authenticates by its path.
+var acr = scheme{begin: provenByPath, parse: parseACR}
 
-func newACR(Credentials) (scheme, error) { return acr{}, nil }
-
-func (acr) parse(_ http.Header, body []byte) (Content, error) {
+// parseACR reads the id and detects a ping, if present. The other fields only feed filters.
+func parseACR(_ http.Header, body []byte) (Content, error) {
 	var payload struct {
 		ID     string `json:"id"`
 		Action string `json:"action"`

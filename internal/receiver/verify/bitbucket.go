@@ -8,27 +8,26 @@ import (
 	"notifier/internal/receiver/answer"
 )
 
-// bitbucket serves Bitbucket Cloud and Bitbucket Data Center, which sign as GitHub does.
-type bitbucket struct{ macs *macs }
-
-func newBitbucket(c Credentials) (scheme, error) { return bitbucket{newMACs(c.Token)}, nil }
+// newBitbucket serves Bitbucket Cloud and Bitbucket Data Center, which sign as GitHub does.
+func newBitbucket(c Credentials) (scheme, error) {
+	macs := newMACs(c.Token)
+	return scheme{event: bitbucketEvent, document: hubDocument, begin: func(_ context.Context, h http.Header) (Check, error) {
+		signature := hubSignature(h)
+		switch {
+		case signature == "" && bitbucketPing(h):
+			return nil, UnsignedPing
+		case !hubContentType(h.Get("Content-Type")):
+			return nil, refusedContentType
+		}
+		return macs.begin(signature)
+	}}, nil
+}
 
 // UnsignedPing is the refusal of the test connection of Bitbucket Data Center, which is unsigned even where a secret is set. It proves
 // nothing, and is answered as a ping: a refusal would show a working webhook as broken.
 const UnsignedPing answer.Refusal = "test of the connection without a signature"
 
-func (b bitbucket) Begin(_ context.Context, h http.Header) (Check, error) {
-	signature := hubSignature(h)
-	switch {
-	case signature == "" && bitbucketPing(h):
-		return nil, UnsignedPing
-	case !hubContentType(h.Get("Content-Type")):
-		return nil, refusedContentType
-	}
-	return b.macs.begin(signature)
-}
-
-func (bitbucket) Event(h http.Header) Event {
+func bitbucketEvent(h http.Header) Event {
 	return Event{
 		Name: h.Get("X-Event-Key"), Selects: true, Ping: bitbucketPing(h), Delivery: first(h, "X-Request-UUID", "X-Request-Id"),
 	}

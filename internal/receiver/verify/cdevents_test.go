@@ -133,15 +133,14 @@ func TestACDEventIsNamedByItsTypeInHeaderAndBody(t *testing.T) {
 // has the value of another sender.
 func TestCDEventsAreDecodedApart(t *testing.T) {
 	lacking := with(changeMerged, `"id":"271069a8",`, "")
-	var v cdEvents
 	var senders sync.WaitGroup
 	for range 4 {
 		senders.Go(func() {
 			for range 20 {
-				if _, err := v.parse(http.Header{}, []byte(changeMerged)); err != nil {
+				if _, err := cdEvents.parse(http.Header{}, []byte(changeMerged)); err != nil {
 					t.Errorf("a valid event: %v", err)
 				}
-				if _, err := v.parse(http.Header{}, []byte(lacking)); !errors.Is(err, refusedCDEvent) {
+				if _, err := cdEvents.parse(http.Header{}, []byte(lacking)); !errors.Is(err, refusedCDEvent) {
 					t.Errorf("an event without ID: got %v", err)
 				}
 			}

@@ -2,34 +2,11 @@ package verify
 
 import (
 	"bytes"
-	"context"
 	"mime"
 	"net/http"
 	"net/url"
 	"strings"
 )
-
-// ContentOf returns the content of an authentic request. body is nil for a hook that keeps none.
-func ContentOf(ctx context.Context, v Verifier, h http.Header, body []byte) (Content, error) {
-	c := Content{Event: v.Event(h)}
-	if c.Event.Ping {
-		return c, nil
-	}
-	if parser, ok := v.(Parser); ok {
-		return parser.Parse(ctx, h, body)
-	}
-	if body != nil {
-		c.Document = documentIn(v, h, body)
-	}
-	return c, nil
-}
-
-func documentIn(v Verifier, h http.Header, body []byte) []byte {
-	if find := kinds[v.Type()].document; find != nil {
-		return find(h, body)
-	}
-	return jsonDocument(h, body)
-}
 
 // jsonDocument returns the whole body if the sender declares it as JSON, else nil. It does not check that the body is
 // JSON.

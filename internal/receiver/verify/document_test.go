@@ -41,7 +41,7 @@ func TestFiltersReadTheJSONInTheBody(t *testing.T) {
 		"Nexus's JSON of no type":        {"nexus", "", `{"a":1}`, `{"a":1}`},
 		"Standard Webhooks' JSON":        {"standard-webhooks", "application/json", `{"a":1}`, `{"a":1}`},
 	} {
-		c, err := ContentOf(t.Context(), verifierOf(t, tc.kind, "czNjcmV0"), header("Content-Type", tc.contentType), []byte(tc.body))
+		c, err := verifierOf(t, tc.kind, "czNjcmV0").Content(t.Context(), header("Content-Type", tc.contentType), []byte(tc.body))
 		read := string(c.Document)
 		if c.Document == nil {
 			read = "none"

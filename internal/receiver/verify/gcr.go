@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	gooidc "github.com/coreos/go-oidc/v3/oidc"
+
 	"notifier/internal/receiver/answer"
 	"notifier/internal/receiver/oidc"
 )
@@ -21,44 +23,40 @@ const (
 // gcrKeys are the keys of the Secret beside the token: the account and the audience that Google's token must name.
 var gcrKeys = []string{"email", "audience"}
 
-// gcr serves the pushes of a Pub/Sub subscription, which authenticates with a token that Google signs for a service
+// newGCR serves the pushes of a Pub/Sub subscription, which authenticates with a token that Google signs for a service
 // account.
-type gcr struct {
-	issuers   *oidc.Issuers
-	namespace string
-	email     tokenDigest
-	audience  string
-}
-
 func newGCR(c Credentials) (scheme, error) {
 	if c.Issuers == nil {
-		return nil, oidc.ErrNone
+		return scheme{}, oidc.ErrNone
 	}
 	for _, key := range gcrKeys {
 		if len(c.Values[key]) == 0 {
-			return nil, &MissingKeyError{Key: key}
+			return scheme{}, &MissingKeyError{Key: key}
 		}
 	}
-	return gcr{
-		issuers: c.Issuers, namespace: c.Namespace, email: newTokenDigest(c.Values["email"]), audience: string(c.Values["audience"]),
-	}, nil
+	google, email := c.Issuers.Google(), newTokenDigest(c.Values["email"])
+	demand := oidc.Demand{Namespace: c.Namespace, Issuer: google, Audience: string(c.Values["audience"]), AnyIssuer: true}
+	return scheme{parse: parseGCR, begin: func(ctx context.Context, h http.Header) (Check, error) {
+		token, err := oidc.Token(h)
+		if err != nil {
+			return nil, err
+		}
+		proven, err := c.Issuers.Verify(ctx, token, demand)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkGoogle(proven, google, email); err != nil {
+			return nil, err
+		}
+		return accepted{}, nil
+	}}, nil
 }
 
-func (gcr) Event(http.Header) Event { return Event{} }
-
-func (v gcr) Begin(ctx context.Context, h http.Header) (Check, error) {
-	token, err := oidc.Token(h)
-	if err != nil {
-		return nil, err
-	}
-	google := v.issuers.Google()
-	proven, err := v.issuers.Verify(ctx, token, oidc.Demand{Namespace: v.namespace, Issuer: google, Audience: v.audience, AnyIssuer: true})
-	if err != nil {
-		return nil, err
-	}
+// checkGoogle returns the Refusal of a token that Google did not issue for the account with this email.
+func checkGoogle(proven *gooidc.IDToken, google string, email tokenDigest) error {
 	// Google leaves the scheme out of some of its tokens.
 	if _, short, _ := strings.Cut(google, "://"); proven.Issuer != google && proven.Issuer != short {
-		return nil, oidc.RefusedIssuer
+		return oidc.RefusedIssuer
 	}
 	var claims struct {
 		Email    string `json:"email"`
@@ -66,15 +64,15 @@ func (v gcr) Begin(ctx context.Context, h http.Header) (Check, error) {
 	}
 	switch {
 	case proven.Claims(&claims) != nil:
-		return nil, oidc.RefusedBearer
+		return oidc.RefusedBearer
 	case !claims.Verified:
-		return nil, refusedUnverified
+		return refusedUnverified
 	}
 	// Google signs tokens for any audience for everybody with an account.
-	if _, err := v.email.begin(claims.Email); err != nil {
-		return nil, refusedEmail
+	if _, err := email.begin(claims.Email); err != nil {
+		return refusedEmail
 	}
-	return accepted{}, nil
+	return nil
 }
 
 // gcrImage is the registry's notification about an image, and the document for filters.
@@ -84,7 +82,7 @@ type gcrImage struct {
 	Tag    string `json:"tag"`
 }
 
-func (gcr) parse(_ http.Header, body []byte) (Content, error) {
+func parseGCR(_ http.Header, body []byte) (Content, error) {
 	var push struct {
 		Message *struct {
 			Data      string `json:"data"`

@@ -70,7 +70,7 @@ func TestGCRAcceptsOneAccountsTokensAlone(t *testing.T) {
 // Fails when data that is not base64 is taken for an empty message, as in Flux, when filters see the envelope, and when
 // the ID of the message is lost.
 func TestGCRReadsTheMessageInItsEnvelope(t *testing.T) {
-	v := gcrVerifier(t, oidctest.New(t, googleTest, "a")).(Parser)
+	v := gcrVerifier(t, oidctest.New(t, googleTest, "a"))
 	image := `{"action":"INSERT","digest":"r.io/p/app@sha256:1","tag":"r.io/p/app:v1","more":{}}`
 	envelope := func(data string) string {
 		return fmt.Sprintf(`{"message":{"data":%q,"messageId":"42","publishTime":"2026-01-02T03:04:05Z"},"subscription":"s"}`, data)
@@ -91,7 +91,7 @@ func TestGCRReadsTheMessageInItsEnvelope(t *testing.T) {
 		"data without an action":  {envelope(in64(`{"tag":"x"}`)), refusedData},
 		"data that is not quoted": {`{"message":{"data":1}}`, refusedField},
 	} {
-		content, err := v.Parse(t.Context(), nil, []byte(test.body))
+		content, err := v.Content(t.Context(), nil, []byte(test.body))
 		if !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
 		}
@@ -127,11 +127,11 @@ func TestGCRNeedsAllItsKeys(t *testing.T) {
 }
 
 func FuzzGCR(f *testing.F) {
-	v := gcrVerifier(f, oidctest.New(f, googleTest, "a")).(Parser)
+	v := gcrVerifier(f, oidctest.New(f, googleTest, "a"))
 	f.Add([]byte(`{"message":{"data":"eyJhY3Rpb24iOiJJTlNFUlQifQ==","messageId":"1"}}`))
 	f.Add([]byte(`{"message":{"data":"eyJhY3Rpb24i"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		content, err := v.Parse(t.Context(), nil, body)
+		content, err := v.Content(t.Context(), nil, body)
 		_, refused := errors.AsType[answer.Refusal](err)
 		if err != nil && !refused || err == nil && len(content.Document) > 6*len(body)+64 {
 			t.Errorf("%q: %q, %v", body, content.Document, err)

@@ -81,27 +81,27 @@ type oidcValidation struct {
 func newGenericOIDC(c Credentials) (scheme, error) {
 	switch {
 	case c.Issuers == nil:
-		return nil, oidc.ErrNone
+		return scheme{}, oidc.ErrNone
 	case len(c.OIDC) == 0:
-		return nil, errors.New("spec.oidcProviders needs at least one entry")
+		return scheme{}, errors.New("spec.oidcProviders needs at least one entry")
 	case len(c.OIDC) > maxProviders:
-		return nil, fmt.Errorf("spec.oidcProviders has more than %d entries", maxProviders)
+		return scheme{}, fmt.Errorf("spec.oidcProviders has more than %d entries", maxProviders)
 	}
 	v := genericOIDC{issuers: c.Issuers, namespace: c.Namespace, share: c.Share, providers: map[string]*oidcProvider{}}
 	var errs []error
 	for i, p := range c.OIDC {
 		field := fmt.Sprintf("spec.oidcProviders[%d]", i)
 		if v.providers[p.IssuerURL] != nil {
-			return nil, fmt.Errorf("%s.issuerURL is that of another entry", field)
+			return scheme{}, fmt.Errorf("%s.issuerURL is that of another entry", field)
 		}
 		compiled, err := compileProvider(field, p)
 		errs = append(errs, err)
 		v.providers[p.IssuerURL] = compiled
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return scheme{}, err
 	}
-	return v, nil
+	return scheme{begin: v.begin}, nil
 }
 
 // compileProvider compiles an entry. It returns the entry's first fault, or all faults of its expressions.
@@ -141,9 +141,7 @@ func compileClaim(field, source string, result cel.Result) (*cel.Program, error)
 	return program, nil
 }
 
-func (genericOIDC) Event(http.Header) Event { return Event{} }
-
-func (v genericOIDC) Begin(ctx context.Context, h http.Header) (Check, error) {
+func (v genericOIDC) begin(ctx context.Context, h http.Header) (Check, error) {
 	token, err := oidc.Token(h)
 	if err != nil {
 		return nil, err

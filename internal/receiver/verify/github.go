@@ -8,22 +8,21 @@ import (
 	"strings"
 )
 
-// github serves GitHub, and Gitea and Forgejo, which sign alike. Their own headers count where GitHub's are absent.
-type github struct{ macs *macs }
-
-func newGitHub(c Credentials) (scheme, error) { return github{newMACs(c.Token)}, nil }
-
-func (g github) Begin(_ context.Context, h http.Header) (Check, error) {
-	if !hubContentType(h.Get("Content-Type")) {
-		return nil, refusedContentType
-	}
-	if signature := hubSignature(h); signature != "" {
-		return g.macs.begin(signature)
-	}
-	return g.macs.beginHex(macSHA256, first(h, giteaSignatures...))
+// newGitHub serves GitHub, and Gitea and Forgejo, which sign alike. Their own headers count where GitHub's are absent.
+func newGitHub(c Credentials) (scheme, error) {
+	macs := newMACs(c.Token)
+	return scheme{event: githubEvent, document: hubDocument, begin: func(_ context.Context, h http.Header) (Check, error) {
+		if !hubContentType(h.Get("Content-Type")) {
+			return nil, refusedContentType
+		}
+		if signature := hubSignature(h); signature != "" {
+			return macs.begin(signature)
+		}
+		return macs.beginHex(macSHA256, first(h, giteaSignatures...))
+	}}, nil
 }
 
-func (github) Event(h http.Header) Event {
+func githubEvent(h http.Header) Event {
 	name := cmp.Or(h.Get("X-GitHub-Event"), first(h, giteaEvents...))
 	return Event{
 		Name: name, Selects: true, Ping: strings.EqualFold(name, "ping"),

@@ -76,8 +76,8 @@ func agreesWithGoGitHub(t *testing.T, v Verifier, h http.Header, body string) {
 	if got != nil {
 		return
 	}
-	if document := documentIn(v, h, []byte(body)); !bytes.Equal(document, payload) {
-		t.Fatalf("%v, body %q: filters read %q, and go-github %q", h, body, document, payload)
+	if c, err := v.Content(t.Context(), h, []byte(body)); err != nil || !bytes.Equal(c.Document, payload) {
+		t.Fatalf("%v, body %q: filters read %q, %v, and go-github %q", h, body, c.Document, err, payload)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestGitLabRequiresTheToken(t *testing.T) {
 		"the token's start": {header("X-Gitlab-Token", token[:3]), refusedToken},
 		"a signature alone": {message(token, "1", time.Now(), attemptBody), refusedNoToken},
 	})
-	if _, ok := verifierOf(t, "gitlab", token).(Parser); ok {
+	if verifierOf(t, "gitlab", token).KeepsBody() {
 		t.Error("the body of a hook with a secret token is kept in memory")
 	}
 }
@@ -81,7 +81,7 @@ func TestGitLabReadsEventAndDelivery(t *testing.T) {
 	reads(t, "gitlab", cases)
 	signed := verifierOf(t, "gitlab", signingSecret)
 	for name, c := range cases {
-		if content, err := ContentOf(t.Context(), signed, c.header, []byte("{}")); err != nil || content.Event != c.want || string(content.Document) != "{}" {
+		if content, err := signed.Content(t.Context(), c.header, []byte("{}")); err != nil || content.Event != c.want || string(content.Document) != "{}" {
 			t.Errorf("%s, of a signing token: %+v, %v; want %+v", name, content, err, c.want)
 		}
 	}

@@ -5,20 +5,15 @@ import (
 	"net/http"
 )
 
-// nexus serves Sonatype Nexus, which sends the bare hex of an HMAC-SHA1. As in Flux, its event's name does not select.
-type nexus struct{ macs *macs }
-
-func newNexus(c Credentials) (scheme, error) { return nexus{newMACs(c.Token)}, nil }
-
-func (v nexus) Begin(_ context.Context, h http.Header) (Check, error) {
-	return v.macs.beginHex(macSHA1, h.Get("X-Nexus-Webhook-Signature"))
+// newNexus serves Sonatype Nexus, which sends the bare hex of an HMAC-SHA1. As in Flux, its event's name does not select.
+func newNexus(c Credentials) (scheme, error) {
+	macs := newMACs(c.Token)
+	return scheme{parse: parseNexus, begin: func(_ context.Context, h http.Header) (Check, error) {
+		return macs.beginHex(macSHA1, h.Get("X-Nexus-Webhook-Signature"))
+	}}, nil
 }
 
-func (nexus) Event(h http.Header) Event {
-	return Event{Delivery: h.Get("X-Nexus-Webhook-Delivery")}
-}
-
-func (v nexus) parse(h http.Header, body []byte) (Content, error) {
+func parseNexus(h http.Header, body []byte) (Content, error) {
 	var payload struct {
 		Action         string `json:"action"`
 		RepositoryName string `json:"repositoryName"`
@@ -26,5 +21,5 @@ func (v nexus) parse(h http.Header, body []byte) (Content, error) {
 	if err := decodeJSON(body, &payload); err != nil {
 		return Content{}, err
 	}
-	return Content{Event: v.Event(h), Document: body}, nil
+	return Content{Event: Event{Delivery: h.Get("X-Nexus-Webhook-Delivery")}, Document: body}, nil
 }

@@ -31,8 +31,8 @@ func TestNexusRequiresAValidSignature(t *testing.T) {
 
 // Fails when a body that Flux refuses passes, or when a body that Flux accepts is refused.
 func TestNexusReadsItsPayload(t *testing.T) {
-	v, ok := verifierOf(t, "nexus", token).(Parser)
-	if !ok {
+	v := verifierOf(t, "nexus", token)
+	if !v.KeepsBody() {
 		t.Fatal("nexus does not read the body")
 	}
 	h := header("X-Nexus-Webhook-Delivery", "d1", "X-Nexus-Webhook-Id", "rm:repository:component")
@@ -46,7 +46,7 @@ func TestNexusReadsItsPayload(t *testing.T) {
 		``:                             refusedJSON,
 		`{} {}`:                        refusedJSON,
 	} {
-		c, err := v.Parse(t.Context(), h, []byte(body))
+		c, err := v.Content(t.Context(), h, []byte(body))
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", body, err, want)
 		}

@@ -18,7 +18,7 @@ var payloads = map[string]string{
 	"quay":      `{"docker_url":"quay.io/acme/app","updated_tags":["latest","v1"]}`,
 }
 
-// parse runs one authentic request through a Parser as the handler does.
+// parse runs one authentic request through a Verifier as the handler does.
 func parse(t testing.TB, kind string, h http.Header, body string) (Content, error) {
 	t.Helper()
 	v, err := New(kind, Credentials{Token: []byte(token)})
@@ -28,11 +28,11 @@ func parse(t testing.TB, kind string, h http.Header, body string) (Content, erro
 	if err := verify(v, h, body); err != nil {
 		t.Fatalf("%s, which proves nothing but its path, refused: %v", kind, err)
 	}
-	return v.(Parser).Parse(t.Context(), h, []byte(body))
+	return v.Content(t.Context(), h, []byte(body))
 }
 
-// Fails when a type does not give the body to filters, when it requires a content type, and when it is no Parser, so
-// that bodies are not read at all.
+// Fails when a type does not give the body to filters, when it requires a content type, and when it keeps no
+// body, so that bodies are not read at all.
 func TestATypeThatReadsItsPayloadGivesItToFilters(t *testing.T) {
 	for kind, body := range payloads {
 		for _, contentType := range []string{"application/json", "application/json; charset=utf-8", ""} {
@@ -106,7 +106,7 @@ func fuzzParser(f *testing.F, kind string, seeds ...string) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body, eventType, contentType string) {
-		c, err := v.(Parser).Parse(t.Context(), http.Header{"Ce-Type": {eventType}, "Content-Type": {contentType}}, []byte(body))
+		c, err := v.Content(t.Context(), http.Header{"Ce-Type": {eventType}, "Content-Type": {contentType}}, []byte(body))
 		if _, ok := errors.AsType[answer.Refusal](err); err != nil && !ok {
 			t.Fatalf("%v is no Refusal", err)
 		}

@@ -6,11 +6,9 @@ import (
 )
 
 // unsigned serves Docker Hub and Quay, which cannot sign: like generic it authenticates by its path. Their fields only feed filters.
-type unsigned struct{ generic }
+var unsigned = scheme{begin: provenByPath, parse: parseUnsigned}
 
-func newUnsigned(Credentials) (scheme, error) { return unsigned{}, nil }
-
-func (unsigned) parse(_ http.Header, body []byte) (Content, error) {
+func parseUnsigned(_ http.Header, body []byte) (Content, error) {
 	if !json.Valid(body) {
 		return Content{}, refusedJSON
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -30,48 +31,50 @@ const (
 
 var errSigningSecret = errors.New("token is no signing secret of Standard Webhooks, which is base64 with or without the prefix " + signingPrefix)
 
-// standard checks requests that are signed with HMAC-SHA256 as the Standard Webhooks specification defines. Asymmetric
-// signatures beside it do not count.
-type standard struct{ webhook *standardwebhooks.Webhook }
-
-// newStandard returns the checks for a signing secret. It decodes the secret itself: the library accepts an empty key,
-// with which everybody can sign.
-func newStandard(secret []byte) (standard, error) {
+// newStandard returns the check of requests that are signed with HMAC-SHA256 as the Standard Webhooks specification
+// defines. Asymmetric signatures beside it do not count. It decodes the signing secret itself: the library accepts an empty
+// key, with which everybody can sign.
+func newStandard(secret []byte) (begin, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(secret), signingPrefix))
 	if err != nil || len(key) == 0 {
-		return standard{}, errSigningSecret // and not err, which would quote the secret
+		return nil, errSigningSecret // and not err, which would quote the secret
 	}
 	webhook, err := standardwebhooks.NewWebhookRaw(key)
-	return standard{webhook}, err
+	return func(_ context.Context, h http.Header) (Check, error) {
+		if err := checkStandardHeaders(h); err != nil {
+			return nil, err
+		}
+		return standardCheck{webhook, h}, nil
+	}, err
 }
 
-// begin makes the checks that the library omits, or makes only with the body. The signature covers "id.timestamp.body".
-// So a dot in the ID or the timestamp would let a sender's text move from one part to another, and a timestamp must have
-// one spelling.
-func (s standard) begin(h http.Header) (Check, error) {
+// checkStandardHeaders makes the checks that the library omits, or makes only with the body. The signature covers
+// "id.timestamp.body". So a dot in the ID or the timestamp would let a sender's text move from one part to another, and a
+// timestamp must have one spelling.
+func checkStandardHeaders(h http.Header) error {
 	id, timestamp := h.Get(standardwebhooks.HeaderWebhookID), h.Get(standardwebhooks.HeaderWebhookTimestamp)
 	signatures := h.Get(standardwebhooks.HeaderWebhookSignature)
 	switch {
 	case signatures == "":
-		return nil, refusedNoSignature
+		return refusedNoSignature
 	case id == "" || timestamp == "":
-		return nil, refusedNoStamp
+		return refusedNoStamp
 	case strings.Contains(id, "."):
-		return nil, refusedID
+		return refusedID
 	case !strings.Contains(" "+signatures, " v1,"):
-		return nil, refusedAlgorithm
+		return refusedAlgorithm
 	}
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil || strconv.FormatInt(seconds, 10) != timestamp {
-		return nil, refusedTimestamp
+		return refusedTimestamp
 	}
 	if now, at := time.Now(), time.Unix(seconds, 0); at.Before(now.Add(-signingWindow)) || at.After(now.Add(signingWindow)) {
-		return nil, refusedWindow
+		return refusedWindow
 	}
-	return standardCheck{s.webhook, h}, nil
+	return nil
 }
 
-// standardCheck is the Check of a signed request, whose time begin has already checked.
+// standardCheck is the Check of a signed request, whose headers are already checked.
 type standardCheck struct {
 	webhook *standardwebhooks.Webhook
 	headers http.Header

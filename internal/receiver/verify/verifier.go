@@ -23,66 +23,79 @@ type Verifier interface {
 	// Begin checks the headers. Its error is a Refusal, oidc.ErrIssuerUnavailable or limit.ErrNoTurn. ctx is the
 	// request's. Only the types with issuers' tokens wait on it, for the issuer's keys or a turn.
 	Begin(ctx context.Context, h http.Header) (Check, error)
-	// Event reads the sender's event from the headers of an authentic request.
-	Event(h http.Header) Event
+	// KeepsBody reports whether the type reads the body itself. Its requests' bodies stay in memory, within receiver.Limits,
+	// until the answer.
+	KeepsBody() bool
+	// Content reads an authentic request. body is nil for one of which none is kept. A type that reads the body itself waits
+	// for the turn of the Receiver's namespace if the body has more than a KiB. The error is limit.ErrNoTurn if the turn was
+	// not reached before ctx ended, else a Refusal. A Refusal says nothing about the sender's identity: an authentic body may
+	// be one that the type does not accept.
+	Content(ctx context.Context, h http.Header, body []byte) (Content, error)
 }
 
-// Parser is a Verifier that reads the body itself. Its requests' bodies stay in memory, within receiver.Limits, until
-// the answer.
-type Parser interface {
-	Verifier
-	// Parse reads the body of an authentic request; a body of more than a KiB waits for the turn of the Receiver's namespace.
-	// The result replaces Event, and the body as filters see it. The error is limit.ErrNoTurn if the turn was not reached
-	// before ctx ended, else a Refusal. A Refusal says nothing about the sender's identity: an authentic body may be one that
-	// the type does not accept.
-	Parse(ctx context.Context, h http.Header, body []byte) (Content, error)
+// begin checks the headers of a request, as Verifier.Begin does.
+type begin func(ctx context.Context, h http.Header) (Check, error)
+
+// scheme is the part of a Verifier that its type defines. A scheme need only begin.
+type scheme struct {
+	begin begin
+	// event reads the sender's event from the headers of an authentic request.
+	event func(h http.Header) Event
+	// document finds the JSON in the body of an authentic request, nil for none. If it is not set, jsonDocument does.
+	document func(h http.Header, body []byte) []byte
+	// parse reads both from the body of an authentic request, which is then kept.
+	parse func(h http.Header, body []byte) (Content, error)
+	// growth is the memory for each byte of a body while it is parsed, 1 if it is zero.
+	growth int64
 }
 
-// scheme is the part of a Verifier that its type defines, parser that of a Parser.
-type (
-	scheme interface {
-		Begin(ctx context.Context, h http.Header) (Check, error)
-		Event(h http.Header) Event
-	}
-	parser interface {
-		scheme
-		parse(h http.Header, body []byte) (Content, error)
-	}
-)
-
-// named is the Verifier of a scheme.
-type named struct {
+// verifier is the Verifier of a scheme.
+type verifier struct {
 	scheme
-	name string
+	name      string
+	namespace string
+	share     *limit.Share
 }
 
-func (v named) Type() string { return v.name }
+func (v *verifier) Type() string { return v.name }
+
+func (v *verifier) Begin(ctx context.Context, h http.Header) (Check, error) { return v.begin(ctx, h) }
+
+func (v *verifier) KeepsBody() bool { return v.parse != nil }
 
 // parsedAtOnce is the greatest size of a body, in bytes of memory while it is parsed, that needs no turn. It takes 15 µs at
 // most, as long as the rest of a request.
 const parsedAtOnce = 1 << 10
 
-// inTurn is the Parser of a parser. A body of 3 MiB may take a hundred times the processor time of its hash, so a flood of
-// them delays only its own namespace.
-type inTurn struct {
-	named
-	parser    parser
-	namespace string
-	share     *limit.Share
-	growth    int64
+// Content takes the turn of the Receiver's namespace to parse: a body of 3 MiB may take a hundred times the processor time
+// of its hash, so a flood of them delays only its own namespace.
+func (v *verifier) Content(ctx context.Context, h http.Header, body []byte) (Content, error) {
+	if v.parse == nil {
+		return v.unparsed(h, body), nil
+	}
+	if size := max(1, v.growth) * int64(len(body)); size > parsedAtOnce {
+		turn, ok := v.share.Enter(ctx, v.namespace, size)
+		if !ok {
+			return Content{}, limit.ErrNoTurn
+		}
+		defer turn.Leave()
+	}
+	return v.parse(h, body)
 }
 
-func (v inTurn) Parse(ctx context.Context, h http.Header, body []byte) (Content, error) {
-	size := v.growth * int64(len(body))
-	if size <= parsedAtOnce {
-		return v.parser.parse(h, body)
+// unparsed is Content of a type that does not parse.
+func (v *verifier) unparsed(h http.Header, body []byte) (c Content) {
+	if v.event != nil {
+		c.Event = v.event(h)
 	}
-	turn, ok := v.share.Enter(ctx, v.namespace, size)
-	if !ok {
-		return Content{}, limit.ErrNoTurn
+	switch {
+	case c.Event.Ping, body == nil:
+	case v.document != nil:
+		c.Document = v.document(h, body)
+	default:
+		c.Document = jsonDocument(h, body)
 	}
-	defer turn.Leave()
-	return v.parser.parse(h, body)
+	return c
 }
 
 // Content is the content of a request: its event, and the document for filters.
@@ -96,7 +109,7 @@ type Content struct {
 type Check interface {
 	io.Writer
 	// Finish returns nil for an authentic request, else a Refusal, and the claims that the sender has proven. body is
-	// the whole body for a Parser's requests, and nil for those of which none is kept. It is called exactly once, also
+	// the whole body if the Verifier keeps it, and nil for requests of which none is kept. It is called exactly once, also
 	// when the body could not be read to its end, and ends the use of the Check.
 	Finish(body []byte) (Claims, error)
 }
@@ -150,10 +163,6 @@ type kind struct {
 	keys []string
 	// noSecret says that the type has no Secret, and with it no token.
 	noSecret bool
-	// document finds the JSON in the body of an authentic request, nil for none. If it is not set, jsonDocument does.
-	document func(h http.Header, body []byte) []byte
-	// growth is the memory for each byte of a body while the type parses it, 1 if it is zero.
-	growth int64
 	// byPath says that the type takes the path for proof.
 	byPath bool
 	// anyMethod says that a webhook may have another method than POST.
@@ -162,21 +171,26 @@ type kind struct {
 
 // kinds are the supported Receiver types by name. A new type is one file and one row.
 var kinds = map[string]kind{
-	"acr":               {byPath: true, make: newACR},
-	"bitbucket":         {document: hubDocument, make: newBitbucket},
-	"cdevents":          {byPath: true, growth: cdEventGrowth, make: newCDEvents},
-	"dockerhub":         {byPath: true, make: newUnsigned},
+	"acr":               {byPath: true, make: always(acr)},
+	"bitbucket":         {make: newBitbucket},
+	"cdevents":          {byPath: true, make: always(cdEvents)},
+	"dockerhub":         {byPath: true, make: always(unsigned)},
 	"gcr":               {keys: gcrKeys, make: newGCR},
-	"generic":           {byPath: true, anyMethod: true, make: newGeneric},
+	"generic":           {byPath: true, anyMethod: true, make: always(generic)},
 	"generic-hmac":      {anyMethod: true, make: newHMAC},
 	"generic-oidc":      {noSecret: true, make: newGenericOIDC},
 	"gitea":             {make: newGitea},
-	"github":            {document: hubDocument, make: newGitHub},
+	"github":            {make: newGitHub},
 	"gitlab":            {make: newGitLab},
 	"harbor":            {make: newHarbor},
 	"nexus":             {make: newNexus},
-	"quay":              {byPath: true, make: newUnsigned},
+	"quay":              {byPath: true, make: always(unsigned)},
 	"standard-webhooks": {make: newStandardWebhooks},
+}
+
+// always makes the scheme of a type that needs no credentials.
+func always(s scheme) func(Credentials) (scheme, error) {
+	return func(Credentials) (scheme, error) { return s, nil }
 }
 
 // SecretKeys returns the keys of the Secret that a type reads beside the token.
@@ -235,11 +249,7 @@ func New(name string, c Credentials) (Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := named{s, name}
-	if p, parses := s.(parser); parses {
-		return inTurn{v, p, c.Namespace, c.Share, max(1, k.growth)}, nil
-	}
-	return v, nil
+	return &verifier{s, name, c.Namespace, c.Share}, nil
 }
 
 // accepted is the Check of a request that its headers alone have proven, with the claims of its token.
