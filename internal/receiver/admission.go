@@ -2,7 +2,6 @@ package receiver
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"notifier/internal/fair"
@@ -27,31 +26,18 @@ func (c capacity) ofPath(l Limits) capacity {
 	return capacity{c.requests.Within(l.Requests.Path, 0), c.bodies.Within(l.Bodies.Path, 0)}
 }
 
-// lazyCapacity is a capacity that is made for the first request: most Receivers wait long for theirs, and there may be tens of thousands.
-type lazyCapacity struct{ made atomic.Pointer[capacity] }
-
-// get returns the capacity. The first call makes it.
-func (l *lazyCapacity) get(first func() capacity) capacity {
-	if made := l.made.Load(); made != nil {
-		return *made
-	}
-	made := first()
-	l.made.CompareAndSwap(nil, &made)
-	return *l.made.Load()
-}
-
-// idle reports whether nothing of the capacity is in use or waited for.
-func (l *lazyCapacity) idle() bool {
-	made := l.made.Load()
-	return made == nil || made.requests.Idle() // any use of capacity includes a place
-}
-
-// capacity returns the capacity of the route's path, within that of its namespace.
+// capacity returns the capacity of the route's path, within that of its namespace. The first request makes it: most Receivers wait long for
+// theirs, and there may be tens of thousands.
 func (t *Table) capacity(rt *route) capacity {
-	return rt.path.capacity.get(func() capacity {
-		namespace := rt.owner.tenant.capacity.get(func() capacity { return t.all.ofNamespace(t.limits) })
-		return namespace.ofPath(t.limits)
-	})
+	p := rt.path
+	p.first.Do(func() { p.capacity = t.ofTenant(rt.owner.tenant).ofPath(t.limits) })
+	return p.capacity
+}
+
+// ofTenant returns the capacity of a namespace, made as that of a path.
+func (t *Table) ofTenant(n *tenant) capacity {
+	n.first.Do(func() { n.capacity = t.all.ofNamespace(t.limits) })
+	return n.capacity
 }
 
 // enter takes a place for a request, and reports whether one was free in time. Requests wait for a place in order: reading takes well under

@@ -15,48 +15,48 @@ const maxOnPath = 8
 // a tenant can make a Receiver with the path of another tenant's Receiver. Each gets the webhooks that its own verification accepts, and
 // neither can take them from the other. A pathRoutes is not changed once it is in the table.
 type pathRoutes struct {
-	// routes are by priority.
-	routes []*route
+	// claims are all hooks with the path, and routes those that are served, both by priority. full are the owners of those beyond maxOnPath.
+	claims, routes []*route
+	full           []string
 	// bodies is the capacity for bodies that several of them read.
 	bodies *fair.Capacity
 }
 
 // claim replaces one owner's claim to path, nil to end it, and updates the Receivers served there.
 func (t *Table) claim(path, key string, r *route) {
-	out := excess(t.claims[path])
-	claims := slices.DeleteFunc(slices.Clone(t.claims[path]), func(c *route) bool { return c.owner.key == key })
+	was := t.at(path)
+	if was == nil {
+		was = &pathRoutes{}
+	}
+	claims := slices.DeleteFunc(slices.Clone(was.claims), func(c *route) bool { return c.owner.key == key })
 	if r != nil {
 		claims = append(claims, r)
 	}
 	if len(claims) == 0 {
-		delete(t.claims, path)
 		t.routes.Delete(path)
 		return
 	}
-	t.claims[path] = ranked(claims)
-	t.routes.Store(path, t.served(path, claims))
+	is := t.served(ranked(claims), was.bodies)
+	t.routes.Store(path, is)
 	if t.moved == nil {
 		return
 	}
-	is := excess(claims)
 	for _, c := range claims {
-		if slices.Contains(out, c.owner.key) != slices.Contains(is, c.owner.key) && c.owner.key != key {
+		if slices.Contains(was.full, c.owner.key) != slices.Contains(is.full, c.owner.key) && c.owner.key != key {
 			t.moved(c.owner.key)
 		}
 	}
 }
 
-// served returns the claims to a path that are served.
-func (t *Table) served(path string, claims []*route) *pathRoutes {
+// served returns the Receivers of a path. bodies is the capacity that they had.
+func (t *Table) served(claims []*route, bodies *fair.Capacity) *pathRoutes {
 	fit := eligible(claims)
-	s := &pathRoutes{routes: fit[:min(len(fit), maxOnPath)]}
-	if len(s.routes) == 1 {
-		return s
+	n := min(len(fit), maxOnPath)
+	s := &pathRoutes{claims: claims, routes: fit[:n], bodies: bodies}
+	for _, c := range fit[n:] {
+		s.full = append(s.full, c.owner.key)
 	}
-	if before, ok := t.routes.Load(path); ok {
-		s.bodies = before.(*pathRoutes).bodies //nolint:forcetypeassert // nothing else is stored
-	}
-	if s.bodies == nil {
+	if n > 1 && s.bodies == nil {
 		s.bodies = t.all.bodies.Within(t.limits.Bodies.Path, 0)
 	}
 	return s
@@ -70,16 +70,6 @@ func eligible(claims []*route) []*route {
 		return claims
 	}
 	return slices.DeleteFunc(slices.Clone(claims), func(r *route) bool { return verify.ProvesByPath(r.hook.Verifier.Type()) })
-}
-
-// excess returns the owners of the claims beyond maxOnPath.
-func excess(claims []*route) []string {
-	var keys []string
-	fit := eligible(claims)
-	for _, c := range fit[min(len(fit), maxOnPath):] {
-		keys = append(keys, c.owner.key)
-	}
-	return keys
 }
 
 // ranked orders claims to one path by priority, the same on every replica: one of each namespace, then the next of each, so that a

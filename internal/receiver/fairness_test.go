@@ -123,12 +123,12 @@ func TestT6AFloodOfSlowBodiesLeavesOthersTheirCapacity(t *testing.T) {
 					t.Error("capacity of the total is still held")
 				}
 				for _, r := range hooks {
-					if !table.first(r.Path).path.capacity.idle() {
+					if !table.capacity(table.first(r.Path)).requests.Idle() {
 						t.Errorf("capacity of %s/%s is still held", r.Namespace, r.Name)
 					}
 				}
 				for namespace, n := range table.tenants {
-					if !n.capacity.idle() {
+					if !table.ofTenant(n).requests.Idle() {
 						t.Errorf("capacity of %s is still held", namespace)
 					}
 				}

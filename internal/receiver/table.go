@@ -27,8 +27,6 @@ type Table struct {
 	mu      sync.Mutex
 	owners  map[string]*owner
 	tenants map[string]*tenant
-	// claims are the hooks that claim a path, by priority.
-	claims map[string][]*route
 }
 
 // route is a hook as it is served, with the state that belongs to its path and its Receiver. That state outlives the hook: an edit of the
@@ -39,13 +37,17 @@ type route struct {
 	owner *owner
 	// targets are TargetNames of the hook's.
 	targets []string
+	// suspended says that the hook is treated as if it were Suspended.
+	suspended atomic.Bool
 }
 
 // pathState is the state of one owner's path.
 type pathState struct {
 	path     string
-	capacity lazyCapacity
 	failures *rate.Limiter
+	// capacity is made for the first request: see Table.capacity.
+	first    sync.Once
+	capacity capacity
 }
 
 // owner is the state of one Receiver, as long as it is the same object.
@@ -64,8 +66,10 @@ type owner struct {
 type tenant struct {
 	namespace  string
 	receivers  int // under Table.mu
-	capacity   lazyCapacity
 	deliveries *rate.Limiter
+	// capacity is made for the first request: see Table.capacity.
+	first    sync.Once
+	capacity capacity
 }
 
 // NewTable returns an empty table. moved is called, from within Put and Delete, with the key of another Receiver that gained or lost a
@@ -80,7 +84,6 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 		moved:   moved,
 		owners:  make(map[string]*owner),
 		tenants: make(map[string]*tenant),
-		claims:  make(map[string][]*route),
 	}, nil
 }
 
@@ -124,7 +127,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 			t.claim(l.path, key, nil)
 		}
 	}
-	if slices.Contains(excess(t.claims[hooks[0].Path]), key) {
+	if slices.Contains(t.at(hooks[0].Path).full, key) {
 		return ErrPathFull
 	}
 	return nil
@@ -165,14 +168,10 @@ func (t *Table) Suspend(key string) {
 		return
 	}
 	for _, l := range o.paths {
-		for _, c := range t.claims[l.path] {
-			if c.owner != o || c.hook.Suspended {
-				continue
+		for _, c := range t.at(l.path).claims {
+			if c.owner == o {
+				c.suspended.Store(true)
 			}
-			hook := *c.hook
-			hook.Suspended = true
-			t.claim(l.path, key, &route{hook: &hook, path: l, owner: o, targets: c.targets})
-			break // the claims are others now
 		}
 	}
 }
@@ -182,7 +181,7 @@ func (t *Table) forget(n *tenant, now time.Time) {
 	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {
 		return
 	}
-	if n.capacity.idle() {
+	if t.ofTenant(n).requests.Idle() { // any use of capacity includes a place
 		delete(t.tenants, n.namespace)
 	}
 }
@@ -221,11 +220,17 @@ func (t *Table) tenant(namespace string) *tenant {
 // Completeness is read first: a path that is put between the two reads is found, and never reported as unknown.
 func (t *Table) lookup(uri string) (s *pathRoutes, starting bool) {
 	starting = !t.complete.Load()
-	v, ok := t.routes.Load(uri)
-	if !ok {
+	if s = t.at(uri); s == nil {
 		return nil, starting && isHookPath(uri)
 	}
-	return v.(*pathRoutes), false
+	return s, false
+}
+
+// at returns the Receivers of a path, nil for none.
+func (t *Table) at(path string) *pathRoutes {
+	s, _ := t.routes.Load(path)
+	found, _ := s.(*pathRoutes)
+	return found
 }
 
 // expire frees the memory of webhooks that are too old to be remembered, and of namespaces without Receivers.

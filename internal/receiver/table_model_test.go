@@ -73,8 +73,13 @@ func playTable(t *testing.T, seed uint64) {
 		cs.table.Delete(key)
 	}
 	cs.table.expire(time.Now())
-	if n := len(cs.table.claims) + len(cs.table.owners) + len(cs.table.tenants); n > 0 {
+	if n := len(cs.table.owners) + len(cs.table.tenants); n > 0 {
 		t.Errorf("%d are left", n)
+	}
+	for _, path := range cs.paths {
+		if s := cs.table.at(path); s != nil {
+			t.Errorf("on %s are left %+v", path, s)
+		}
 	}
 }
 
@@ -160,7 +165,7 @@ func (cs *claimants) check(path string) {
 	s, _ := cs.table.lookup(path)
 	for i := range served {
 		r, c := s.routes[i], cs.all[served[i]]
-		if r.hook.Suspended != c.suspended || r.hook.UID != c.uid || r.owner.stats.UID != c.uid {
+		if (r.hook.Suspended || r.suspended.Load()) != c.suspended || r.hook.UID != c.uid || r.owner.stats.UID != c.uid {
 			cs.t.Errorf("%s is served as it was", c.key)
 		}
 	}

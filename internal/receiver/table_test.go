@@ -3,6 +3,7 @@ package receiver
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -78,8 +79,8 @@ func TestT1ReceiversWithOnePathAreAllServed(t *testing.T) {
 				t.Errorf("after the first went (-want +got):\n%s", diff)
 			}
 			table.Delete(tc.want[1])
-			if got := servedOn(table, path); got != nil || len(table.claims) != 0 || len(table.owners) != 0 || len(table.tenants) != 0 {
-				t.Errorf("after both went %q serve; claims %v, owners %v, tenants %v", got, table.claims, table.owners, table.tenants)
+			if got := servedOn(table, path); got != nil || table.at(path) != nil || len(table.owners) != 0 || len(table.tenants) != 0 {
+				t.Errorf("after both went %q serve; owners %v, tenants %v", got, table.owners, table.tenants)
 			}
 		})
 	}
@@ -317,7 +318,8 @@ func TestThousandsOfReceiversArePutInLinearTime(t *testing.T) {
 	}
 }
 
-// Fails when a path of a suspended Receiver is unknown or not suspended, or when another Receiver is suspended with it.
+// Fails when a path of a suspended Receiver is unknown or not suspended, when it stays suspended in its next version, or when another
+// Receiver is suspended with it.
 func TestASuspendedReceiverKeepsItsPaths(t *testing.T) {
 	first, other := newHook(t, "payments/main"), newHook(t, "ments/mainpay") // on one path
 	previous := newHook(t, "payments/main", onPath(Path("previous", "main", "payments")))
@@ -327,11 +329,21 @@ func TestASuspendedReceiverKeepsItsPaths(t *testing.T) {
 	}
 	table.Suspend("payments/main")
 	table.Suspend("payments/none")
-	if r := table.first(previous.Path); r == nil || !r.hook.Suspended || previous.Suspended {
+	if r := table.first(previous.Path); r == nil || !r.suspended.Load() || previous.Suspended {
 		t.Error("the path is unknown, or is not suspended")
 	}
 	s, _ := table.lookup(first.Path)
-	if len(s.routes) != 2 || s.routes[0].hook != other || !s.routes[1].hook.Suspended {
+	if len(s.routes) != 2 || s.routes[0].hook != other || !s.routes[1].suspended.Load() {
 		t.Errorf("on the path that another Receiver has: %+v", s.routes)
+	}
+	bus := &recorder{}
+	if resp := do(newWebhooks(t, table, bus), push(previous.Path, token, "{}")); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a webhook is answered %d %s", resp.StatusCode, bodyOf(t, resp))
+	}
+	if err := table.Put("payments/main", first, previous); err != nil {
+		t.Fatal(err)
+	}
+	if resp := do(newWebhooks(t, table, bus), push(previous.Path, token, "{}")); resp.StatusCode != http.StatusOK {
+		t.Errorf("after another Put it is answered %d %s", resp.StatusCode, bodyOf(t, resp))
 	}
 }

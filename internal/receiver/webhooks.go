@@ -268,7 +268,7 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, one *webhook,
 // decide evaluates an authentic request: its event and the triggers, or its answer.
 func (w *Webhooks) decide(r *http.Request, one *webhook, claims verify.Claims, body []byte) {
 	hook := one.rt.hook
-	if hook.Suspended {
+	if hook.Suspended || one.rt.suspended.Load() {
 		one.answer = hookSuspended
 		return
 	}
