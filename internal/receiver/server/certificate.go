@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -33,10 +32,9 @@ type Certificate struct {
 	reloads, failures prometheus.Counter
 
 	current atomic.Pointer[tls.Certificate]
-	// cert and key are the content of the files at the last read, good or not; fault is the error of that read. They belong to the caller of
-	// load: NewCertificate, then Run.
-	cert, key []byte
-	fault     string
+	// read is the content of the files at the last read, good or not, or the error of that read. It belongs to the caller of load:
+	// NewCertificate, then Run.
+	read string
 }
 
 // NewCertificate reads the pair of a listener, whose name is a label of the metrics. A bad pair is an error now, and only a line in the log
@@ -90,15 +88,15 @@ func (c *Certificate) Run(ctx context.Context) error {
 func (c *Certificate) load() (changed bool, err error) {
 	cert, certErr := os.ReadFile(c.certFile)
 	key, keyErr := os.ReadFile(c.keyFile)
-	if err := errors.Join(certErr, keyErr); err != nil {
-		changed = c.fault != err.Error()
-		c.fault, c.cert, c.key = err.Error(), nil, nil
-		return changed, err
-	}
-	if c.cert != nil && bytes.Equal(c.cert, cert) && bytes.Equal(c.key, key) {
+	err = errors.Join(certErr, keyErr)
+	read := fmt.Sprintf("%d %s%s%v", len(cert), cert, key, err)
+	if read == c.read {
 		return false, nil
 	}
-	c.fault, c.cert, c.key = "", cert, key
+	c.read = read
+	if err != nil {
+		return true, err
+	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return true, err
