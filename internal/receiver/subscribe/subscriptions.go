@@ -98,7 +98,7 @@ func (t *Subscriptions) Put(s *Subscription) error {
 	defer t.mu.Unlock()
 	n := t.namespaces[s.Namespace]
 	if n == nil {
-		n = newTenant()
+		n = &tenant{named: map[string]subscribed{}}
 		t.namespaces[s.Namespace] = n
 	}
 	counts := n.named[s.Name].stats

@@ -1,6 +1,9 @@
 package subscribe
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Bounds on the subscriptions of one namespace together. One reader handles the events of all namespaces, and goes on when the triggers of a
 // batch are stored, so the cost of one event delays all others (invariant T6).
@@ -20,13 +23,8 @@ var ErrNamespaceFull = errors.New("the namespace's Receivers of type event have 
 // tenant has the subscriptions of one namespace.
 type tenant struct {
 	named map[string]subscribed // by name
-	// awake are those that are not suspended, and work and targets those of all of them.
-	awake         map[string]subscribed
-	work, targets int
-}
-
-func newTenant() *tenant {
-	return &tenant{named: map[string]subscribed{}, awake: map[string]subscribed{}}
+	// awake are those that are not suspended: few, and the only ones that an event is compared with.
+	awake []subscribed
 }
 
 // work returns the work of comparing an event with the subscription and counting it.
@@ -40,24 +38,23 @@ func (s *Subscription) work() int {
 
 // fits reports whether there is room for one more subscription.
 func (n *tenant) fits(s *Subscription) bool {
-	return s.Suspended || n.work+s.work() <= maxWork && n.targets+len(s.Targets) <= maxTargets
+	work, targets := s.work(), len(s.Targets)
+	for _, other := range n.awake {
+		work += other.work()
+		targets += len(other.Targets)
+	}
+	return s.Suspended || work <= maxWork && targets <= maxTargets
 }
 
 func (n *tenant) add(s subscribed) {
 	n.named[s.Name] = s
 	if !s.Suspended {
-		n.awake[s.Name] = s
-		n.work += s.work()
-		n.targets += len(s.Targets)
+		n.awake = append(n.awake, s)
 	}
 }
 
 // remove removes a subscription, if there is one.
 func (n *tenant) remove(name string) {
-	if s, awake := n.awake[name]; awake {
-		n.work -= s.work()
-		n.targets -= len(s.Targets)
-	}
-	delete(n.awake, name)
 	delete(n.named, name)
+	n.awake = slices.DeleteFunc(n.awake, func(s subscribed) bool { return s.Name == name })
 }
