@@ -39,7 +39,7 @@
 // own peer.
 //
 // The filters of one namespace's webhooks, and the parsing of bodies of more than a KiB, take turns and may use a quarter of a processor;
-// beyond it they are 503. Slow ones, and those with a large document, wait only for each other. Expressions are compiled at a quarter of the
+// beyond it they are 503. Those of slow namespaces wait for each other, and so do large documents. Expressions are compiled at a quarter of the
 // processors, at least one. A namespace that has used up some seconds may use a quarter of one processor for them.
 //
 // Budgets are token buckets. Of the buckets per address 8192 are kept, and the least recently used is evicted. The others live as long as

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"notifier/internal/fair"
 )
 
 const (
@@ -15,15 +17,15 @@ const (
 )
 
 // CompileShare divides the processors that compile what tenants write, a quarter of all and at least one. Namespaces take turns,
-// and recently slow ones wait for the others. The work of a namespace that used up its time is delayed.
+// and recently slow ones one after the other. The work of a namespace that used up its time is delayed.
 type CompileShare struct {
-	slots slots
-	turns *turns
+	places *fair.Capacity
+	turns  *turns
 }
 
 // NewCompileShare returns the CompileShare of the process.
 func NewCompileShare() *CompileShare {
-	return &CompileShare{slots: slots{free: max(1, runtime.GOMAXPROCS(0)/4)}, turns: newTurns(mayCompile)}
+	return &CompileShare{places: fair.NewCapacity(int64(max(1, runtime.GOMAXPROCS(0)/4))), turns: newTurns(mayCompile)}
 }
 
 // Compile calls compile in the namespace's turn, at a free place. If the namespace has used up its time, it returns the delay instead,
@@ -37,7 +39,7 @@ func (r *CompileShare) Compile(ctx context.Context, namespace string, compile fu
 	if putOff := t.putOff(time.Now()); putOff > 0 {
 		return putOff, nil
 	}
-	if !t.occupy(ctx, &r.slots) {
+	if !t.occupy(ctx, r.places) {
 		return 0, context.Cause(ctx)
 	}
 	compile()

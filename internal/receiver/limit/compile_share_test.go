@@ -54,6 +54,33 @@ func TestT6CompileShareDefersOnlyTheHeavyTenant(t *testing.T) {
 	})
 }
 
+// T6: fails when an expression waits for those of many namespaces that are slow to compile, one after the other.
+func TestT6AnExpressionWaitsForOneSlowNamespaceAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 100 * time.Millisecond
+		share := NewCompileShare()
+		compile := func(namespace string, takes time.Duration) {
+			if putOff, err := share.Compile(t.Context(), namespace, func() { elapse(takes) }); putOff > 0 || err != nil {
+				t.Errorf("%s: put off for %v, %v", namespace, putOff, err)
+			}
+		}
+		var wg sync.WaitGroup
+		for range 2 { // the first round makes them slow
+			wg.Wait()
+			for i := range 32 {
+				wg.Go(func() { compile(fmt.Sprint("flood-", i), takes) })
+			}
+		}
+		synctest.Wait()
+		began := time.Now()
+		compile("team-a", time.Millisecond)
+		if took := time.Since(began); took > takes+time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		wg.Wait()
+	})
+}
+
 // T6: fails when many namespaces together use more than a quarter of the processors, or than one processor if that is more.
 func TestT6CompilingLeavesProcessorsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -13,10 +13,8 @@ import (
 const turnWait = 2 * time.Second
 
 const (
-	// quickSize is ten times the size of most documents. Larger ones wait together with slow work.
+	// quickSize is ten times the size of most documents. Larger ones wait for each other.
 	quickSize = 1 << 20
-	// slowFor is the time for which a namespace counts as slow after slow work.
-	slowFor = 30 * time.Second
 	// maxOwed is the time that a namespace may use before it waits, so that a burst of webhooks is not delayed.
 	maxOwed = time.Second
 )
@@ -31,20 +29,20 @@ var ErrNoTurn = errors.New("no turn for expressions in time")
 
 // Share divides memory and processor time among namespaces for long work on authentic webhooks: filters, the expressions over a token's
 // claims, the check of slow signatures, the parsing of bodies. The webhooks of one namespace are processed one after the other and are
-// charged for their time, so that expensive ones delay their own namespace. Those with a large document, and those of a namespace whose work
-// was slow, share one slot apart from the slots of all others. So in memory at one time are one document of up to the greatest size, and two
-// documents of up to 1 MiB for each of GOMAXPROCS. Share is safe for concurrent use; a nil Share bounds nothing.
+// charged for their time, so that expensive ones delay their own namespace, and those of namespaces whose work was slow delay each other.
+// Those with a large document have one place apart from the places of all others. So in memory at one time are one document of up to the
+// greatest size, and two documents of up to 1 MiB for each of GOMAXPROCS. Share is safe for concurrent use; a nil Share bounds nothing.
 type Share struct {
-	quick, slow slots
-	turns       *turns
+	quick, large *fair.Capacity
+	turns        *turns
 }
 
 // NewShare returns the Share of all Receivers of the process.
 func NewShare() *Share {
-	return &Share{quick: slots{free: 2 * runtime.GOMAXPROCS(0)}, slow: slots{free: 1}, turns: newTurns(maxOwed)}
+	return &Share{quick: fair.NewCapacity(int64(2 * runtime.GOMAXPROCS(0))), large: fair.NewCapacity(1), turns: newTurns(maxOwed)}
 }
 
-// Enter takes the namespace's turn and a slot for a document whose decoded size is size bytes. It reports whether both were free within two
+// Enter takes the namespace's turn and a place for a document whose decoded size is size bytes. It reports whether both were free within two
 // seconds and before ctx ended.
 func (r *Share) Enter(ctx context.Context, namespace string, size int64) (t *Turn, ok bool) {
 	if r == nil {
@@ -71,8 +69,8 @@ func (r *Share) occupy(ctx context.Context, t *Turn, size int64) bool {
 	if fair.Sleep(ctx, wait) != nil {
 		return false
 	}
-	if size > quickSize || time.Since(t.slow) < slowFor {
-		return t.occupy(ctx, &r.slow)
+	if size > quickSize {
+		return t.occupy(ctx, r.large)
 	}
-	return t.occupy(ctx, &r.quick)
+	return t.occupy(ctx, r.quick)
 }

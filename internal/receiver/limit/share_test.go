@@ -143,6 +143,40 @@ func TestT6FilterShareDefersOnlyTheHeavyTenant(t *testing.T) {
 	}
 }
 
+// T6: fails when slow namespaces, however many, have more than one of the places for others' small documents.
+func TestT6SlowNamespacesHaveOnePlaceTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		share := NewShare()
+		var mu sync.Mutex
+		working, most := 0, 0
+		var wg sync.WaitGroup
+		for round := range 2 { // the first makes them slow
+			for i := range 8 {
+				wg.Go(func() {
+					turn, ok := share.Enter(t.Context(), fmt.Sprint("flood-", i), 0)
+					if !ok {
+						t.Error("no share in time")
+						return
+					}
+					mu.Lock()
+					working++
+					most = max(most, round*working)
+					mu.Unlock()
+					elapse(2 * quickTime)
+					mu.Lock()
+					working--
+					mu.Unlock()
+					turn.Leave()
+				})
+			}
+			wg.Wait()
+		}
+		if most != 1 {
+			t.Errorf("%d slow namespaces worked at once, want 1", most)
+		}
+	})
+}
+
 // Fails when a namespace counts as slow for ever after slow work, or when a suspended machine costs a namespace more than a moment.
 func TestASlowNamespaceIsForgiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -157,8 +191,14 @@ func TestASlowNamespaceIsForgiven(t *testing.T) {
 			turn.Leave()
 		}
 		elapse(slowFor)
-		large, _ := share.Enter(t.Context(), "team-b", quickSize+1)
-		defer large.Leave()
+		first, _ := share.Enter(t.Context(), "team-b", 0)
+		elapse(2 * quickTime)
+		first.Leave()
+		slow, ok := share.Enter(t.Context(), "team-b", 0)
+		if !ok {
+			t.Fatal("no share")
+		}
+		defer slow.Leave()
 		began = time.Now()
 		if turn, ok := share.Enter(t.Context(), "team-a", 0); !ok || time.Since(began) != 0 {
 			t.Errorf("later entered %v after %v", ok, time.Since(began))

@@ -13,8 +13,9 @@ import (
 const (
 	// A namespace may use a timeShare'th of one processor.
 	timeShare = 4
-	// quickTime is a hundred times the duration of most work of a webhook. Longer work is slow.
+	// quickTime is a hundred times the duration of most work of a webhook. Longer work is slow, and its namespace for slowFor after it.
 	quickTime = 20 * time.Millisecond
+	slowFor   = 30 * time.Second
 	// maxPast bounds the namespaces whose past work is remembered; the longest idle one is evicted.
 	maxPast = 1 << 14
 )
@@ -23,6 +24,8 @@ const (
 type turns struct {
 	working *fair.Capacities[string]
 	time    *fair.Share
+	// slow is for one of the namespaces whose work was slow lately.
+	slow *fair.Capacity
 
 	mu   sync.Mutex
 	past *simplelru.LRU[string, past]
@@ -39,6 +42,7 @@ type past struct {
 // newTurns returns turns of namespaces that may use atOnce before they wait.
 func newTurns(atOnce time.Duration) *turns {
 	return &turns{
+		slow:    fair.NewCapacity(1),
 		working: fair.NewCapacities[string](nil, 1, 0),
 		time:    fair.NewShare(fair.ShareOptions{Window: timeShare * atOnce, Namespace: atOnce}),
 		past:    fair.NewLRU[string, past](maxPast),
@@ -51,9 +55,9 @@ type Turn struct {
 	use       fair.KeyUse[string]
 	turns     *turns
 	namespace string
-	// slots has the slot that it occupies since began, nil for none.
-	slots *slots
-	began time.Time
+	// among is its use of turns.slow, and place its place since began, which is zero for none.
+	among, place fair.Use
+	began        time.Time
 }
 
 // take waits for the turn of a namespace. The error is that of ctx.
@@ -71,22 +75,30 @@ func (t *turns) take(ctx context.Context, namespace string) (*Turn, error) {
 // wait returns the time until the namespace may work again, zero if it may now.
 func (t *Turn) wait() time.Duration { return t.turns.time.Wait(t.namespace) }
 
-// occupy takes a slot, and reports whether one was free before ctx ended. The namespace is charged for the time until Leave.
-func (t *Turn) occupy(ctx context.Context, s *slots) bool {
-	if !s.take(ctx, t.slow) {
+// occupy takes a place, and reports whether one was free before ctx ended. Of the namespaces whose work was slow lately, one at a time waits
+// for a place or has one, so that others wait for the work of one of them at most. The namespace is charged for the time until Leave.
+func (t *Turn) occupy(ctx context.Context, places *fair.Capacity) bool {
+	var err error
+	if time.Since(t.slow) < slowFor {
+		if t.among, err = t.turns.slow.Acquire(ctx, 1); err != nil {
+			return false
+		}
+	}
+	if t.place, err = places.Acquire(ctx, 1); err != nil {
 		return false
 	}
-	t.slots, t.began = s, time.Now()
+	t.began = time.Now()
 	return true
 }
 
-// Leave frees the turn for the namespace's next work, and its slot.
+// Leave frees the turn for the namespace's next work, and its place.
 func (t *Turn) Leave() {
 	if t == nil {
 		return
 	}
-	if t.slots != nil {
-		t.slots.give()
+	t.place.Release()
+	t.among.Release()
+	if !t.began.IsZero() {
 		t.charge(time.Since(t.began))
 	}
 	t.use.Release()
