@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"notifier/internal/event"
@@ -38,10 +39,16 @@ type OIDCProvider struct {
 }
 
 // OIDCVariable names the value of an expression over "claims", and over the "vars" before it.
-type OIDCVariable struct{ Name, Expression string }
+type OIDCVariable struct {
+	Name, Expression string
+	program          *cel.Program
+}
 
 // OIDCValidation is an expression over "claims" and "vars" that must be true. If it is not, the answer quotes Message.
-type OIDCValidation struct{ Expression, Message string }
+type OIDCValidation struct {
+	Expression, Message string
+	program             *cel.Program
+}
 
 // ExpressionError names an expression of a Receiver that cannot be compiled, and the reason.
 type ExpressionError struct {
@@ -59,23 +66,7 @@ type genericOIDC struct {
 	issuers   *oidc.Issuers
 	namespace string
 	share     *limit.Share
-	providers map[string]*oidcProvider // by issuer URL
-}
-
-type oidcProvider struct {
-	audience    string
-	variables   []oidcVariable
-	validations []oidcValidation
-}
-
-type oidcVariable struct {
-	name    string
-	program *cel.Program
-}
-
-type oidcValidation struct {
-	program *cel.Program
-	message string
+	providers map[string]*OIDCProvider // by issuer URL, compiled
 }
 
 func newGenericOIDC(c Credentials) (scheme, error) {
@@ -87,16 +78,15 @@ func newGenericOIDC(c Credentials) (scheme, error) {
 	case len(c.OIDC) > maxProviders:
 		return scheme{}, fmt.Errorf("spec.oidcProviders has more than %d entries", maxProviders)
 	}
-	v := genericOIDC{issuers: c.Issuers, namespace: c.Namespace, share: c.Share, providers: map[string]*oidcProvider{}}
+	v := genericOIDC{issuers: c.Issuers, namespace: c.Namespace, share: c.Share, providers: map[string]*OIDCProvider{}}
 	var errs []error
 	for i, p := range c.OIDC {
 		field := fmt.Sprintf("spec.oidcProviders[%d]", i)
 		if v.providers[p.IssuerURL] != nil {
 			return scheme{}, fmt.Errorf("%s.issuerURL is that of another entry", field)
 		}
-		compiled, err := compileProvider(field, p)
-		errs = append(errs, err)
-		v.providers[p.IssuerURL] = compiled
+		errs = append(errs, p.compile(field))
+		v.providers[p.IssuerURL] = &p
 	}
 	if err := errors.Join(errs...); err != nil {
 		return scheme{}, err
@@ -104,32 +94,32 @@ func newGenericOIDC(c Credentials) (scheme, error) {
 	return scheme{begin: v.begin}, nil
 }
 
-// compileProvider compiles an entry. It returns the entry's first fault, or all faults of its expressions.
-func compileProvider(field string, p OIDCProvider) (*oidcProvider, error) {
+// compile compiles a copy of an entry. It returns the entry's first fault, or all faults of its expressions.
+func (p *OIDCProvider) compile(field string) error {
 	if err := oidc.CheckAddress(p.IssuerURL); err != nil {
-		return nil, fmt.Errorf("%s.issuerURL %w", field, err)
+		return fmt.Errorf("%s.issuerURL %w", field, err)
 	}
 	if len(p.Validations) == 0 {
 		// A signature only proves the issuer, and public issuers sign for anyone.
-		return nil, fmt.Errorf("%s.validations needs at least one entry", field)
+		return fmt.Errorf("%s.validations needs at least one entry", field)
 	}
 	if max(len(p.Variables), len(p.Validations)) > maxExpressions {
-		return nil, fmt.Errorf("%s has more than %d expressions of one sort", field, maxExpressions)
+		return fmt.Errorf("%s has more than %d expressions of one sort", field, maxExpressions)
 	}
-	compiled := &oidcProvider{audience: p.Audience}
-	compiled.audience = cmp.Or(compiled.audience, defaultAudience)
+	p.Audience = cmp.Or(p.Audience, defaultAudience)
+	p.Variables, p.Validations = slices.Clone(p.Variables), slices.Clone(p.Validations)
 	var errs []error
-	for i, v := range p.Variables {
-		program, err := compileClaim(fmt.Sprintf("%s.variables[%d].expression", field, i), v.Expression, cel.Any)
+	for i := range p.Variables {
+		v, err := &p.Variables[i], error(nil)
+		v.program, err = compileClaim(fmt.Sprintf("%s.variables[%d].expression", field, i), v.Expression, cel.Any)
 		errs = append(errs, err)
-		compiled.variables = append(compiled.variables, oidcVariable{v.Name, program})
 	}
-	for i, v := range p.Validations {
-		program, err := compileClaim(fmt.Sprintf("%s.validations[%d].expression", field, i), v.Expression, cel.Bool)
+	for i := range p.Validations {
+		v, err := &p.Validations[i], error(nil)
+		v.program, err = compileClaim(fmt.Sprintf("%s.validations[%d].expression", field, i), v.Expression, cel.Bool)
 		errs = append(errs, err)
-		compiled.validations = append(compiled.validations, oidcValidation{program, v.Message})
 	}
-	return compiled, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // compileClaim compiles the expression of a field, and returns an *ExpressionError if it is faulty.
@@ -155,7 +145,7 @@ func (v genericOIDC) begin(ctx context.Context, h http.Header) (Check, error) {
 		return nil, oidc.RefusedIssuer
 	}
 	proven, err := v.issuers.Verify(ctx, token, oidc.Demand{
-		Namespace: v.namespace, Issuer: url, Audience: provider.audience, Share: v.share,
+		Namespace: v.namespace, Issuer: url, Audience: provider.Audience, Share: v.share,
 	})
 	if err != nil {
 		return nil, err
@@ -178,22 +168,22 @@ func (v genericOIDC) begin(ctx context.Context, h http.Header) (Check, error) {
 // validate returns nil for claims that pass all validations, else a Refusal with the messages of the failed ones. A
 // validation that cannot be evaluated fails. All expressions share the time and the work of one, and so the memory of
 // their values.
-func (p *oidcProvider) validate(ctx context.Context, claims Claims) error {
+func (p *OIDCProvider) validate(ctx context.Context, claims Claims) error {
 	ctx, cancel := context.WithTimeout(ctx, limit.FilterTime)
 	defer cancel()
 	budget := cel.NewBudget()
 	read, values := map[string]any(claims), map[string]any{}
-	for _, v := range p.variables {
+	for _, v := range p.Variables {
 		value, err := budget.Eval(ctx, v.program, map[string]any{"claims": read, "vars": values})
 		if err != nil {
 			return refusedVariable
 		}
-		values[v.name] = value
+		values[v.Name] = value
 	}
 	var messages []string
-	for _, v := range p.validations {
+	for _, v := range p.Validations {
 		if holds, err := budget.Bool(ctx, v.program, map[string]any{"claims": read, "vars": values}); err != nil || !holds {
-			messages = append(messages, v.message)
+			messages = append(messages, v.Message)
 		}
 	}
 	if len(messages) == 0 {

@@ -178,13 +178,13 @@ func TestGenericOIDCIsNotMadeOfAnUnfitSpec(t *testing.T) {
 			with(func(p *OIDCProvider) { p.Variables = make([]OIDCVariable, maxExpressions+1) }), "more than 32", false,
 		},
 		"a variable that is no CEL": {
-			with(func(p *OIDCProvider) { p.Variables = []OIDCVariable{{"a", "1 +"}} }), "spec.oidcProviders[0].variables[0].expression", true,
+			with(func(p *OIDCProvider) { p.Variables = []OIDCVariable{{Name: "a", Expression: "1 +"}} }), "spec.oidcProviders[0].variables[0].expression", true,
 		},
 		"a validation of a variable's type": {
-			with(func(p *OIDCProvider) { p.Validations = []OIDCValidation{{"claims.a", "m"}} }), "spec.oidcProviders[0].validations[0].expression", true,
+			with(func(p *OIDCProvider) { p.Validations = []OIDCValidation{{Expression: "claims.a", Message: "m"}} }), "spec.oidcProviders[0].validations[0].expression", true,
 		},
 		"a validation that reads the body": {
-			with(func(p *OIDCProvider) { p.Validations = []OIDCValidation{{"req.a == 1", "m"}} }), "validations[0].expression", true,
+			with(func(p *OIDCProvider) { p.Validations = []OIDCValidation{{Expression: "req.a == 1", Message: "m"}} }), "validations[0].expression", true,
 		},
 	} {
 		_, err := New("generic-oidc", Credentials{OIDC: test.providers, Issuers: issuers})
@@ -199,7 +199,7 @@ func TestGenericOIDCIsNotMadeOfAnUnfitSpec(t *testing.T) {
 func TestMessagesAreBounded(t *testing.T) {
 	issuer := oidctest.New(t, issuerURL, "a")
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL, func(p *OIDCProvider) {
-		p.Validations = []OIDCValidation{{"false", "x" + strings.Repeat("é", maxMessages)}}
+		p.Validations = []OIDCValidation{{Expression: "false", Message: "x" + strings.Repeat("é", maxMessages)}}
 	})
 	_, err := v.Begin(context.Background(), oidctest.Bearer(issuer.Token(t, "a", nil)))
 	if n := len(err.Error()); n != maxMessages-1 || !strings.HasSuffix(err.Error(), "é") {
@@ -215,9 +215,9 @@ func TestT6TheExpressionsOfATokenShareOneBudget(t *testing.T) {
 	v := oidcVerifier(t, newIssuers(t, issuer, ""), issuerURL, func(p *OIDCProvider) {
 		p.Variables = nil
 		for n := range maxExpressions {
-			p.Variables = append(p.Variables, OIDCVariable{fmt.Sprint("v", n), ten + ".map(a," + ten + ".map(b,{a:b}))"})
+			p.Variables = append(p.Variables, OIDCVariable{Name: fmt.Sprint("v", n), Expression: ten + ".map(a," + ten + ".map(b,{a:b}))"})
 		}
-		p.Validations = []OIDCValidation{{"true", "m"}}
+		p.Validations = []OIDCValidation{{Expression: "true", Message: "m"}}
 	})
 	header := oidctest.Bearer(issuer.Token(t, "a", nil))
 	_ = verify(v, header, "{}") // fetches the keys
