@@ -3,10 +3,6 @@ package oidc
 import (
 	"net/url"
 	"time"
-
-	"golang.org/x/time/rate"
-
-	"notifier/internal/fair"
 )
 
 // Bounds on one namespace's issuers and fetches. Beyond them the namespace's own tokens are answered 503.
@@ -18,23 +14,18 @@ const (
 	fetchRate      = 1
 	fetchBurst     = 16
 	maxHostFetches = 8
+	// maxRates bounds the namespaces whose fetches are counted.
+	maxRates = 1 << 14
 	// sweepPause is the least time between two searches for issuers that a namespace has not used for keysUsable.
 	sweepPause = time.Minute
 )
 
-// share is one namespace's part of Issuers, whose lock protects it.
-type share struct {
-	issuers *Issuers
-	places  *fair.Capacity // of fetches
-	rate    *rate.Limiter
-	uses    map[string]*use // by URL
-}
-
-// use is one namespace's use of one issuer, whose keys it fetches.
+// use is one namespace's use of one issuer, whose keys it fetches. The lock of Issuers protects last and asked.
 type use struct {
-	share  *share
-	issuer *issuer
-	host   string
+	issuers   *Issuers
+	namespace string
+	issuer    *issuer
+	host      string
 	// last is the time of the namespace's last token of the issuer, asked that of its last fetch.
 	last, asked time.Time
 }
@@ -49,16 +40,13 @@ func (s *Issuers) use(namespace, address string) *use {
 	defer s.mu.Unlock()
 	now := time.Now()
 	s.sweep(now)
-	n := s.shares[namespace]
-	if n == nil {
-		n = &share{
-			issuers: s, places: fair.NewCapacity(fetchesAtOnce), rate: rate.NewLimiter(fetchRate, fetchBurst), uses: map[string]*use{},
-		}
-		s.shares[namespace] = n
+	if s.uses[namespace] == nil {
+		s.uses[namespace] = map[string]*use{}
 	}
-	u := n.uses[address]
+	uses := s.uses[namespace]
+	u := uses[address]
 	if u == nil {
-		if len(n.uses) >= maxIssuers && !s.forgetOne(n, now) {
+		if len(uses) >= maxIssuers && !s.forgetOne(uses, now) {
 			return nil
 		}
 		i := s.byURL[address]
@@ -67,20 +55,20 @@ func (s *Issuers) use(namespace, address string) *use {
 			s.byURL[address] = i
 		}
 		i.users++
-		u = &use{share: n, issuer: i}
+		u = &use{issuers: s, namespace: namespace, issuer: i}
 		if parsed, err := url.Parse(address); err == nil {
 			u.host = parsed.Host
 		}
-		n.uses[address] = u
+		uses[address] = u
 	}
 	u.last = now
 	return u
 }
 
-// forgetOne evicts an issuer from a share, and reports whether one could be evicted.
-func (s *Issuers) forgetOne(n *share, now time.Time) bool {
+// forgetOne evicts an issuer from those of a namespace, and reports whether one could be evicted.
+func (s *Issuers) forgetOne(uses map[string]*use, now time.Time) bool {
 	var oldest *use
-	for _, u := range n.uses {
+	for _, u := range uses {
 		if !u.paused(now) && (oldest == nil || u.last.Before(oldest.last)) {
 			oldest = u
 		}
@@ -88,13 +76,13 @@ func (s *Issuers) forgetOne(n *share, now time.Time) bool {
 	if oldest == nil {
 		return false
 	}
-	s.forget(n, oldest)
+	s.forget(oldest)
 	return true
 }
 
 // forget ends a namespace's use of an issuer, and removes the issuer with its last use.
-func (s *Issuers) forget(n *share, u *use) {
-	delete(n.uses, u.issuer.url)
+func (s *Issuers) forget(u *use) {
+	delete(s.uses[u.namespace], u.issuer.url)
 	if u.issuer.users--; u.issuer.users == 0 {
 		delete(s.byURL, u.issuer.url)
 	}
@@ -106,31 +94,31 @@ func (s *Issuers) sweep(now time.Time) {
 		return
 	}
 	s.swept = now
-	for namespace, n := range s.shares {
-		for _, u := range n.uses {
+	for namespace, uses := range s.uses {
+		for _, u := range uses {
 			if now.Sub(u.last) >= keysUsable {
-				s.forget(n, u)
+				s.forget(u)
 			}
 		}
-		if len(n.uses) == 0 {
-			delete(s.shares, namespace)
+		if len(uses) == 0 {
+			delete(s.uses, namespace)
 		}
 	}
 }
 
 // allow reports whether the namespace may fetch the issuer's keys now, and counts the fetch if so.
 func (u *use) allow() bool {
-	n := u.share
-	n.issuers.mu.Lock()
-	defer n.issuers.mu.Unlock()
+	s := u.issuers
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now, ofHost := time.Now(), 0
-	for _, other := range n.uses {
+	for _, other := range s.uses[u.namespace] {
 		if other.host == u.host && other.paused(now) {
 			ofHost++
 		}
 	}
 	// A use that was evicted during the wait may have been replaced, and the new one could fetch as well.
-	if n.uses[u.issuer.url] != u || ofHost >= maxHostFetches || !n.rate.AllowN(now, 1) {
+	if s.uses[u.namespace][u.issuer.url] != u || ofHost >= maxHostFetches || !s.rates.Allow(u.namespace) {
 		return false
 	}
 	u.asked = now

@@ -114,16 +114,16 @@ func TestTheIssuerThatANamespaceUsedLongestAgoIsForgotten(t *testing.T) {
 		}
 		of("a", "https://one-more")
 		of("a", "https://two-more")
-		if len(s.shares["a"].uses) != maxIssuers {
-			t.Errorf("%d issuers are remembered, want %d", len(s.shares["a"].uses), maxIssuers)
+		if len(s.uses["a"]) != maxIssuers {
+			t.Errorf("%d issuers are remembered, want %d", len(s.uses["a"]), maxIssuers)
 		}
 		if of("a", "https://0") != first || of("a", "https://1") == second || of("a", "https://2") != third {
 			t.Error("the wrong issuer was forgotten")
 		}
 		elapse(keysUsable)
 		of("c", "https://0")
-		if len(s.shares) != 1 || len(s.byURL) != 2 || of("c", GoogleIssuer) != google {
-			t.Errorf("%d shares, %d issuers are remembered", len(s.shares), len(s.byURL))
+		if len(s.uses) != 1 || len(s.byURL) != 2 || of("c", GoogleIssuer) != google {
+			t.Errorf("%d shares, %d issuers are remembered", len(s.uses), len(s.byURL))
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"notifier/internal/fair"
 	"notifier/internal/receiver/limit"
 )
 
@@ -55,10 +56,14 @@ type Issuers struct {
 	client *http.Client
 	google string
 
-	mu     sync.Mutex
-	byURL  map[string]*issuer
-	shares map[string]*share // by namespace
-	swept  time.Time
+	// places and rates are of the fetches of each namespace.
+	places *fair.Capacities[string]
+	rates  *fair.Limiters[string]
+
+	mu    sync.Mutex
+	byURL map[string]*issuer
+	uses  map[string]map[string]*use // by namespace and URL
+	swept time.Time
 }
 
 // New returns an empty cache. It fetches nothing.
@@ -71,7 +76,10 @@ func New(o Options) (*Issuers, error) {
 	client.Transport = bounded{client.Transport}
 	client.Jar = nil
 	o.Google = cmp.Or(o.Google, GoogleIssuer)
-	s := &Issuers{client: &client, google: o.Google, byURL: map[string]*issuer{}, shares: map[string]*share{}}
+	s := &Issuers{
+		client: &client, google: o.Google, byURL: map[string]*issuer{}, uses: map[string]map[string]*use{},
+		places: fair.NewCapacities[string](nil, fetchesAtOnce, 0), rates: fair.NewLimiters[string](fetchRate, fetchBurst, maxRates),
+	}
 	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never evicted
 	return s, nil
 }
@@ -151,7 +159,7 @@ func (u *use) refresh(ctx context.Context, seen time.Time) (bool, error) {
 	// The wait for the namespace's own fetches is before the flight begins, because other namespaces may wait for the flight.
 	waiting, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	place, err := u.share.places.Acquire(waiting, 1)
+	place, err := u.issuers.places.Acquire(waiting, u.namespace, 1)
 	if err != nil {
 		return false, ErrIssuerUnavailable
 	}
