@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"notifier/internal/receiver/limit"
 )
@@ -61,3 +62,29 @@ func TestBodiesThatArriveTogetherAreAllTakenThoughTheRoomHasOne(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// deadlines is a response writer that counts the deadlines of its connection's reads.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set int
+}
+
+func (d *deadlines) SetReadDeadline(time.Time) error { d.set++; return nil }
+
+// Fails when the rest of a refused body may take as long as its sender likes, on a path of one Receiver or of several. Fails also when a
+// webhook whose body was read costs a deadline.
+func TestOnlyABodyThatWasNotReadIsAbandoned(t *testing.T) {
+	alone, first, second := newHook(t, "team-a/alone"), newHook(t, "payments/main"), newHook(t, "ments/mainpay")
+	w := newWebhooks(t, newTable(t, unlimited(), alone, first, second), &recorder{})
+	for _, path := range []string{alone.Path, first.Path} {
+		unsigned := push(path, token, "{}")
+		unsigned.Header.Del("X-Hub-Signature-256")
+		for want, r := range []*http.Request{push(path, token, "{}"), unsigned} {
+			d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+			w.ServeHTTP(d, r)
+			if d.set != want {
+				t.Errorf("answered %d: %d deadlines, want %d", d.Code, d.set, want)
+			}
+		}
+	}
+}

@@ -67,9 +67,15 @@ func (w *Webhooks) unknown(rw http.ResponseWriter, r *http.Request, starting boo
 func (w *Webhooks) serve(rw http.ResponseWriter, r *http.Request, s *pathRoutes) {
 	w.inFlight.Add(1)
 	defer w.inFlight.Add(-1)
+	var all []webhook
 	if len(s.routes) > 1 {
-		w.conclude(r, w.processAll(rw, r, s)).Write(rw)
-		return
+		all = w.processAll(r, s)
+	} else {
+		all = []webhook{w.process(r, s.routes[0])}
 	}
-	w.conclude(r, []webhook{w.process(rw, r, s.routes[0])}).Write(rw)
+	a := w.conclude(r, all)
+	if !slices.ContainsFunc(all, func(one webhook) bool { return one.read }) {
+		answer.Abandon(rw, r)
+	}
+	a.Write(rw)
 }

@@ -24,16 +24,12 @@ func (one *webhook) undecided() bool {
 
 // processAll serves a request on a path that several Receivers have. They verify it at the same time, each for itself, and those that find
 // it authentic are served. Receivers that take the path for proof are tried last, if the request cannot have been for another.
-func (w *Webhooks) processAll(rw http.ResponseWriter, r *http.Request, s *pathRoutes) []webhook {
+func (w *Webhooks) processAll(r *http.Request, s *pathRoutes) []webhook {
 	body := &sharedBody{request: r, held: w.table.body(s.bodies)}
 	defer body.held.Use.Release()
 	all := w.try(r.Context(), body, s.routes, false)
 	if !slices.ContainsFunc(all, func(one webhook) bool { return one.authentic || one.undecided() }) {
 		all = append(all, w.try(r.Context(), body, s.routes, true)...)
-	}
-	body.once.Do(func() { answer.Abandon(rw, r) })
-	if body.err != nil {
-		answer.Abandon(rw, r)
 	}
 	return all
 }
@@ -46,7 +42,7 @@ func (w *Webhooks) try(ctx context.Context, body *sharedBody, routes []*route, b
 	all := make([]webhook, len(routes))
 	var wg sync.WaitGroup
 	for i, rt := range routes {
-		wg.Go(func() { all[i] = w.process(unanswered{}, body.forOne(ctx), rt) })
+		wg.Go(func() { all[i] = w.process(body.forOne(ctx), rt) })
 	}
 	wg.Wait()
 	return all
@@ -133,10 +129,3 @@ func keep(r *http.Request, own *limit.Body) ([]byte, error) {
 	err := own.Read(r)
 	return own.Bytes, err
 }
-
-// unanswered is the response writer of a Receiver among several. It discards: the answer is one of several, and the connection is shared.
-type unanswered struct{}
-
-func (unanswered) Header() http.Header         { return http.Header{} }
-func (unanswered) Write(p []byte) (int, error) { return len(p), nil }
-func (unanswered) WriteHeader(int)             {}

@@ -114,6 +114,8 @@ var (
 // webhook is a request on a known path for one Receiver, as far as it was served, with its outcome.
 type webhook struct {
 	rt *route
+	// read says that the body was read to its end.
+	read bool
 	// authentic says that the sender has proved its identity.
 	authentic bool
 	event     verify.Event
@@ -158,7 +160,7 @@ func (one *webhook) received() Received {
 }
 
 // process serves a request on a known path for one Receiver.
-func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (one webhook) {
+func (w *Webhooks) process(r *http.Request, rt *route) (one webhook) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.panicked(p, rt.hook.Namespace, rt.hook.Name)
@@ -166,7 +168,7 @@ func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (
 		}
 	}()
 	one.rt = rt
-	w.admit(rw, r, &one)
+	w.admit(r, &one)
 	if one.answer != nil || one.refusal != nil {
 		return one
 	}
@@ -205,39 +207,35 @@ func (w *Webhooks) process(rw http.ResponseWriter, r *http.Request, rt *route) (
 
 // admit reads and verifies a request. A webhook that triggers has neither an answer nor a refusal then. The memory that was used is free
 // again when it returns.
-func (w *Webhooks) admit(rw http.ResponseWriter, r *http.Request, one *webhook) {
+func (w *Webhooks) admit(r *http.Request, one *webhook) {
 	switch {
 	case !answer.IdentityEncoded(r.Header):
 		one.answer = hookEncoded
+		return
 	case r.ContentLength > limit.MaxBody:
 		one.answer = hookTooLarge
-	}
-	if one.answer != nil {
-		answer.Abandon(rw, r)
 		return
 	}
 	c := w.table.capacity(one.rt)
 	place, ok := c.enter(r.Context(), w.table.limits.Wait)
 	if !ok {
-		answer.Abandon(rw, r)
 		one.answer = hookBusy
 		return
 	}
 	defer place.Release()
 	kept := w.table.body(c.bodies)
 	defer kept.Use.Release()
-	claims, body := w.verify(rw, r, one, &kept)
+	claims, body := w.verify(r, one, &kept)
 	if one.authentic {
 		w.decide(r, one, claims, body)
 	}
 }
 
 // verify reads the body of a request. It returns the claims of an authentic one, and the body if the hook keeps it.
-func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, one *webhook, kept *limit.Body) (verify.Claims, []byte) {
+func (w *Webhooks) verify(r *http.Request, one *webhook, kept *limit.Body) (verify.Claims, []byte) {
 	hook := one.rt.hook
 	check, err := hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
-		answer.Abandon(rw, r)
 		one.refusal = err
 		return nil, nil
 	}
@@ -252,15 +250,13 @@ func (w *Webhooks) verify(rw http.ResponseWriter, r *http.Request, one *webhook,
 	claims, refusal := check.Finish(body)
 	switch {
 	case errors.Is(err, limit.ErrTooLarge):
-		answer.Abandon(rw, r)
 		one.answer = hookTooLarge
 	case errors.Is(err, limit.ErrNoCapacity):
-		answer.Abandon(rw, r)
 		one.answer = hookBusy
 	case err != nil:
 		one.answer = hookUnreadable
 	default:
-		one.authentic, one.refusal = refusal == nil, refusal
+		one.read, one.authentic, one.refusal = true, refusal == nil, refusal
 	}
 	return claims, body
 }
