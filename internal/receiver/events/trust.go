@@ -26,22 +26,15 @@ const (
 // it. A POST that agrees with the object's state is believed. A controller POSTs before it writes the new state, so the first POST that
 // contradicts a state is believed as well, and no other until the state has changed.
 type trust struct {
-	objects *fair.Limiters[objectKey]
-	states  *fair.Limiters[objectState]
+	objects, states *fair.Limiters[objectState]
 }
 
-// objectKey names an object, objectState one version of it.
-type (
-	objectKey   struct{ namespace, kind, name string }
-	objectState struct {
-		objectKey
-		version string
-	}
-)
+// objectState names an object, or with version one state of it.
+type objectState struct{ namespace, kind, name, version string }
 
 func newTrust() *trust {
 	return &trust{
-		objects: fair.NewLimiters[objectKey](objectRate, objectBurst, maxTrust),
+		objects: fair.NewLimiters[objectState](objectRate, objectBurst, maxTrust),
 		states:  fair.NewLimiters[objectState](rate.Every(aheadTime), 1, maxTrust),
 	}
 }
@@ -50,10 +43,11 @@ func newTrust() *trust {
 // POST was not accepted.
 func (t *trust) doubts(r *event.Record, object event.Object, now time.Time) (doubted bool, undo func()) {
 	o := r.Event.InvolvedObject
-	key := objectKey{o.Namespace, o.Kind, o.Name}
+	key := objectState{namespace: o.Namespace, kind: o.Kind, name: o.Name}
 	taken := []func(){t.objects.Take(key, now)}
 	if object.Outcome != event.OutcomeNone && object.Outcome != r.Outcome {
-		taken = append(taken, t.states.Take(objectState{key, object.Version}, now))
+		key.version = object.Version
+		taken = append(taken, t.states.Take(key, now))
 	}
 	for _, giveBack := range taken {
 		doubted = doubted || giveBack == nil
