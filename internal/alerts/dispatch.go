@@ -13,8 +13,9 @@ import (
 const spillAfter = 30 * time.Second
 
 // Dispatch takes deliveries in, those of an event after those of earlier events. Each is acknowledged when it is sent, waits on the bus, or is
-// a dead letter. Dispatch may change the order of ds, and keeps it. It returns an error only when ctx ends. While a shard's backlog is being read, its deliveries are kept for it, and those of other shards
-// proceed. The bus bounds the kept deliveries: it limits the number of open events.
+// a dead letter. Dispatch may change the order of ds, and keeps it. It returns an error only when ctx ends. While a
+// shard's backlog is being read, its deliveries are kept for it, and those of other shards proceed. The bus bounds the kept deliveries: it
+// limits the number of open events.
 func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error {
 	shards := make([]int, len(ds))
 	for i := range ds {

@@ -96,7 +96,7 @@ func (b *Bus) rewindCursor(ctx context.Context, r role) error {
 	return c.entry.save(ctx, cursorRecord{Created: info.Created, Floor: c.floor})
 }
 
-// adoptConsumer begins the cursor of the subscriber where the consumer ended that it had before, and removes that.
+// adoptConsumer begins the subscriber's cursor at the place of the consumer of an earlier version, and removes that consumer.
 func (b *Bus) adoptConsumer(ctx context.Context) error {
 	s := b.streams[streamEvents]
 	had, err := s.Consumer(ctx, roleSubscribe)

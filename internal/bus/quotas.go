@@ -131,7 +131,7 @@ func (q *quotas) excess() map[string]uint64 {
 	return over
 }
 
-// most returns the most bytes that a namespace has which has so many messages of each subject.
+// most returns the greatest size, in bytes, of the messages of a namespace. kept is how many it has of each subject.
 func (q *quotas) most(namespace string, kept map[string]uint64) (size int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -67,7 +67,7 @@ type ReporterOptions struct {
 // is killed, the counts of its last seconds are lost.
 type Reporter struct {
 	ReporterOptions
-	// turns has the Receivers that wait for their report, looks the number of looks for them.
+	// turns has the Receivers that wait for their report. looks counts the calls of look.
 	turns  *fair.Queue[entry]
 	looks  int
 	broken bool
@@ -78,7 +78,7 @@ type Reporter struct {
 type reported struct {
 	// at is the time of the last report, refusalsAt that of the last one of nothing authentic.
 	at, refusalsAt time.Time
-	// look is the last look that found a report due, waits says that the Receiver is in Reporter.turns.
+	// look is Reporter.looks when a report was last found due. waits says that the Receiver is in Reporter.turns.
 	look  int
 	waits bool
 }

@@ -9,7 +9,7 @@ import (
 
 // maxClaims bounds the claims of one namespace, at some 300 bytes each. A tenant's selectors each select all its objects, and the product of
 // the two numbers has no other bound. Beyond it jobs wait before their targets are resolved. A job that has begun gets all its claims, so
-// there may be more by the objects that the jobs select which begin at the same time.
+// jobs that begin at the same time may have more together.
 const maxClaims = 16 << 10
 
 // attempt is one job's claim to a request for one object. The term's lock protects it.

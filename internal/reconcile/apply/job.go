@@ -217,7 +217,8 @@ func (t *term) finish(j *job) (done *event.Message[event.Trigger]) {
 	return &j.held
 }
 
-// confirm acknowledges a message, if it is not nil. It must not be called under the lock. If the bus does not confirm the ack, it delivers the message again, which costs one needless request.
+// confirm acknowledges a message, if it is not nil. It must not be called under the lock. If the bus does not confirm the ack, it delivers the
+// message again, which costs one needless request.
 func (a *Applier) confirm(ctx context.Context, done *event.Message[event.Trigger]) {
 	if done == nil {
 		return
