@@ -7,8 +7,9 @@
 // E1, E8). It leaves out Alerts that were made after the event was accepted: the namespace may be another tenant's by then. It merges
 // the metadata for each Alert that matches, and dispatches one Delivery per Alert. Delivery IDs are a function of event, Alert and
 // Provider, so an event that is routed twice yields the same deliveries. An event is done when each of its deliveries is sent, waits on
-// the schedule or is a dead letter (E2). An event that concerns many Alerts is routed concurrently with events of other namespaces,
-// which do not wait for it.
+// the schedule or is a dead letter (E2). An event that is not done when its worker dies is routed again, by the Alerts and Providers of
+// then: what was edited meanwhile may make a delivery that comes after those of younger events. An event that concerns many Alerts is
+// routed concurrently with events of other namespaces, which do not wait for it.
 //
 // Package filter matches the regular expressions of Alerts within bounds. Where it lets an event pass because their time is spent, the
 // Alert's health reports that.

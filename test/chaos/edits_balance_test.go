@@ -83,11 +83,15 @@ func (e *edits) balance() {
 	e.t.Logf("%d arrived, %d twice, %d crashes", len(arrivals), twice, len(e.crashes))
 }
 
-// routedAnew reports whether the Alert was edited while the event waited: after a crash it may have been routed by the new spec.
+// routedAnew reports whether a crash had an event routed by what its Alert or Provider was edited to: events that wait for a destination of
+// their Alerts are routed again after a crash, by the specs of then.
 func (e *edits) routedAnew(a arrival) bool {
-	return slices.ContainsFunc(e.edited[a.namespace+a.alert], func(at time.Time) bool {
-		return at.After(e.accepted[a.message].Add(-recorded)) && at.Before(a.at)
-	})
+	accepted := e.accepted[a.message].Add(-recorded)
+	edited := func(name string) bool {
+		return slices.ContainsFunc(e.edited[a.namespace+name], func(at time.Time) bool { return at.After(accepted) && at.Before(a.at) })
+	}
+	crashed := slices.ContainsFunc(e.crashes, func(c crash) bool { return c.over.After(accepted) && c.at.Before(a.at) })
+	return crashed && (edited(a.alert) || edited(a.provider))
 }
 
 func (e *edits) explained(earlier, again arrival) {

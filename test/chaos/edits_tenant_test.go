@@ -225,7 +225,7 @@ func (e *edits) editsOf(tenant *editedTenant) []func(context.Context) error {
 			i := r.IntN(editedAlerts)
 			a := &tenant.alerts[i]
 			a.edits++
-			e.edited[tenant.Namespace+alertName(i)] = append(e.edited[tenant.Namespace+alertName(i)], time.Now())
+			e.noteEdit(tenant, alertName(i))
 			switch {
 			case r.IntN(4) == 0, !a.exists:
 				a.exists = !a.exists
@@ -245,9 +245,11 @@ func (e *edits) editsOf(tenant *editedTenant) []func(context.Context) error {
 			case r.IntN(5) == 0, !p.exists:
 				p.exists = !p.exists
 				p.edits++
+				e.noteEdit(tenant, providerName(i))
 			case r.IntN(3) == 0, p.suspended:
 				p.suspended = !p.suspended
 				p.edits++
+				e.noteEdit(tenant, providerName(i))
 			case r.IntN(3) == 0, p.broken:
 				p.broken = !p.broken
 			default:
@@ -272,4 +274,9 @@ func (e *edits) editsOf(tenant *editedTenant) []func(context.Context) error {
 	}
 	e.t.Logf("%s edits of %s: alerts %+v, providers %+v", time.Now().Format("05.000"), tenant.Namespace, tenant.alerts, tenant.providers)
 	return writes
+}
+
+// noteEdit records that an Alert or a Provider takes other events from now on.
+func (e *edits) noteEdit(tenant *editedTenant, name string) {
+	e.edited[tenant.Namespace+name] = append(e.edited[tenant.Namespace+name], time.Now())
 }

@@ -62,7 +62,7 @@ type edits struct {
 	least    map[delivery]int
 	down     map[string]bool        // "/namespace/provider/"
 	accepted map[string]time.Time   // by message
-	edited   map[string][]time.Time // by namespace and Alert
+	edited   map[string][]time.Time // by namespace and name of an Alert or a Provider
 	crashes  []crash
 }
 
