@@ -45,7 +45,9 @@ func TestT6WhatTheSendersOfANamespaceRememberIsBounded(t *testing.T) {
 	of = nil
 	free := false
 	for range 1000 {
-		if _, free = memories.TryAcquire("flooder", memoryParts); free {
+		use, acquired := memories.TryAcquire("flooder", memoryParts)
+		if free = acquired; free {
+			use.Release()
 			break
 		}
 		runtime.GC() // the places are released a moment later
