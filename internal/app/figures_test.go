@@ -68,7 +68,7 @@ var figures = []struct {
 	{"operations.md", "all together have %v beyond", "maxSends", 1},
 	{"operations.md", "at most %v lines a second", "LineRate", 1},
 	{"operations.md", "are written, %v at once; `lines_left_out`", "LineBurst", 1},
-	{"operations.md", "all namespaces together have %v lines a second", "linesPerSecond", 1},
+	{"operations.md", "a namespace has %v lines a second", "linesPerSecond", 1},
 	{"operations.md", "lines a second, %v at once, and errors", "answer.lineBurst", 1},
 	{"operations.md", "beyond %v for each", "sendReserve", 1},
 	{"flux.md", "in order, up to %v hours", "DefaultMaxAge", int64(time.Hour)},

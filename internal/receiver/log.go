@@ -13,7 +13,7 @@ func logWebhook(ctx context.Context, l *answer.Log, one *webhook) {
 	if one.answer == hookSuspended {
 		level = slog.LevelDebug // the owner suspended it
 	}
-	l.Write(ctx, level, func() []slog.Attr {
+	l.Write(ctx, answer.Line{Level: level, Namespace: h.Namespace}, func() []slog.Attr {
 		return []slog.Attr{
 			slog.String("namespace", h.Namespace), slog.String("receiver", h.Name), slog.String("type", h.Verifier.Type()),
 		}

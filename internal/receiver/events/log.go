@@ -12,11 +12,14 @@ import (
 // logPost logs the outcome of a request to the events endpoint, with the address of the sender's Pod: nothing forwards events. The event's
 // message belongs to its namespace and stays out.
 func logPost(l *answer.Log, r *http.Request, a *answer.Answer, record *event.Record, err error) {
-	level := a.Level()
-	if level == slog.LevelInfo {
-		level = slog.LevelDebug // the delivery of an accepted event is logged later
+	line := answer.Line{Level: a.Level()}
+	if line.Level == slog.LevelInfo {
+		line.Level = slog.LevelDebug // the delivery of an accepted event is logged later
 	}
-	l.Write(r.Context(), level, func() []slog.Attr {
+	if record != nil && record.Known { // else the sender may have invented it
+		line.Namespace = record.Event.InvolvedObject.Namespace
+	}
+	l.Write(r.Context(), line, func() []slog.Attr {
 		attrs := []slog.Attr{slog.String("client", limit.Peer(r).String())}
 		if record != nil {
 			o := record.Event.InvolvedObject
