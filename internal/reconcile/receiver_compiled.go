@@ -36,7 +36,7 @@ type compiled struct {
 
 // compileInTurn calls compile in the namespace's turn, or at once if text, the number of bytes to compile, is zero. It returns kube.Later if
 // the namespace's turns are used up. Until then what was compiled before is served.
-func compileInTurn(ctx context.Context, share *limit.CompileShare, namespace string, text int, compile func()) error {
+func compileInTurn(ctx context.Context, share *limit.Share, namespace string, text int, compile func()) error {
 	if text == 0 {
 		compile()
 		return nil

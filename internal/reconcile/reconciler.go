@@ -29,7 +29,7 @@ type Reconciler struct {
 	health  *healthTable
 	matches matcher
 	// compiling gives namespaces turns to compile their Receivers' and Providers' expressions, and the Providers' long Secrets.
-	compiling *limit.CompileShare
+	compiling *limit.Share
 	// term reports whether this replica leads; nil means that it does not.
 	term     atomic.Pointer[func() bool]
 	complete chan struct{}

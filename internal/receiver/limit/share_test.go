@@ -36,8 +36,8 @@ func TestT6FiltersOfANamespaceTakeTurns(t *testing.T) {
 		again.Leave()
 		elapse(2 * slowFor)
 		last, _ := share.Enter(t.Context(), "team-c", 0)
-		if last.Leave(); share.turns.working.Len() != 0 {
-			t.Errorf("%d turns are kept of namespaces that filter nothing", share.turns.working.Len())
+		if last.Leave(); share.working.Len() != 0 {
+			t.Errorf("%d turns are kept of namespaces that filter nothing", share.working.Len())
 		}
 	})
 }

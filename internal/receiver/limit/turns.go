@@ -2,10 +2,7 @@ package limit
 
 import (
 	"context"
-	"sync"
 	"time"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"notifier/internal/fair"
 )
@@ -20,67 +17,59 @@ const (
 	maxPast = 1 << 14
 )
 
-// turns are the turns of namespaces: each namespace works on one thing at a time and is charged for it.
-type turns struct {
-	working *fair.Capacities[string]
-	time    *fair.Share
-	// slow is for one of the namespaces whose work was slow lately.
-	slow *fair.Capacity
-
-	mu   sync.Mutex
-	past *simplelru.LRU[string, past]
-}
-
 // past is the record of a namespace's work.
 type past struct {
 	took time.Duration // the duration of the last work
 	slow time.Time     // the time of the last slow work
-	// again is the end of the last delay. Only a CompileShare uses it.
+	// again is the end of the last delay of compiling.
 	again time.Time
-}
-
-// newTurns returns turns of namespaces that may use atOnce before they wait.
-func newTurns(atOnce time.Duration) *turns {
-	return &turns{
-		slow:    fair.NewCapacity(1),
-		working: fair.NewCapacities[string](nil, 1, 0),
-		time:    fair.NewShare(fair.ShareOptions{Window: timeShare * atOnce, Namespace: atOnce}),
-		past:    fair.NewLRU[string, past](maxPast),
-	}
 }
 
 // Turn is a namespace's turn, until Leave.
 type Turn struct {
 	past
 	use       fair.KeyUse[string]
-	turns     *turns
+	share     *Share
 	namespace string
-	// among is its use of turns.slow, and place its place since began, which is zero for none.
+	// among is its use of share.slow, and place its place since began, which is zero for none.
 	among, place fair.Use
 	began        time.Time
 }
 
 // take waits for the turn of a namespace. The error is that of ctx.
-func (t *turns) take(ctx context.Context, namespace string) (*Turn, error) {
-	use, err := t.working.Acquire(ctx, namespace, 1)
+func (r *Share) take(ctx context.Context, namespace string) (*Turn, error) {
+	use, err := r.working.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	before, _ := t.past.Get(namespace)
-	return &Turn{past: before, use: use, turns: t, namespace: namespace}, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, _ := r.past.Get(namespace)
+	return &Turn{past: before, use: use, share: r, namespace: namespace}, nil
 }
 
 // wait returns the time until the namespace may work again, zero if it may now.
-func (t *Turn) wait() time.Duration { return t.turns.time.Wait(t.namespace) }
+func (t *Turn) wait() time.Duration { return t.share.time.Wait(t.namespace) }
+
+// putOff returns the delay of the namespace's work, zero for none. Each delay is longer than the one before, so that a thousand delayed
+// ones do not return at once.
+func (t *Turn) putOff(now time.Time) time.Duration {
+	wait := t.wait()
+	if wait <= 0 {
+		return 0
+	}
+	wait = min(max(wait, t.again.Sub(now)+timeShare*t.took), maxPutOff)
+	t.again = now.Add(wait)
+	t.remember()
+	return wait
+}
 
 // occupy takes a place, and reports whether one was free before ctx ended. Of the namespaces whose work was slow lately, one at a time waits
 // for a place or has one, so that others wait for the work of one of them at most. The namespace is charged for the time until Leave.
 func (t *Turn) occupy(ctx context.Context, places *fair.Capacity) bool {
 	var err error
 	if time.Since(t.slow) < slowFor {
-		if t.among, err = t.turns.slow.Acquire(ctx, 1); err != nil {
+		if t.among, err = t.share.slow.Acquire(ctx, 1); err != nil {
 			return false
 		}
 	}
@@ -110,12 +99,12 @@ func (t *Turn) charge(took time.Duration) {
 		t.slow = time.Now()
 	}
 	t.took = min(took, 2*FilterTime)
-	t.turns.time.Spend(t.namespace, t.took)
+	t.share.time.Spend(t.namespace, t.took)
 	t.remember()
 }
 
 func (t *Turn) remember() {
-	t.turns.mu.Lock()
-	defer t.turns.mu.Unlock()
-	t.turns.past.Add(t.namespace, t.past)
+	t.share.mu.Lock()
+	defer t.share.mu.Unlock()
+	t.share.past.Add(t.namespace, t.past)
 }
