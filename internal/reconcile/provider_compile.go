@@ -242,21 +242,17 @@ func parseHeaders(text []byte) (map[string]string, error) {
 	return headers, nil
 }
 
-// sender builds the sender of a checked Provider with its credentials. named is its compiled expression, nil for none.
-func (c *providerController) sender(p *v1beta3.Provider, found credentials, named *statusProgram) (provider.Sender, *fault) {
-	if named != nil && named.fault != nil {
-		return nil, named.fault
+// sender builds the sender of a checked Provider with its credentials.
+func (c *providerController) sender(p *v1beta3.Provider, found credentials) (provider.Sender, *fault) {
+	named, f := c.statusName(p)
+	if f != nil {
+		return nil, f
 	}
 	cfg, err := providerConfig(p, found, c.options.Network)
 	if err != nil {
 		return nil, &fault{reason: v1.InvalidConfigReason, message: oneLine(err)}
 	}
-	if named != nil {
-		var f *fault
-		if cfg.StatusName, f = c.statusName(p, named.program); f != nil {
-			return nil, f
-		}
-	}
+	cfg.StatusName = named
 	c.options.Identities.Give(&cfg, kube.Key{Namespace: p.Namespace, Name: p.Spec.ServiceAccountName})
 	sender, err := registry.New(cfg)
 	switch {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"strings"
-	"sync"
 
 	"golang.org/x/time/rate"
 
@@ -23,8 +22,6 @@ type providerController struct {
 	*kindOf[*v1beta3.Provider]
 	// alert returns an Alert from the cache.
 	alert func(kube.Key) (*v1beta3.Alert, bool)
-	// programs has the compiled expressions.
-	programs sync.Map // kube.Key → *statusProgram
 }
 
 // keys returns the keys to compile when a Provider is made, changed or deleted. It first announces the Provider's Secrets, so that a
@@ -73,11 +70,8 @@ func (c *providerController) build(ctx context.Context, p *v1beta3.Provider) (se
 	if f != nil || err != nil {
 		return nil, "", f, err
 	}
-	named, err := c.statusProgram(ctx, p)
-	if err != nil {
-		return nil, "", nil, err
-	}
-	err = compileInTurn(ctx, c.compiling, p.Namespace, found.text(), func() { sender, f = c.sender(p, found, named) })
+	text := found.text() + len(p.Spec.CommitStatusExpr)
+	err = compileInTurn(ctx, c.compiling, p.Namespace, text, func() { sender, f = c.sender(p, found) })
 	return sender, found.version(p), f, err
 }
 
@@ -166,6 +160,5 @@ func (c *providerController) forget(k kube.Key) {
 	c.options.Destinations.Delete(k.Namespace, k.Name)
 	closeSender(before)
 	c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})
-	c.programs.Delete(k)
 	c.verdicts.remove(k)
 }

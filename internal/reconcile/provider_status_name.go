@@ -34,43 +34,16 @@ type statusNamer struct {
 	alert     func(kube.Key) (*v1beta3.Alert, bool)
 }
 
-// statusProgram is a compiled expression. It is cached, since a Provider is reconciled for every change of its Secrets and annotations.
-type statusProgram struct {
-	source  string
-	program *cel.Program
-	fault   *fault // the reason why there is no program
-}
-
-// statusProgram returns the compiled expression of a Provider, nil if the spec has none. It compiles a new source in its namespace's
-// turn. It returns an error if that is not possible now.
-func (c *providerController) statusProgram(ctx context.Context, p *v1beta3.Provider) (*statusProgram, error) {
-	k, source := kube.KeyOf(p), p.Spec.CommitStatusExpr
-	if source == "" {
-		c.programs.Delete(k)
+// statusName compiles a Provider's expression and returns the function that evaluates it to the name of a commit status, nil if the spec has
+// none.
+func (c *providerController) statusName(p *v1beta3.Provider) (func(context.Context, provider.Notification) (string, error), *fault) {
+	if p.Spec.CommitStatusExpr == "" {
 		return nil, nil
 	}
-	known, _ := c.programs.Load(k)
-	if before, ok := known.(*statusProgram); ok && before.source == source {
-		return before, nil
+	program, err := cel.Compile(p.Spec.CommitStatusExpr, cel.String, varEvent, varAlert, varProvider)
+	if err != nil {
+		return nil, &fault{reason: v1.InvalidCELExpressionReason, message: statusNameField + ": " + err.Error()}
 	}
-	made := &statusProgram{source: source}
-	if err := compileInTurn(ctx, c.compiling, p.Namespace, len(source), func() {
-		program, err := cel.Compile(source, cel.String, varEvent, varAlert, varProvider)
-		if err != nil {
-			made.fault = &fault{reason: v1.InvalidCELExpressionReason, message: statusNameField + ": " + err.Error()}
-		}
-		made.program = program
-	}); err != nil {
-		return nil, err
-	}
-	c.programs.Store(k, made)
-	return made, nil
-}
-
-// statusName returns the function that evaluates a program to the name of a commit status.
-func (c *providerController) statusName(p *v1beta3.Provider, program *cel.Program) (
-	func(context.Context, provider.Notification) (string, error), *fault,
-) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
 	if err != nil {
 		return nil, invalidSpec("%s: the Provider cannot be read by it", statusNameField)

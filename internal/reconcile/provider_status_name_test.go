@@ -10,7 +10,6 @@ import (
 	"notifier/api/v1beta3"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
-	"notifier/internal/receiver/limit"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -27,7 +26,6 @@ func statusProvider(expr string) *v1beta3.Provider {
 func named(t *testing.T, expr string, alerts ...*v1beta3.Alert) (string, error) {
 	t.Helper()
 	c := &providerController{
-		kindOf: &kindOf[*v1beta3.Provider]{Reconciler: &Reconciler{compiling: limit.NewCompileShare()}},
 		alert: func(k kube.Key) (*v1beta3.Alert, bool) {
 			for _, a := range alerts {
 				if kube.KeyOf(a) == k {
@@ -38,16 +36,9 @@ func named(t *testing.T, expr string, alerts ...*v1beta3.Alert) (string, error) 
 		},
 	}
 	p := statusProvider(expr)
-	made, err := c.statusProgram(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if made.fault != nil {
-		t.Fatalf("%s: %s", expr, made.fault.message)
-	}
-	name, f := c.statusName(p, made.program)
+	name, f := c.statusName(p)
 	if f != nil {
-		t.Fatal(f.message)
+		t.Fatalf("%s: %s", expr, f.message)
 	}
 	return name(t.Context(), provider.Notification{
 		Alert: "on-call", Event: event.Event{

@@ -366,7 +366,7 @@ func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
 	}
 	sender := func(o Options) (provider.Sender, *fault) {
 		c := &providerController{kindOf: &kindOf[*v1beta3.Provider]{Reconciler: &Reconciler{options: o}}}
-		return c.sender(p, credentials{}, nil)
+		return c.sender(p, credentials{})
 	}
 	if _, f := sender(Options{}); f == nil || f.reason != v1.InvalidConfigReason ||
 		!strings.Contains(f.message, "--feature-gates=ObjectLevelWorkloadIdentity=true") {

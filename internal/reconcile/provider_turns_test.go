@@ -52,3 +52,23 @@ func TestT6ProvidersWithLongSecretsAreCompiledInTheirNamespacesTurn(t *testing.T
 		}
 	})
 }
+
+// T6: fails when the expression of a Provider is compiled though its namespace has used up its time.
+func TestT6ProvidersWithExpressionsAreCompiledInTheirNamespacesTurn(t *testing.T) {
+	s := settings{objects: []runtime.Object{statusProvider("'x'")}, secrets: []*corev1.Secret{newSecret("token", "token", "t")}}
+	play(t, s, func(w *world) {
+		before := w.options.Destinations.Get("team-a", "chat")
+		if before == nil || before.Sender == nil {
+			t.Fatal("not served")
+		}
+		w.owe("team-a")
+		w.applySecret(newSecret("token", "token", "another"))
+		if w.options.Destinations.Get("team-a", "chat") != before {
+			t.Error("the Provider was compiled, or is not served, before its turn")
+		}
+		pass(time.Minute)
+		if now := w.options.Destinations.Get("team-a", "chat"); now == before || now.Sender == nil {
+			t.Error("the Provider was not compiled in its turn")
+		}
+	})
+}
