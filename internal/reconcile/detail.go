@@ -8,44 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
-	"notifier/internal/alerts"
 	"notifier/internal/reconcile/kube"
 )
-
-// prunedFor is the time without writes of the fields that Flux's own definitions lack, after the API server dropped them. Then they are
-// tried again: the definitions may have been replaced since.
-const prunedFor = 10 * time.Minute
-
-// detail is a part of a kind's status.
-type detail[T kube.Object] struct {
-	write func(T)
-	// shown reports whether an object's status has any of the part. A zero time is none: it is sent as null, which the API server drops.
-	shown func(T) bool
-}
-
-// ledgerDetails returns the parts of the status of Alerts or Providers. write and shown are for the part that only this kind has.
-func ledgerDetails[T kube.Object](r *Reconciler, kind string, write func(T, alerts.Standing), shown func(T) bool) []detail[T] {
-	return []detail[T]{
-		{func(o T) { write(o, r.standing(kind, o)) }, shown},
-		{
-			func(o T) { showDeliveries(deliveriesOf(o), r.standing(kind, o)) },
-			func(o T) bool { return deliveriesShown(deliveriesOf(o)) },
-		},
-		{
-			func(o T) {
-				if was, ok := r.health.asked(kind+askedSuffix, o); ok {
-					replay, test := handledFields(o)
-					*replay, *test = was.Replay, was.Test
-				}
-			},
-			func(o T) bool {
-				replay, test := handledFields(o)
-				return *replay != "" || *test != ""
-			},
-		},
-	}
-}
 
 // maxProblem bounds a problem, which is a cell of a table, in bytes.
 const maxProblem = 256
@@ -131,10 +95,6 @@ func inLine(message string) string {
 	return cut(strings.Join(strings.Fields(message), " "), maxProblem)
 }
 
-func providerDetailed(p *v1beta3.Provider) bool {
-	return !p.Status.LastDelivered.IsZero() || p.Status.Waiting != 0 || p.Status.Problem != ""
-}
-
 // inSteps sets *shown to at, unless at is less than matchedStep later: each change is a write of status.
 func inSteps(shown **metav1.Time, at time.Time) {
 	if at.IsZero() || *shown != nil && at.Sub((*shown).Time) < matchedStep {
@@ -142,8 +102,4 @@ func inSteps(shown **metav1.Time, at time.Time) {
 	}
 	now := inSeconds(at)
 	*shown = &now
-}
-
-func alertDetailed(a *v1beta3.Alert) bool {
-	return !a.Status.LastMatched.IsZero() || !a.Status.LastSent.IsZero() || a.Status.Problem != ""
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +30,6 @@ type kindOf[T kube.Object] struct {
 
 	statusQueue *kube.Controller[kube.Key]
 	writer      *kube.StatusWriter[T]
-	// pruned has for each of the details when the API server last dropped it, nil for never.
-	pruned []atomic.Pointer[time.Time]
 
 	mu sync.Mutex
 	// shown has nil for each object that existed when this term began and has not been reconciled since. A first good verdict on one causes
@@ -66,14 +63,14 @@ func newKind[T kube.Object](r *Reconciler, name string, resource kube.Resource[T
 		Reconciler: r, name: name, resource: resource, objects: objects, writer: kube.NewStatusWriter(resource),
 		shown: map[kube.Key][]metav1.Condition{},
 	}
-	k.verdicts, k.writer.Kept = newVerdicts(k.restate), k.kept
+	k.verdicts = newVerdicts(k.restate)
 	r.kinds[name] = k
 	return k
 }
 
 // wire makes the queues and feeds them. A change of status alone, such as our own write, is enqueued for status only and compiles nothing.
 func (k *kindOf[T]) wire(keys func(T) []kube.Key, compile func(context.Context, kube.Key) error, status statusOptions[T]) {
-	k.statusOptions, k.pruned = status, make([]atomic.Pointer[time.Time], len(status.details))
+	k.statusOptions = status
 	queue := func(
 		stage string, workers int, delay time.Duration, reconcile func(context.Context, kube.Key) error,
 	) *kube.Controller[kube.Key] {

@@ -82,16 +82,11 @@ func (r *Reconciler) wireReceivers() {
 			} else {
 				removeCondition(o.Conditions(), matchingCondition)
 			}
+			if wait := r.health.count(o); wait > 0 {
+				c.statusQueue.EnqueueAfter(kube.KeyOf(o), wait)
+			}
+			o.Status.Problem = problemOf(o)
 		},
-		details: []detail[*v1.Receiver]{{
-			write: func(o *v1.Receiver) {
-				if wait := r.health.count(o); wait > 0 {
-					c.statusQueue.EnqueueAfter(kube.KeyOf(o), wait)
-				}
-				o.Status.Problem = problemOf(o)
-			},
-			shown: func(o *v1.Receiver) bool { return o.Status.Deliveries != nil || o.Status.Problem != "" },
-		}},
 	})
 }
 
@@ -109,8 +104,9 @@ func (r *Reconciler) wireAlerts() {
 			endExpensive(o.Conditions(), standing)
 			r.matches.show(o)
 			endLosses(o, standing)
+			detailAlert(o, standing)
+			r.showLedger(o, v1beta3.AlertKind, standing)
 		},
-		details: ledgerDetails(r, v1beta3.AlertKind, detailAlert, alertDetailed),
 	})
 }
 
@@ -124,8 +120,12 @@ func (r *Reconciler) wireProviders() {
 	c.watchAsks()
 	c.wire(c.keys, c.compile, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
-		show:    func(o *v1beta3.Provider, _ verdict) { endLosses(o, r.standing(v1beta3.ProviderKind, o)) },
-		details: ledgerDetails(r, v1beta3.ProviderKind, detailProvider, providerDetailed),
+		show: func(o *v1beta3.Provider, _ verdict) {
+			standing := r.standing(v1beta3.ProviderKind, o)
+			endLosses(o, standing)
+			detailProvider(o, standing)
+			r.showLedger(o, v1beta3.ProviderKind, standing)
+		},
 	})
 }
 

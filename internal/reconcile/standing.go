@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -69,6 +68,15 @@ func deliveriesOf(o kube.Object) *v1beta3.DeliveryStatus {
 	return nil
 }
 
+// showLedger writes the parts of the status that Alerts and Providers have in common: the outcome of deliveries, and the last handled requests.
+func (r *Reconciler) showLedger(o kube.Object, kind string, s alerts.Standing) {
+	showDeliveries(deliveriesOf(o), s)
+	if was, ok := r.health.asked(kind+askedSuffix, o); ok {
+		replay, test := handledFields(o)
+		*replay, *test = was.Replay, was.Test
+	}
+}
+
 // showDeliveries merges the outcome of an object's deliveries into its status. Unknown values leave the status unchanged: it is the only
 // record of other workers' deliveries.
 func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
@@ -107,15 +115,6 @@ func outcomeShown(o alerts.Outcome, failure string) *v1beta3.DeliveryOutcome {
 		Time: inSeconds(o.Time), Object: o.Kind + "/" + o.Name, Reason: o.Reason, Outcome: o.Result,
 		Attempts: o.Attempts, Status: o.Status, Class: o.Class, Failure: cut(failure, recorder.MaxMessage),
 	}
-}
-
-// deliveriesShown reports whether any field of d is set, where a zero time is not.
-func deliveriesShown(d *v1beta3.DeliveryStatus) bool {
-	fields := *d
-	if fields.CountedSince.IsZero() {
-		fields.CountedSince = nil
-	}
-	return !equality.Semantic.DeepEqual(fields, v1beta3.DeliveryStatus{})
 }
 
 // detailProvider writes the fields that only a Provider has. It reads the condition Delivering, so it runs after that is written.

@@ -26,10 +26,8 @@ type statusOptions[T kube.Object] struct {
 	// refine completes a verdict with facts that are read at the time of writing. It returns false while a fact is missing whose arrival
 	// enqueues the object.
 	refine func(T, verdict) (_ verdict, complete bool)
-	// show writes the parts of the status that only this kind has.
+	// show writes the parts of the status that only this kind has, when those that all have are written.
 	show func(T, verdict)
-	// details are the parts of the status that another definition of the kind may lack, such as Flux's own or an earlier release's.
-	details []detail[T]
 }
 
 // statusDelay gives the cache time to receive our own last write. Without it the next write would end in a conflict.
@@ -127,11 +125,6 @@ func (k *kindOf[T]) apply(o T, v verdict) {
 	}
 	showHealth(o, v.generation, k.reports(k.name, o))
 	k.show(o, v)
-	for i, d := range k.details {
-		if at := k.pruned[i].Load(); at == nil || time.Since(*at) >= prunedFor {
-			d.write(o)
-		}
-	}
 }
 
 // applyReady writes the conditions of a kind whose Ready is the verdict. Reconciling and Stalled let kstatus, and with it Flux's health
@@ -170,16 +163,6 @@ func applyAccepted(conditions *[]metav1.Condition, v verdict) {
 	meta.SetStatusCondition(conditions, accepted.condition(v1.ReadyCondition, true))
 	removeCondition(conditions, v1.ReconcilingCondition)
 	removeCondition(conditions, v1.StalledCondition)
-}
-
-// kept compares the sent status with the status that the API server kept.
-func (k *kindOf[T]) kept(sent, kept T) {
-	for i, d := range k.details {
-		if d.shown(sent) && !d.shown(kept) {
-			now := time.Now()
-			k.pruned[i].Store(&now)
-		}
-	}
 }
 
 // isNews reports whether a verdict differs from the object's former conditions. If there are none, a bad verdict always differs, and a

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,24 +14,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// probeEvery is how often a kind without a status subresource is tried again: its CRD may have been replaced by one with it.
+// probeEvery is how often a kind without a status subresource is tried again, and a field that was dropped: its CRD may have been replaced by one
+// with it.
 const probeEvery = 10 * time.Minute
 
 // StatusWriter writes the status of one kind's objects.
 type StatusWriter[T Object] struct {
 	resource Resource[T]
-	// Kept, if not nil, is called after each write with the sent object and the API server's result, which lacks the fields that its CRD
-	// does not have. Unless the caller remembers that, the status always differs and is written for ever. It is set before the writer is
-	// used.
-	Kept func(sent, kept T)
-
+	fields   []reflect.StructField
 	// absent is when the kind was last found to have no status subresource.
 	absent atomic.Pointer[time.Time]
+
+	mu sync.Mutex
+	// pruned has the fields of the status that the API server dropped from a written one, each with the last time: another definition of the
+	// kind, such as Flux's own or an earlier release's, lacks them. Unless they are left out the status always differs, and is written for
+	// ever.
+	pruned map[string]time.Time
 }
 
 // NewStatusWriter returns a writer for the kind.
 func NewStatusWriter[T Object](r Resource[T]) *StatusWriter[T] {
-	return &StatusWriter[T]{resource: r}
+	return &StatusWriter[T]{resource: r, fields: statusFields[T](), pruned: map[string]time.Time{}}
 }
 
 // Write changes a copy of cached by set and writes its status if that made a difference. It reports whether it wrote. A conflict is
@@ -38,6 +43,7 @@ func NewStatusWriter[T Object](r Resource[T]) *StatusWriter[T] {
 func (w *StatusWriter[T]) Write(ctx context.Context, cached T, set func(T)) (bool, error) {
 	object := cached.DeepCopyObject().(T)
 	set(object)
+	w.leaveOut(cached, object)
 	// Most statuses are unchanged. reflect.DeepEqual finds that without garbage; the other comparison makes a copy of each text.
 	if reflect.DeepEqual(cached, object) || equality.Semantic.DeepEqual(cached, object) || !w.HasStatus() {
 		return false, nil
@@ -46,9 +52,7 @@ func (w *StatusWriter[T]) Write(ctx context.Context, cached T, set func(T)) (boo
 	kept, err := client.UpdateStatus(ctx, object, metav1.UpdateOptions{})
 	switch {
 	case err == nil:
-		if w.Kept != nil {
-			w.Kept(object, kept)
-		}
+		w.note(object, kept)
 		return true, nil
 	case apierrors.IsConflict(err):
 		return false, err
@@ -79,4 +83,50 @@ func (w *StatusWriter[T]) notFound(ctx context.Context, client Client[T], cached
 func (w *StatusWriter[T]) HasStatus() bool {
 	at := w.absent.Load()
 	return at == nil || time.Since(*at) >= probeEvery
+}
+
+// leaveOut restores the fields of a status that the API server would drop.
+func (w *StatusWriter[T]) leaveOut(cached, object T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was, is := statusOf(cached), statusOf(object)
+	for _, f := range w.fields {
+		before, now := was.FieldByIndex(f.Index), is.FieldByIndex(f.Index)
+		if at, dropped := w.pruned[f.Name]; dropped && time.Since(at) < probeEvery || isNone(before) && isNone(now) {
+			now.Set(before)
+		}
+	}
+}
+
+// note notes the fields of a sent status that the API server did not keep.
+func (w *StatusWriter[T]) note(sent, kept T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was, is := statusOf(sent), statusOf(kept)
+	for _, f := range w.fields {
+		if !isNone(was.FieldByIndex(f.Index)) && isNone(is.FieldByIndex(f.Index)) {
+			w.pruned[f.Name] = time.Now()
+		}
+	}
+}
+
+// isNone reports whether a field is sent as nothing, or as null like a zero time, which the API server drops from any status.
+func isNone(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice:
+		return v.Len() == 0
+	case reflect.Pointer:
+		at, isTime := reflect.TypeAssert[*metav1.Time](v)
+		return v.IsNil() || isTime && at.IsZero()
+	default:
+		return v.IsZero()
+	}
+}
+
+func statusOf(o Object) reflect.Value { return reflect.ValueOf(o).Elem().FieldByName("Status") }
+
+// statusFields returns the fields of the status of a kind, including those of structs in it.
+func statusFields[T Object]() []reflect.StructField {
+	status, _ := reflect.TypeFor[T]().Elem().FieldByName("Status")
+	return slices.DeleteFunc(reflect.VisibleFields(status.Type), func(f reflect.StructField) bool { return f.Anonymous })
 }
