@@ -179,7 +179,7 @@ func (m *moody) served() (lines []string, objects []runtime.Object) {
 		lines = append(lines, fmt.Sprint("subscription ", key, s.UID, s.Generation, s.Targets, s.Suspended))
 	}
 	for _, namespace := range []string{"team-a", "team-b"} {
-		for _, r := range m.w.Reconciler.live.InNamespace(namespace) {
+		for _, r := range m.w.Receivers().InNamespace(namespace) {
 			lines = append(lines, fmt.Sprint("live ", namespace, r.Name, r.UID, r.Generation, r.ServiceAccount, r.Targets))
 		}
 		matched, _ := m.w.options.Alerts.Select(event.ObjectReference{Kind: "Kustomization", Namespace: namespace, Name: "app"}, nil, nil)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,5 +64,42 @@ func TestT2TheServiceAccountMayBeNamedByAnnotation(t *testing.T) {
 		annotate("other")
 		writes("app", "other")
 		w.ready("Receiver", "app", "True Succeeded")
+	})
+}
+
+// The applier reviews the rights of a Receiver that is new or changed. Fails when one is not reported, when one without a good spec is, and when
+// one is reported for its Secret. Also fails when those of a namespace are in no order.
+func TestANewOrChangedLiveReceiverIsReported(t *testing.T) {
+	play(t, settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}, func(w *world) {
+		var told []string
+		w.Receivers().Follow(func(namespace, name string) { told = append(told, namespace+"/"+name) })
+		faulty := func(r *v1.Receiver) { r.Spec.ServiceAccountName = "../../other" }
+		var names []string
+		for _, step := range []struct {
+			what, name string
+			change     func(*v1.Receiver)
+			want       bool
+		}{
+			{"a new one", "b", func(*v1.Receiver) {}, true},
+			{"another", "a", func(*v1.Receiver) {}, true},
+			{"a faulty one", "c", faulty, false},
+			{"one whose account changed", "b", annotated("deployer"), true},
+		} {
+			told = nil
+			w.apply("Receiver", newReceiver(step.name, step.change))
+			if want := []string{"team-a/" + step.name}; step.want && !slices.Equal(told, want) || !step.want && told != nil {
+				t.Errorf("%s: told of %q", step.what, told)
+			}
+		}
+		told = nil
+		if w.applySecret(newSecret("hook", "token", "another")); told != nil {
+			t.Errorf("another Secret: told of %q", told)
+		}
+		for _, r := range w.Receivers().InNamespace("team-a") {
+			names = append(names, r.Name)
+		}
+		if !slices.Equal(names, []string{"a", "b"}) {
+			t.Errorf("in the namespace: %q", names)
+		}
 	})
 }

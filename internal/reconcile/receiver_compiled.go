@@ -12,6 +12,7 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/verify"
+	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
 )
@@ -24,6 +25,8 @@ type compiled struct {
 	// plan is the plan of the spec; unplanned is the reason why there is none.
 	plan      receiverPlan
 	unplanned *fault
+	// live is the Receiver for the appliers, if there is a plan.
+	live apply.Receiver
 
 	// read is the time of the last certain read of the Secret, zero for none.
 	read time.Time
@@ -70,10 +73,17 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	}); err != nil {
 		return nil, err
 	}
-	if readable {
-		c.compiled.Store(k, made)
-	} else {
+	if !readable {
 		c.compiled.Delete(k)
+		return made, nil
+	}
+	made.live = apply.Receiver{
+		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time,
+		Generation: r.Generation, ServiceAccount: account, Targets: made.plan.targets,
+	}.Indexed()
+	c.compiled.Store(k, made)
+	if changed := c.changed.Load(); changed != nil && made.unplanned == nil {
+		(*changed)(k.Namespace, k.Name)
 	}
 	return made, nil
 }

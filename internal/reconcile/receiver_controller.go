@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +17,6 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/verify"
-	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
 )
@@ -45,8 +45,10 @@ type receiverController struct {
 	*kindOf[*v1.Receiver]
 	// share bounds the processor time of filters and verifiers.
 	share *limit.Share
-	// compiled caches the compiled specs. Only compile uses them, one key at a time.
+	// compiled caches the compiled specs. Only compile changes them, one key at a time.
 	compiled sync.Map // kube.Key → *compiled
+	// changed is called with each new or changed live Receiver, nil for no function.
+	changed atomic.Pointer[func(namespace, name string)]
 	// ages reports which Receivers of a namespace are served, the oldest ones; nil serves all.
 	ages *ages
 }
@@ -78,7 +80,6 @@ func (c *receiverController) compile(ctx context.Context, k kube.Key) error {
 	}
 	if c.ages.over(k, object.CreationTimestamp.Time) {
 		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
-		c.live.remove(k)
 		c.compiled.Delete(k)
 		c.refuse(object, fault{reason: v1.LimitExceededReason, event: failedEvent, message: fmt.Sprintf(
 			"the namespace has more than %d Receivers, and only the oldest are served", c.ages.limit)})
@@ -102,14 +103,9 @@ func (c *receiverController) update(ctx context.Context, r *v1.Receiver) error {
 	plan := made.plan
 	if f := made.unplanned; f != nil {
 		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
-		c.live.remove(k)
 		c.refuse(r, *f)
 		return nil
 	}
-	c.live.put(apply.Receiver{
-		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time,
-		Generation: r.Generation, ServiceAccount: plan.serviceAccount, Targets: plan.targets,
-	})
 	if r.Spec.Type == v1.EventReceiver {
 		c.subscribe(r, plan)
 		return nil
@@ -294,7 +290,6 @@ func (c *receiverController) refuse(r *v1.Receiver, f fault) {
 func (c *receiverController) forget(k kube.Key) {
 	c.options.Hooks.Delete(k.String())
 	c.options.Subscriptions.Delete(k.Namespace, k.Name)
-	c.live.remove(k)
 	c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 	c.compiled.Delete(k)
 	c.verdicts.remove(k)

@@ -15,6 +15,7 @@ import (
 	"notifier/internal/event"
 	"notifier/internal/fair"
 	"notifier/internal/receiver/limit"
+	"notifier/internal/reconcile/apply"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
 )
@@ -25,7 +26,7 @@ type Reconciler struct {
 	log     *slog.Logger
 	metrics *metrics
 	secrets *secrets.Store
-	live    *Receivers
+	live    apply.Receivers
 	health  *healthTable
 	matches matcher
 	// compiling gives namespaces turns to compile their Receivers' and Providers' expressions, and the Providers' long Secrets.
@@ -51,7 +52,7 @@ func New(o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	r := &Reconciler{
-		options: o, log: o.Log, metrics: newMetrics(o.Registerer), live: newReceivers(), compiling: limit.NewCompileShare(),
+		options: o, log: o.Log, metrics: newMetrics(o.Registerer), compiling: limit.NewCompileShare(),
 		health: &healthTable{log: o.Log}, matches: newMatcher(o.Objects, o.Kinds),
 		serving: fair.NewCapacities[string](nil, 1, 0), complete: make(chan struct{}), kinds: map[string]anyKind{},
 	}
@@ -72,7 +73,7 @@ func (r *Reconciler) wireReceivers() {
 		kindOf: newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil), share: limit.NewShare(),
 		ages: newAges(r.options.MaxReceiversPerNamespace),
 	}
-	r.receivers = c.kindOf
+	r.receivers, r.live = c.kindOf, c
 	c.wire(c.keys, c.compile, statusOptions[*v1.Receiver]{
 		outcome: v1.ReadyCondition,
 		show: func(o *v1.Receiver, v verdict) {
@@ -145,7 +146,7 @@ func (r *Reconciler) Moved(receiver string) {
 }
 
 // Receivers returns the live Receivers, for the appliers.
-func (r *Reconciler) Receivers() *Receivers { return r.live }
+func (r *Reconciler) Receivers() apply.Receivers { return r.live }
 
 // Complete returns a channel that closes when every Receiver, Alert and Provider that was present at start is in the tables.
 func (r *Reconciler) Complete() <-chan struct{} { return r.complete }

@@ -43,7 +43,7 @@ type Receivers interface {
 	Live(namespace, name string) (Receiver, bool)
 	// InNamespace returns the Receivers of a namespace, ordered by name.
 	InNamespace(namespace string) []Receiver
-	// Namespaces returns the namespaces that have live Receivers.
+	// Namespaces returns the namespaces that have live Receivers, and perhaps others.
 	Namespaces() []string
 	// Follow has changed called from now on with every Receiver that is new, or whose targets or account changed. changed must not block.
 	Follow(changed func(namespace, name string))
