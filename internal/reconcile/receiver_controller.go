@@ -282,7 +282,7 @@ func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack 
 // refuse ends the Receiver's service.
 func (c *receiverController) refuse(r *v1.Receiver, f fault) {
 	c.options.Hooks.Delete(kube.KeyOf(r).String())
-	c.unsubscribe(r)
+	c.options.Subscriptions.Delete(r.Namespace, r.Name)
 	c.verdicts.put(r, refused(r, f))
 }
 
@@ -306,7 +306,7 @@ func showReceiver(r *v1.Receiver, v verdict) {
 		lack.ObservedGeneration = v.generation
 		meta.SetStatusCondition(r.Conditions(), lack)
 	}
-	if r.Spec.Type != v1.EventReceiver { // no reporter is left to end it
+	if r.Spec.Type != v1.EventReceiver || !v.ready { // no event triggers, and no reporter is left to end it
 		removeCondition(r.Conditions(), v1.LoopDetectedCondition)
 	}
 	if v.requestedAt != "" {

@@ -77,9 +77,10 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	k := kube.KeyOf(r)
 	c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
 	c.options.Hooks.Delete(k.String())
-	s := inertSubscription(r)
-	s.Sources, s.Reasons, s.Targets, s.Suspended = plan.sources, plan.events, triggersOf(r, plan), r.Spec.Suspend
-	err := c.options.Subscriptions.Put(s)
+	err := c.options.Subscriptions.Put(&subscribe.Subscription{
+		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time, Generation: r.Generation,
+		Sources: plan.sources, Reasons: plan.events, Targets: triggersOf(r, plan), Suspended: r.Spec.Suspend,
+	})
 	if errors.Is(err, subscribe.ErrNamespaceFull) {
 		c.refuse(r, fault{reason: v1.LimitExceededReason, message: err.Error(), retried: true, event: failedEvent})
 		c.compileQueue.EnqueueAfter(k, minInterval+rand.N(minInterval/10)) // another one may have made room
@@ -96,20 +97,4 @@ func (c *receiverController) subscribe(r *v1.Receiver, plan receiverPlan) {
 	v := served(r, v1.SucceededReason, "Receiver initialized for events of "+numbered(len(plan.sources), "source", "sources"))
 	v.lack = plan.lack
 	c.verdicts.put(r, v)
-}
-
-// unsubscribe ends the triggers by events. A refused Receiver of type event keeps an inert subscription, so that its status still shows
-// the end of a loop of its earlier spec.
-func (c *receiverController) unsubscribe(r *v1.Receiver) {
-	if r.Spec.Type != v1.EventReceiver || c.options.Subscriptions.Put(inertSubscription(r)) != nil {
-		c.options.Subscriptions.Delete(r.Namespace, r.Name)
-	}
-}
-
-// inertSubscription returns the subscription of a Receiver of type event that no event triggers.
-func inertSubscription(r *v1.Receiver) *subscribe.Subscription {
-	return &subscribe.Subscription{
-		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Created: r.CreationTimestamp.Time, Generation: r.Generation,
-		Suspended: true,
-	}
 }

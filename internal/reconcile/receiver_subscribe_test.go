@@ -167,6 +167,21 @@ func TestAReceiverChangesItsType(t *testing.T) {
 	})
 }
 
+// Fails when a Receiver that no event triggers any more, for a fault of its spec, still shows the loop of its earlier spec: nothing would end it.
+func TestARefusedReceiverShowsNoLoop(t *testing.T) {
+	play(t, settings{objects: []runtime.Object{newEventReceiver("app")}}, func(w *world) {
+		w.feed.put("Loop/team-a/app", `{"uid":"uid-app","looping":true,"kind":"ImagePolicy","object":"app","pause":60000000000}`)
+		w.settle()
+		if got, _ := w.condition("Receiver", "app", v1.LoopDetectedCondition); got != "True EventLoop" {
+			t.Fatalf("LoopDetected: %q", got)
+		}
+		w.apply("Receiver", newEventReceiver("app", func(r *v1.Receiver) { r.Spec.EventSources = nil }))
+		if got, _ := w.condition("Receiver", "app", v1.LoopDetectedCondition); got != "" || w.subscriptions.get("app") != nil {
+			t.Errorf("LoopDetected: %q, subscription %+v", got, w.subscriptions.get("app"))
+		}
+	})
+}
+
 // The two reports on a Receiver are shown side by side, and each ends separately. Fails when show reads only one of them, or when they
 // share a key.
 func TestALoopIsShownBesideARefusedWrite(t *testing.T) {
