@@ -38,7 +38,7 @@ var ErrNoTurn = errors.New("no turn for expressions in time")
 // Share divides processor time, and memory, among namespaces for what tenants and senders make long: filters, the expressions over a token's
 // claims, the check of slow signatures, the parsing of bodies (NewShare), and what tenants have compiled (NewCompileShare). The work of one
 // namespace is done one after the other and is charged for its time, so that expensive work delays its own namespace, and that of namespaces
-// whose work was slow delays each other's. Share is safe for concurrent use; a nil Share bounds nothing.
+// whose work was slow delays each other's. Share is safe for concurrent use.
 type Share struct {
 	// quick are the places for work. Work on a large document has the one of large instead.
 	quick, large *fair.Capacity
@@ -71,7 +71,7 @@ func newShare(places int, atOnce time.Duration) *Share {
 }
 
 // Enter takes the namespace's turn and a place for a document whose decoded size is size bytes. It reports whether both were free within two
-// seconds and before ctx ended.
+// seconds and before ctx ended. A nil Share has both free at any time.
 func (r *Share) Enter(ctx context.Context, namespace string, size int64) (t *Turn, ok bool) {
 	if r == nil {
 		return nil, true
