@@ -121,8 +121,8 @@ func (b *Bus) durableEvents(ctx context.Context, seq uint64) error {
 
 // FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that follows gets all events.
 // Of a record's event h may use the object, the reason, the severity, the time and the revision, and of a POSTed failure the first
-// event.MessageStart bytes of the message. It must neither change the record nor keep it, since other readers share it. Texts that are kept
-// should be copied, or all of the event stays in memory. After the loss of the connection following resumes at its place.
+// event.MessageStart bytes of the message. It must not change the record's maps, since other readers share them. After the loss of the
+// connection following resumes at its place.
 func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
 	f := feed{bus: b, from: from, headers: true}
 	b.resuming(ctx, streamEvents, func() error {

@@ -28,15 +28,21 @@ func routeRole() role {
 // Calls for different namespaces may be made at the same time: namespaces wait neither for another's heavy record nor for the records of
 // that namespace that arrive meanwhile.
 func (b *Bus) Events(ctx context.Context, h event.Handler) error {
-	b.serveOne(ctx, routeRole(), func(ctx context.Context, c *consumer) error { return c.readEvents(ctx, h, readTurns) })
+	b.serveOne(ctx, routeRole(), func(ctx context.Context, c *consumer) error { return c.route(ctx, h) })
 	return nil
 }
 
-// readEvents reads from one takeover to the next. It passes the records to h by pass, until ctx ends or the channel is closed.
+// route is Events from one takeover to the next. No record waits in the channel, where its bytes would not be counted.
+func (c *consumer) route(ctx context.Context, h event.Handler) error {
+	return c.readEvents(ctx, h, make(chan event.Message[*event.Record]), readTurns)
+}
+
+// readEvents reads from one takeover to the next. The records go through the channel in, and pass passes them to h, until ctx ends or in is
+// closed.
 func (c *consumer) readEvents(
-	ctx context.Context, h event.Handler, pass func(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error,
+	ctx context.Context, h event.Handler, in chan event.Message[*event.Record],
+	pass func(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader),
 ) error {
-	in := make(chan event.Message[*event.Record], recordBatch)
 	gauge := c.bus.progress.start(c.role)
 	defer gauge.stop()
 	r := &eventReader{consumer: c, handler: h, out: in, behind: behind{last: c.last, unhandled: map[string]int{}}}
@@ -48,16 +54,11 @@ func (c *consumer) readEvents(
 		return r.run(ctx)
 	})
 	g.Go(func() error {
-		err := pass(ctx, in, r)
-		if err == nil && ctx.Err() == nil {
-			return errStopped
+		pass(ctx, in, r)
+		for m := range in { // that the end of the term does not wait for what is left
+			_ = m.Nak()
 		}
-		if ctx.Err() != nil { // that the end of the term does not wait for what is left
-			for m := range in {
-				_ = m.Nak()
-			}
-		}
-		return err
+		return nil
 	})
 	g.Go(func() error { return c.cursor.keep(ctx, term, gauge) })
 	return g.Wait()
@@ -126,8 +127,11 @@ func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 
 // decode returns the record of a message. The subscriber's has what the headers have, and is nil if the message is no event.
 func (r *eventReader) decode(l logEntry) (record *event.Record, err error) {
-	if l.record != nil || r.consumer.role.name == roleSubscribe {
+	if r.consumer.role.name == roleSubscribe {
 		return l.brief(), nil
+	}
+	if l.record != nil {
+		return l.record, nil
 	}
 	if record, err = decodeRecord(l.msg); err == nil {
 		record.Seq = l.seq
@@ -189,7 +193,7 @@ func (r *eventReader) giveUp(ctx context.Context, l logEntry, label, reason stri
 }
 
 // handle calls the handler for one batch until it succeeds or ctx ends, pausing longer each time. It keeps the batch meanwhile, so that no
-// younger record of the same objects is handled before it (invariant E4).
+// younger record of the same objects is handled before it (invariant E4). It returns an error only if ctx has ended.
 func (r *eventReader) handle(ctx context.Context, batch []event.Message[*event.Record]) error {
 	for pause := minHandlePause; ; pause = min(2*pause, maxHandlePause) {
 		err := r.handler.Handle(ctx, batch)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,10 +30,12 @@ func (l logEntry) source() event.Source {
 	return event.Source(header(l.msg.Header, headerSource))
 }
 
-// brief returns the record, or the part of it that is in the headers; nil if the message is no event.
+// brief returns a record with the text that is in the headers; nil if the message is no event. Its maps are shared with other readers.
 func (l logEntry) brief() *event.Record {
 	if l.record != nil {
-		return l.record
+		r := *l.record
+		r.Event.Message = strings.Clone(messageStart(&r)) // a copy, so that the rest of it is not kept
+		return &r
 	}
 	r, err := recordFromHeaders(l.msg.Header)
 	if err != nil || l.msg.Subject != eventSubject(r.Event.InvolvedObject) { // compare decodeRecord

@@ -14,12 +14,12 @@ import (
 	"notifier/internal/event"
 )
 
-// FuzzE2E4EveryEventIsHandedOutInOrder is E2 and E4 for the reader of EVENTS: terms end at any moment, calls of the handler fail, events are
+// FuzzE2E4EveryEventIsHandedOutInOrder is E2 and E4 for both readers of EVENTS: terms end at any moment, calls of the handler fail, events are
 // done in any order or returned, the cursor's writes fail, and messages are removed from the stream. Fails when an event is skipped, is
 // recorded as done before it is done and on disk, comes again without a recheck, or is handled beside or after a younger one of its namespace
 // in a term.
 func FuzzE2E4EveryEventIsHandedOutInOrder(f *testing.F) {
-	for seed := range uint64(4) {
+	for seed := range uint64(8) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
@@ -30,7 +30,8 @@ func FuzzE2E4EveryEventIsHandedOutInOrder(f *testing.F) {
 // handing checks what is handed out.
 type handing struct {
 	*rough
-	t *testing.T
+	t    *testing.T
+	role role
 
 	mu    sync.Mutex
 	acked map[uint64]bool // done, by any term
@@ -62,7 +63,7 @@ func (h *handing) begin(behind func(string) bool) {
 
 // write checks a record of the cursor.
 func (h *handing) write(key string, value []byte) {
-	if key != cursorKeys[roleRoute] {
+	if key != cursorKeys[h.role.name] {
 		return
 	}
 	var r cursorRecord
@@ -204,7 +205,8 @@ func playHanding(t *testing.T, seed uint64) {
 	s := newRough(t, seed)
 	b := s.bus()
 	h := &handing{
-		rough: s, t: t, acked: map[uint64]bool{}, ever: map[uint64]bool{}, saved: map[uint64]bool{}, busy: map[string]bool{},
+		rough: s, t: t, role: []role{routeRole(), subscribeRole()}[seed/2%2],
+		acked: map[uint64]bool{}, ever: map[uint64]bool{}, saved: map[uint64]bool{}, busy: map[string]bool{},
 	}
 	s.wrote = h.write
 	ctx, stop := context.WithCancel(t.Context())
@@ -271,7 +273,7 @@ func (h *handing) serve(ctx context.Context, b *Bus) {
 	if !h.isCalm() {
 		time.AfterFunc(time.Duration(h.intN([]int{int(time.Second), int(30 * time.Second)}[h.intN(2)])), end)
 	}
-	b.serveTerm(term, routeRole(), func(ctx context.Context, c *consumer) error {
+	b.serveTerm(term, h.role, func(ctx context.Context, c *consumer) error {
 		h.rough.mu.Lock()
 		h.mu.Lock()
 		h.passed = map[uint64]bool{}
@@ -283,7 +285,10 @@ func (h *handing) serve(ctx context.Context, b *Bus) {
 		}
 		h.mu.Unlock()
 		h.rough.mu.Unlock()
-		return c.readEvents(ctx, h.handler(), readTurns)
+		if h.role.name == roleRoute {
+			return c.route(ctx, h.handler())
+		}
+		return c.readEvents(ctx, h.handler(), make(chan event.Message[*event.Record], recordBatch), readBatches)
 	})
 }
 

@@ -1,8 +1,10 @@
 package bus
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -68,6 +70,39 @@ func TestT6TheLargestMessageThatIsAcceptedHoldsUpNoReader(t *testing.T) {
 		}
 		if !seen["large"] || !seen["next"] {
 			t.Errorf("got %v", seen)
+		}
+	})
+}
+
+// T6: large events of a namespace wait, as after a restart. Fails when more of them are in memory than maxBufferedBytes and the next one, as
+// when the channel of the records has a buffer.
+func TestT6FewLargeEventsThatWaitAreInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 4 << 20
+		s := newRough(t, 0)
+		s.calmDown()
+		r := testRecord("large", "team", "app")
+		r.Event.Message = strings.Repeat("m", size)
+		m, _, err := encodeRecord(r)
+		must(t, err)
+		s.mu.Lock()
+		for seq := range uint64(24) {
+			s.log = append(s.log, &roughMsg{subject: m.Subject, header: m.Header, data: m.Data, seq: seq + 1})
+		}
+		s.mu.Unlock()
+		h := handlerOf(light, nil)
+		h.Full = func(string) bool { return true }
+		open := 0
+		ctx, stop := context.WithCancel(t.Context())
+		s.bus().serveTerm(ctx, routeRole(), func(ctx context.Context, c *consumer) error {
+			time.AfterFunc(5*time.Second, func() {
+				_, _, open = c.cursor.counts()
+				stop()
+			})
+			return c.route(ctx, h)
+		})
+		if most := maxBufferedBytes/size + 1; open > most {
+			t.Errorf("%d events of %d MiB are in memory, want %d at most", open, size>>20, most)
 		}
 	})
 }

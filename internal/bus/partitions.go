@@ -76,7 +76,7 @@ func newPartitions(r *eventReader) *partitions {
 }
 
 // readTurns passes the records of a channel to the handler, until ctx ends or the channel is closed.
-func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error {
+func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) {
 	l := newPartitions(r)
 	term := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -86,10 +86,10 @@ func readTurns(ctx context.Context, in <-chan event.Message[*event.Record], r *e
 		l.leave(term)
 	}()
 	l.running.Go(func() { r.consumer.bus.publishBacklogged(ctx) })
-	return l.run(ctx, in)
+	l.run(ctx, in)
 }
 
-func (l *partitions) run(ctx context.Context, in <-chan event.Message[*event.Record]) error {
+func (l *partitions) run(ctx context.Context, in <-chan event.Message[*event.Record]) {
 	for {
 		take := in
 		if l.bytes >= maxBufferedBytes {
@@ -97,22 +97,16 @@ func (l *partitions) run(ctx context.Context, in <-chan event.Message[*event.Rec
 		}
 		select {
 		case <-ctx.Done():
-			return nil
-		case first, open := <-take:
+			return
+		case m, open := <-take:
 			if !open {
-				return nil
+				return
 			}
-			l.add(first)
-			for range len(in) { // records that have arrived meanwhile share the call
-				l.add(<-in)
-			}
+			l.add(m)
 		case c := <-l.finished:
-			if c.err != nil && ctx.Err() != nil {
+			if c.err != nil { // ctx has ended
 				l.finished <- c // to be returned by leave; its place is free
-				return nil
-			}
-			if c.err != nil {
-				return c.err
+				return
 			}
 			l.end(c)
 		case <-l.look:

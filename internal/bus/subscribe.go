@@ -16,7 +16,8 @@ func subscribeRole() role {
 //
 // Events accepted since the first start are handed out until they are acknowledged, over any restart, in stream order. Of a record's event
 // only the object, the reason, the severity, the time and the revision may be used, and of a POSTed failure the beginning of the message.
-// It must not be changed, since other readers share it. A message that is no event, of which Events makes a dead letter, is not handed out.
+// Its maps must not be changed, since other readers share them. A message that is no event, of which Events makes a dead letter, is not
+// handed out.
 func (b *Bus) Subscribe(ctx context.Context, serve func(ctx context.Context, events event.Reader) error) error {
 	b.serveOne(ctx, subscribeRole(), func(ctx context.Context, c *consumer) error {
 		err := serve(ctx, &reader{consumer: c})
@@ -48,25 +49,24 @@ func (r *reader) Read(ctx context.Context, handle func(ctx context.Context, batc
 			}
 			return nil
 		},
-	}, readBatches)
+	}, make(chan event.Message[*event.Record], recordBatch), readBatches)
 }
 
 // readBatches passes the records of a channel to the handler, as many at a time as have arrived, until ctx ends or the channel is closed.
 // The records that the handler has not kept when ctx ends are returned.
-func readBatches(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) error {
+func readBatches(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader) {
 	for first := range in {
 		batch := []event.Message[*event.Record]{first}
 		for range min(len(in), recordBatch-1) {
 			batch = append(batch, <-in)
 		}
-		if err := r.handle(ctx, batch); err != nil {
+		if r.handle(ctx, batch) != nil {
 			for _, m := range batch {
 				_ = m.Nak()
 			}
-			return err
+			return
 		}
 	}
-	return nil
 }
 
 // Skip implements event.Reader. It must not be called while Read runs.

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -141,6 +142,32 @@ func TestTheSubscriberReadsHeadersThatTheSubjectBears(t *testing.T) {
 	want.Event.Message, want.Event.ReportingController = "", ""
 	if diff := cmp.Diff(want, receive(t, got)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// T6: events whose triggers cannot be published wait in this process, those that it published too. Fails when they have their whole texts,
+// or when those that are routed lack theirs.
+func TestT6AnEventThatWaitsForReceiversHasLittleText(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	got, routed := make(chan *event.Record), newHeldEvents()
+	start(t, subscribeTo(b, got))
+	start(t, routed.read(b))
+	for i, want := range []string{"", strings.Repeat("m", event.MessageStart)} {
+		r := testRecord(fmt.Sprint(i), "team", "app")
+		r.Event.Message = strings.Repeat("m", 1<<20)
+		if want != "" {
+			r.Outcome = event.OutcomeFailed
+		}
+		_, err := b.PublishEvent(testContext(t), r)
+		must(t, err)
+		if read := receive(t, got); read.Event.Message != want || read.ID != r.ID || len(r.Event.Message) != 1<<20 {
+			t.Errorf("%s has %d bytes of text, want %d", read.ID, len(read.Event.Message), len(want))
+		}
+		h := receive(t, routed.handed)
+		if text := len(h.Value.Event.Message); text != 1<<20 {
+			t.Errorf("%s is routed with %d bytes of text", h.Value.ID, text)
+		}
+		must(t, h.Ack(testContext(t)))
 	}
 }
 
