@@ -48,13 +48,11 @@ type cursor struct {
 	next     uint64              // the sequence after the last that was handed out or passed
 	open     int                 // handed out, neither done nor returned
 	returned bool                // an event was given back by Nak
-	// concluded counts the sequences that were ever added to done.
-	concluded uint64
+	changes  uint64              // of floor and done
 
 	saving sync.Mutex
 	entry  workerEntry[cursorRecord]
-	// saved is the floor of the record in the bucket, savedConcluded the count of concluded.
-	saved, savedConcluded uint64
+	saved  uint64 // the changes that are in the bucket
 }
 
 // cursorKeys are the keys of the places of the readers of EVENTS, by role.
@@ -71,7 +69,7 @@ func (b *Bus) loadCursor(ctx context.Context, r role) (*cursor, error) {
 		return nil, err
 	}
 	c.floor = c.loaded.Floor
-	c.saved, c.next = c.floor, c.floor+1
+	c.next = c.floor + 1
 	return c, nil
 }
 
@@ -122,7 +120,7 @@ func (b *Bus) adoptConsumer(ctx context.Context) error {
 // skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.
 func (c *cursor) skipTo(seq uint64) {
 	if c.floor >= c.next-1 && c.floor < seq-1 {
-		c.floor, c.next = seq-1, seq
+		c.floor, c.next, c.changes = seq-1, seq, c.changes+1
 		maps.DeleteFunc(c.done, func(done uint64, _ struct{}) bool { return done < seq }) // rare: an event seldom follows a gap
 	}
 	for ; c.next < seq; c.next++ {
@@ -165,7 +163,7 @@ func (c *cursor) pass(seq uint64) bool {
 func (c *cursor) conclude(seq uint64) {
 	if seq > c.floor {
 		c.done[seq] = struct{}{}
-		c.concluded++
+		c.changes++
 	}
 	c.raise()
 }
@@ -188,7 +186,7 @@ func (c *cursor) counts() (floor uint64, window, open int) {
 	return c.floor, max(0, int(c.next-1-c.floor)), c.open
 }
 
-// save writes the cursor if the floor has moved, or if leastDone events or more are done beyond it and others than at the last time.
+// save writes the cursor if it has changed.
 func (c *cursor) save(ctx context.Context) error {
 	c.saving.Lock()
 	defer c.saving.Unlock()
@@ -196,8 +194,8 @@ func (c *cursor) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 	defer cancel()
 	c.mu.Lock()
-	floor, concluded := c.floor, c.concluded
-	if floor == c.saved && (concluded == c.savedConcluded || len(c.done) < leastDone) {
+	floor, changes := c.floor, c.changes
+	if changes == c.saved {
 		c.mu.Unlock()
 		return nil
 	}
@@ -210,7 +208,7 @@ func (c *cursor) save(ctx context.Context) error {
 	if err := c.entry.save(ctx, record); err != nil {
 		return err
 	}
-	c.saved, c.savedConcluded = floor, concluded
+	c.saved = changes
 	return nil
 }
 

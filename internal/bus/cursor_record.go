@@ -6,11 +6,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// leastDone is the least number of events done beyond the floor that is worth a write of its own. Fewer are handled again after a crash.
-const leastDone = 64
-
-// cursorRecord is the value of a key of cursorKeys. One slow destination keeps the floor at its oldest event. Without Done a crash would have every
-// later event routed again, up to maxWindow of them for all of their Alerts.
+// cursorRecord is the value of a key of cursorKeys. One slow destination keeps the floor at its oldest event. Without Done a crash would have
+// every later event routed again, up to maxWindow of them for all of their Alerts.
 type cursorRecord struct {
 	// Created is when the stream was made: the sequences of another stream mean other events.
 	Created time.Time `json:"created"`

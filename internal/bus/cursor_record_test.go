@@ -39,11 +39,11 @@ func beyond(t *testing.T, b *Bus, events *heldEvents, count int) {
 	}
 }
 
-// E3: one destination that hangs keeps the oldest event open. Fails when a crash has the events behind it, which are done, handed out again;
-// also after a second crash, before they are passed.
+// E3: one destination that hangs keeps the oldest event open. Fails when a crash has the events behind it, which are done, handed out again,
+// however few these are; also after a second crash, before they are passed.
 func TestE3EventsDoneBehindAnOpenOneAreNotRedelivered(t *testing.T) {
 	t.Parallel()
-	const count = 200
+	const count = 20
 	dir := t.TempDir()
 	b := open(t, dir, nil)
 	events := newHeldEvents()
@@ -106,9 +106,9 @@ func TestE2EventsThatFollowALossAreNotTakenForDone(t *testing.T) {
 		before int // events in the stream, of which none was handled
 		change func(r *cursorRecord)
 	}{
-		"another stream": {leastDone, func(r *cursorRecord) { r.Created = r.Created.Add(-time.Hour) }},
+		"another stream": {64, func(r *cursorRecord) { r.Created = r.Created.Add(-time.Hour) }},
 		// As when another replica published in the moment after the stream was made anew.
-		"another stream, all up to a sequence": {3, func(r *cursorRecord) { *r = cursorRecord{Created: r.Created.Add(-time.Hour), Floor: leastDone} }},
+		"another stream, all up to a sequence": {3, func(r *cursorRecord) { *r = cursorRecord{Created: r.Created.Add(-time.Hour), Floor: 64} }},
 		"beyond the end":                       {0, unchanged},
 		"beyond the end in part":               {3, func(r *cursorRecord) { r.Done[0] = 0xf8 }},
 	} {
@@ -120,7 +120,7 @@ func TestE2EventsThatFollowALossAreNotTakenForDone(t *testing.T) {
 			info, err := b.streams[streamEvents].Info(ctx)
 			must(t, err)
 			done := map[uint64]struct{}{}
-			for seq := uint64(1); seq <= leastDone; seq++ {
+			for seq := uint64(1); seq <= 64; seq++ {
 				done[seq] = struct{}{}
 			}
 			c, err := b.loadCursor(ctx, routeRole())
@@ -162,7 +162,7 @@ func TestEventsDoneInAnEarlierTermAreRecordedUntilTheyArePassed(t *testing.T) {
 		t.Error("passed others than those that are done")
 	}
 	c.mu.Lock()
-	c.concluded++ // one more is done
+	c.changes++ // one more is done
 	c.mu.Unlock()
 	must(t, c.save(ctx))
 	if c = load(); len(c.done) != 199 {
@@ -199,15 +199,12 @@ func TestARecordThatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
-	publishEvents(t, b, ids(2*leastDone)...)
+	publishEvents(t, b, ids(3)...)
 	c := adopted(t, b)
 	c.hand(1)
-	for seq := uint64(2); seq <= 2*leastDone; seq++ {
-		must(t, c.hand(seq).Ack(ctx))
-		if seq == leastDone+1 {
-			must(t, c.save(ctx))
-		}
-	}
+	must(t, c.hand(2).Ack(ctx))
+	must(t, c.save(ctx))
+	must(t, c.hand(3).Ack(ctx))
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if c.entry.save(ended, cursorRecord{}) == nil {

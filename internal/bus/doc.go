@@ -60,8 +60,8 @@
 // with an error before, and the next one begins with their outcome known. If no answer comes within lateAnswer, or the connection is lost,
 // only the embedded server recognizes the ID, for serverDuplicates.
 //
-// EVENTS has two readers, one that routes and one for Receivers of type event, with a cursor each. It is written every 100 ms, with the events
-// that are done behind an open one if these are many. So after a kill -9 the open events and some that are done are handed out again.
+// EVENTS has two readers, one that routes and one for Receivers of type event, with a cursor each. It is written every 100 ms while it changes,
+// with the events that are done behind an open one. So after a kill -9 the open events and those of the last moment are handed out again.
 // DELIVERIES drops a message whose ID it has seen in the last two minutes, and at a restart it forgets acknowledged ones. So a record and a
 // delivery carry Recheck whenever they may have been handled before, and WasSent reports whether a delivery was sent.
 //
