@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"notifier/internal/event"
@@ -33,9 +34,9 @@ func DecodeJSON(answer []byte, out any, whose string) error {
 	return nil
 }
 
-// decodeAt decodes the value at a path of keys in JSON into out.
-func decodeAt(answer []byte, path []string, out any) error {
-	for _, key := range path {
+// decodeAt decodes the value at a path of keys in JSON, with dots between them, into out.
+func decodeAt(answer []byte, path string, out any) error {
+	for key := range strings.SplitSeq(path, ".") {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(answer, &fields); err != nil {
 			return err
@@ -45,8 +46,8 @@ func decodeAt(answer []byte, path []string, out any) error {
 	return json.Unmarshal(answer, out)
 }
 
-// WaitAt returns a ClientOptions.Wait that reads the seconds to wait at a path of keys in JSON, if the status is 429.
-func WaitAt(path ...string) func(status int, header http.Header, answer []byte) (time.Duration, bool) {
+// WaitAt returns a ClientOptions.Wait that reads the seconds to wait at a path of keys in JSON, with dots between them, if the status is 429.
+func WaitAt(path string) func(status int, header http.Header, answer []byte) (time.Duration, bool) {
 	return func(status int, _ http.Header, answer []byte) (time.Duration, bool) {
 		var seconds float64
 		_ = decodeAt(answer, path, &seconds) // another server on the way may answer in its own form

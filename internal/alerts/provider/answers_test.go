@@ -33,7 +33,7 @@ func TestJSONIsEncodedAsItIsRead(t *testing.T) {
 
 // Fails when an unknown text is shown, or a known text at another path.
 func TestAWordIsReadAtItsPlace(t *testing.T) {
-	word := WordAt([]string{"known"}, "error", "status")
+	word := WordAt("error.status", "known")
 	for answer, want := range map[string]string{
 		`{"error":{"status":"known","x":1}}`: "known", `{"error":{"status":"s3cret"}}`: "", `{"status":"known"}`: "", `{"error":"known"}`: "",
 		`{"error":{"status":["known"]}}`: "", `{"error":null}`: "", `known`: "", ``: "",

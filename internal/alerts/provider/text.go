@@ -173,8 +173,9 @@ func KnownWord(word string, known ...[]string) string {
 	return ""
 }
 
-// WordAt returns a ClientOptions.Word that reads the text at a path of keys in JSON and returns it if it is known.
-func WordAt(known []string, path ...string) func(answer []byte) string {
+// WordAt returns a ClientOptions.Word that reads the text at a path of keys in JSON, with dots between them, and returns it if it is
+// known.
+func WordAt(path string, known ...string) func(answer []byte) string {
 	return func(answer []byte) string {
 		var word string
 		if decodeAt(answer, path, &word) != nil {

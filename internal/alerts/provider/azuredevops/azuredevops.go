@@ -163,11 +163,8 @@ func statusOf(s githost.Status) status {
 	return made
 }
 
-// exceptions are Azure DevOps' names of the reasons of its refusals.
-var exceptions = []string{
+// word returns the part of a refusal's answer that is shown: Azure DevOps' name of the reason.
+var word = provider.WordAt("typeKey",
 	"GitCommitDoesNotExistException", "GitNeedsPermissionException", "GitRepositoryNotFoundException", "GitUnresolvableToCommitException",
 	"InvalidArgumentValueException", "ProjectDoesNotExistWithNameException", "UnauthorizedRequestException",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(exceptions, "typeKey")
+)

@@ -152,11 +152,8 @@ func (h host) build(s githost.Status) Build {
 	return NewBuild(s, s.Object, link)
 }
 
-// words are the messages of refusals that may be shown.
-var words = []string{
+// word returns the part of a refusal's answer that is shown: a known message.
+var word = provider.WordAt("error.message",
 	"Your credentials lack one or more required privilege scopes.", "Access denied. You must have write or admin access.",
 	"Token is invalid, expired, or not supported for this endpoint.", "Rate limit for this resource has been exceeded",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(words, "error", "message")
+)

@@ -111,11 +111,11 @@ func impersonate(ctx context.Context, c *provider.Client, account, scope, federa
 	return bearer(answer.AccessToken, time.Until(answer.ExpireTime))
 }
 
-// googleStatuses are the words with which Google's APIs refuse a request.
-var googleStatuses = []string{
+// GoogleStatus returns the status in a refusal by one of Google's APIs, or an empty string if the status is unknown.
+var GoogleStatus = provider.WordAt("error.status",
 	"ABORTED", "ALREADY_EXISTS", "CANCELLED", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "INTERNAL", "INVALID_ARGUMENT", "NOT_FOUND",
 	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN",
-}
+)
 
 // googleWord returns the part of a refusal that is shown: OAuth's word of the Security Token Service, or the status of another API.
 func googleWord(answer []byte) string {
@@ -131,6 +131,3 @@ func googleWord(answer []byte) string {
 	}
 	return GoogleStatus(answer)
 }
-
-// GoogleStatus returns the status in a refusal by one of Google's APIs, or an empty string if the status is unknown.
-var GoogleStatus = provider.WordAt(googleStatuses, "error", "status")

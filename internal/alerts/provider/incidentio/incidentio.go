@@ -31,10 +31,8 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{Client: client}, nil
 }
 
-// answers are the texts by which the API refuses a request.
-var answers = []string{"authentication_error", "authorization_error", "not_found", "too_many_requests", "validation_error"}
-
-var word = provider.WordAt(answers, "type")
+// word returns the part of a refusal's answer that is shown: the text by which the API refuses a request.
+var word = provider.WordAt("type", "authentication_error", "authorization_error", "not_found", "too_many_requests", "validation_error")
 
 // alertEvent is a request of the alert source.
 type alertEvent struct {

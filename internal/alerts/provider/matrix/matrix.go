@@ -98,16 +98,14 @@ type reply struct {
 	RetryAfterMS float64 `json:"retry_after_ms"`
 }
 
-// codes are the errors of Matrix' specification that a homeserver may answer to a message.
-var codes = []string{
+// word returns the part of a refusal's answer that is shown: an error of Matrix' specification that a homeserver may
+// answer to a message.
+var word = provider.WordAt("errcode",
 	"M_BAD_JSON", "M_BAD_STATE", "M_FORBIDDEN", "M_GUEST_ACCESS_FORBIDDEN", "M_INVALID_PARAM", "M_LIMIT_EXCEEDED", "M_MISSING_PARAM",
 	"M_MISSING_TOKEN", "M_NOT_FOUND", "M_NOT_JSON", "M_RESOURCE_LIMIT_EXCEEDED", "M_TOO_LARGE", "M_UNAUTHORIZED", "M_UNKNOWN",
 	"M_UNKNOWN_TOKEN",
 	"M_UNRECOGNIZED", "M_USER_DEACTIVATED", "M_USER_LOCKED", "M_USER_SUSPENDED",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(codes, "errcode")
+)
 
 // wait returns the time that a homeserver asks to wait.
 func wait(_ int, _ http.Header, answer []byte) (time.Duration, bool) {

@@ -122,15 +122,12 @@ func plain(s string) string {
 	return provider.BreakLabels(provider.BreakMentions(provider.ReplaceControls(s)))
 }
 
-// ids are the IDs of Mattermost's errors that it may answer to a message.
-var ids = []string{
+// word returns the part of a refusal's answer that is shown: the ID of an error that Mattermost may answer to a message.
+var word = provider.WordAt("id",
 	"api.context.invalid_body_param.app_error", "api.context.invalid_token.error", "api.context.permissions.app_error",
 	"api.context.session_expired.app_error", "api.post.create_post.can_not_post_to_deleted.error",
 	"api.post.create_post.town_square_read_only",
 	"app.channel.get.existing.app_error", "web.incoming_webhook.channel.app_error", "web.incoming_webhook.channel_locked.app_error",
 	"web.incoming_webhook.disabled.app_error", "web.incoming_webhook.invalid.app_error", "web.incoming_webhook.parse.app_error",
 	"web.incoming_webhook.permissions.app_error", "web.incoming_webhook.text.app_error", "web.incoming_webhook.user.app_error",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(ids, "id")
+)

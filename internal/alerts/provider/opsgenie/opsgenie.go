@@ -40,13 +40,11 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{Client: client, provider: cfg.UID}, nil
 }
 
-// answers are the texts by which the API refuses a request.
-var answers = []string{
+// word returns the part of a refusal's answer that is shown: the text by which the API refuses a request.
+var word = provider.WordAt("message",
 	"Could not authenticate", "Key format is not valid!", "You are making too many requests!", "Request body is not processable.",
 	"Request body is not processable. Please check the errors.",
-}
-
-var word = provider.WordAt(answers, "message")
+)
 
 // wait returns the rest of the period in which no more requests are accepted.
 var wait = provider.WaitIn("X-RateLimit-Period-In-Sec")

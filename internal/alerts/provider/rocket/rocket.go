@@ -91,12 +91,9 @@ func fields(n provider.Notification, limit int) []field {
 // escape returns s as text that notifies nobody and hides no address.
 func escape(s string) string { return provider.BreakLabels(provider.BreakMentions(s)) }
 
-// answers are the errors of Rocket.Chat's webhooks.
-var answers = []string{
+// word returns the part of a refusal's answer that is shown: an error of Rocket.Chat's webhooks.
+var word = provider.WordAt("error",
 	"Invalid integration id or token provided.", "error-action-not-allowed", "error-invalid-channel", "error-invalid-room",
 	"error-not-allowed",
 	"error-room-archived", "error-room-is-closed", "invalid-channel", "invalid-channel-or-username", "unauthorized",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(answers, "error")
+)

@@ -61,15 +61,12 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// answers are the texts by which Sentry refuses a request.
-var answers = []string{
+// word returns the part of a refusal's answer that is shown: the text by which Sentry refuses a request.
+var word = provider.WordAt("detail",
 	"bad sentry DSN public key", "event submission rejected with_reason: DisabledKey", "event submission rejected with_reason: ProjectId",
 	"invalid event envelope", "missing authorization information", "Invalid token", "Authentication credentials were not provided.",
 	"You do not have permission to perform this action.", "The requested resource does not exist",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(answers, "detail")
+)
 
 // item is an error event or a transaction.
 type item struct {

@@ -69,8 +69,8 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.Post(ctx, provider.Request{URL: s.URL("bot"+s.token, "sendMessage"), JSON: s.message(n)})
 }
 
-// descriptions are the Bot API's known descriptions of refusals.
-var descriptions = []string{
+// word returns the part of a refusal's answer that is shown: a known description of the Bot API.
+var word = provider.WordAt("description",
 	"Bad Request: chat not found", "Bad Request: group chat was upgraded to a supergroup chat", "Bad Request: message is too long",
 	"Bad Request: message text is empty", "Bad Request: message thread not found",
 	"Bad Request: need administrator rights in the channel chat",
@@ -79,10 +79,7 @@ var descriptions = []string{
 	"Forbidden: bot is not a member of the supergroup chat", "Forbidden: bot was blocked by the user",
 	"Forbidden: bot was kicked from the channel chat", "Forbidden: bot was kicked from the group chat",
 	"Forbidden: bot was kicked from the supergroup chat", "Forbidden: user is deactivated", "Not Found", "Unauthorized",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(descriptions, "description")
+)
 
 // wait returns the time that Telegram asks to wait.
-var wait = provider.WaitAt("parameters", "retry_after")
+var wait = provider.WaitAt("parameters.retry_after")

@@ -47,15 +47,12 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.Post(ctx, provider.Request{JSON: message{RoomID: s.room, Markdown: markdown(n)}})
 }
 
-// answers are the errors of Webex's API.
-var answers = []string{
+// word returns the part of a refusal's answer that is shown: an error of Webex's API.
+var word = provider.WordAt("message",
 	"The request requires a valid access token set in the Authorization request header.", "The requested resource could not be found.",
-	"The server understood the request, but refused to fulfill it because the access token is missing required scopes or the user " +
+	"The server understood the request, but refused to fulfill it because the access token is missing required scopes or the user "+
 		"is missing required roles or licenses.",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(answers, "message")
+)
 
 // temporary reports whether Webex says that the space is unavailable for a time.
 func temporary(status int, _ []byte) bool { return status == http.StatusLocked }

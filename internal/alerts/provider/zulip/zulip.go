@@ -53,15 +53,12 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-// codes are the errors of Zulip's API that it may answer to a message.
-var codes = []string{
+// word returns the part of a refusal's answer that is shown: an error of Zulip's API that it may answer to a message.
+var word = provider.WordAt("code",
 	"BAD_REQUEST", "INVALID_API_KEY", "RATE_LIMIT_HIT", "REALM_DEACTIVATED", "REQUEST_VARIABLE_INVALID", "REQUEST_VARIABLE_MISSING",
 	"STREAM_DOES_NOT_EXIST", "TOPIC_WILDCARD_MENTION_NOT_ALLOWED", "STREAM_WILDCARD_MENTION_NOT_ALLOWED", "UNAUTHORIZED_PRINCIPAL",
 	"UNAUTHENTICATED_USER", "USER_DEACTIVATED",
-}
-
-// word returns the part of a refusal's answer that is shown.
-var word = provider.WordAt(codes, "code")
+)
 
 // wait returns the time that Zulip asks to wait.
 var wait = provider.WaitAt("retry-after")
