@@ -15,15 +15,24 @@ const maxAddress = 2048
 // ErrNoAddress means that a destination has no address.
 var ErrNoAddress = errors.New("address is empty")
 
-// ParseAddress parses the URL of a destination or a proxy and refuses every fault that shows before its host is resolved. The errors
-// never quote the address.
-func (n Network) ParseAddress(address string, schemes ...string) (*url.URL, error) {
+// TrimAddress returns an address without the space around it, or an error if it is empty or too long.
+func TrimAddress(address string) (string, error) {
 	address = strings.TrimSpace(address)
 	switch {
 	case address == "":
-		return nil, ErrNoAddress
+		return "", ErrNoAddress
 	case len(address) > maxAddress:
-		return nil, errors.New("address is longer than " + strconv.Itoa(maxAddress) + " characters")
+		return "", errors.New("address is longer than " + strconv.Itoa(maxAddress) + " characters")
+	}
+	return address, nil
+}
+
+// ParseAddress parses the URL of a destination or a proxy and refuses every fault that shows before its host is resolved. The errors
+// never quote the address.
+func (n Network) ParseAddress(address string, schemes ...string) (*url.URL, error) {
+	address, err := TrimAddress(address)
+	if err != nil {
+		return nil, err
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -25,8 +24,14 @@ const (
 
 // ClientOptions are the options that a destination type adds to its Config.
 type ClientOptions struct {
-	// Header is sent with every request to the host of the address. It is for credentials that never change.
-	Header http.Header
+	// Login returns the header that is sent with every request to the host of the address, such as Config.Bearer. It is for credentials
+	// that never change.
+	Login func(Config) (http.Header, error)
+	// Authorize returns the value of the header Authorization for each request to the host of the address. It is for credentials that are
+	// made or requested at the time.
+	Authorize func(ctx context.Context) (string, error)
+	// Limit returns the limit that the vendor publishes for a host, such as LimitOn.
+	Limit func(host string) Limit
 	// MaxReply is the longest answer that the type reads, in bytes. Zero means that the type reads no answers: a 2xx is then a success
 	// however its body ends.
 	MaxReply int
@@ -49,13 +54,12 @@ type Client struct {
 	// tls is nil for defaultTLS, which is then made with the transport.
 	tls       *tls.Config
 	conns     conns
-	once      sync.Once
 	transport atomic.Pointer[http.Transport] // made for the first request
 	// trace is in the context of each request, unless another client's is.
 	trace   httptrace.ClientTrace
 	address url.URL
 	timeout time.Duration
-	// options are without the Header, which header has.
+	// options are without the Login, whose result header has.
 	options ClientOptions
 	header  []headerField
 }
@@ -66,19 +70,27 @@ type headerField struct {
 	values []string
 }
 
-// NewClient returns a client for cfg.Address. It does not connect. The error lists every fault of the address, the proxy, the TLS
-// material and the timeout, and quotes none of them.
+// NewClient returns a client for cfg.Address. It does not connect. The error lists every fault of the credentials, the address, the
+// proxy, the TLS material and the timeout, and quotes none of them. TLS material of Values stands in for that of TLS.
 func NewClient(cfg Config, o ClientOptions) (*Client, error) {
+	var header http.Header
+	var loginErr error
+	if o.Login != nil {
+		header, loginErr = o.Login(cfg)
+	}
+	if cfg.TLS.none() {
+		cfg.TLS = ReadTLS(func(key string) string { return cfg.Values[key] })
+	}
 	address, addressErr := cfg.Network.ParseAddress(cfg.Address, "https", "http")
 	timeout, timeoutErr := cfg.timeout()
 	way, proxyErr := cfg.route()
 	tlsConfig, tlsErr := cfg.TLS.Config()
-	if err := errors.Join(addressErr, timeoutErr, proxyErr, tlsErr); err != nil {
+	if err := errors.Join(loginErr, addressErr, timeoutErr, proxyErr, tlsErr); err != nil {
 		return nil, err
 	}
 	c := &Client{route: way, address: *address, timeout: timeout, options: o}
-	c.options.Header = nil
-	for name, values := range o.Header {
+	c.options.Login = nil
+	for name, values := range header {
 		c.header = append(c.header, headerField{name, values})
 	}
 	c.conns.namespace, c.conns.most = cfg.Namespace, sendBytes+2*int64(o.MaxReply)

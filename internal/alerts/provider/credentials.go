@@ -27,6 +27,19 @@ func Credential(header, prefix, key, value string) (http.Header, error) {
 	return http.Header{http.CanonicalHeaderKey(header): {prefix + value}}, nil
 }
 
+// TokenIn returns a ClientOptions.Login that sends the Secret's token in a header after a prefix, such as "Bearer ".
+func TokenIn(header, prefix string) func(Config) (http.Header, error) {
+	return func(c Config) (http.Header, error) { return Credential(header, prefix, "token", c.Token) }
+}
+
+// TokenOrPasswordIn is TokenIn for types that take the password in place of a token.
+func TokenOrPasswordIn(header, prefix string) func(Config) (http.Header, error) {
+	return func(c Config) (http.Header, error) {
+		key, value := c.TokenOrPassword()
+		return Credential(header, prefix, key, value)
+	}
+}
+
 // Basic returns the header that logs in with a user's name and a password (RFC 7617).
 func Basic(user, password string) (http.Header, error) {
 	switch {

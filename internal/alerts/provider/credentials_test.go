@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -81,5 +82,13 @@ func TestCredentialsAreSentAsTheyAre(t *testing.T) {
 		if diff := cmp.Diff([]string{c.bearer, c.login, c.key, c.value}, got); diff != "" || bearerErr != nil || loginErr != nil {
 			t.Errorf("%s: %v, %v %s", name, bearerErr, loginErr, diff)
 		}
+	}
+}
+
+// Fails when a Provider's owner is shown the faults of the login and of the address one after the other, an edit of the spec between them.
+func TestTheFaultsOfTheLoginAndOfTheAddressAreListedTogether(t *testing.T) {
+	_, err := NewClient(Config{Token: "s3cret\n"}, ClientOptions{Login: TokenIn("Authorization", "Bearer ")})
+	if !errors.Is(err, ErrNoAddress) || !strings.Contains(err.Error(), "key token holds a space") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v", err)
 	}
 }

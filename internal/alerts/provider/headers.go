@@ -21,39 +21,48 @@ var reserved = []string{
 	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Via",
 }
 
-// Headers checks the headers of a Secret. It leaves out those of the connection and the type's own, and returns the names of those
-// left out. The type's own are given in their canonical form; a name that ends in "-*" means every name with that prefix. The errors
+// Headers are the headers of a Secret, for types that send them.
+type Headers struct {
+	Sent    http.Header
+	ignored []string
+}
+
+// Ignored returns the names of the headers that are not sent. The names are from a closed set.
+func (h Headers) Ignored() []string { return h.ignored }
+
+// NewHeaders checks the headers of a Secret. It leaves out those of the connection and the type's own. The type's own are given in their canonical form; a name that ends in "-*" means every name with that prefix. The errors
 // quote no name, since a name may be part of a badly quoted value.
-func Headers(values map[string]string, own ...string) (h http.Header, ignored []string, err error) {
+func NewHeaders(values map[string]string, own ...string) (Headers, error) {
 	if len(values) > MaxHeaders {
-		return nil, nil, errors.New("headers has too many entries")
+		return Headers{}, errors.New("headers has too many entries")
 	}
 	own = append(own, reserved...)
-	h = make(http.Header, len(values))
+	h := Headers{Sent: make(http.Header, len(values))}
 	size := 0
 	for name, value := range values {
 		value = strings.TrimSpace(value)
 		size += len(name) + len(value)
 		canonical := http.CanonicalHeaderKey(name)
 		if i := slices.IndexFunc(own, func(o string) bool { return covers(o, canonical) }); i >= 0 {
-			ignored = append(ignored, own[i])
+			h.ignored = append(h.ignored, own[i])
 			continue
 		}
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
-			return nil, nil, errors.New("headers has an entry whose name is not valid")
+			return Headers{}, errors.New("headers has an entry whose name is not valid")
 		case !httpguts.ValidHeaderFieldValue(value):
-			return nil, nil, errors.New("headers has an entry whose value is not valid")
-		case h[canonical] != nil:
-			return nil, nil, errors.New("headers has two entries of one name")
+			return Headers{}, errors.New("headers has an entry whose value is not valid")
+		case h.Sent[canonical] != nil:
+			return Headers{}, errors.New("headers has two entries of one name")
 		}
-		h[canonical] = []string{value}
+		h.Sent[canonical] = []string{value}
 	}
 	if size > maxHeaderBytes {
-		return nil, nil, errors.New("headers is too long")
+		return Headers{}, errors.New("headers is too long")
 	}
-	slices.Sort(ignored)
-	return h, slices.Compact(ignored), nil
+	slices.Sort(h.ignored)
+	h.ignored = slices.Compact(h.ignored)
+	return h, nil
 }
 
 // covers reports whether own, a name or a prefix with "*", matches a header.

@@ -19,6 +19,14 @@ type Limited interface {
 	Limit() Limit
 }
 
+// Limit returns the limit of the address's host, no limit if its vendor publishes none.
+func (c *Client) Limit() Limit {
+	if c.options.Limit == nil {
+		return Limit{}
+	}
+	return c.options.Limit(c.address.Hostname())
+}
+
 // On reports whether the address's host is Within a vendor's domains.
 func (c *Client) On(domains ...string) bool { return Within(c.address.Hostname(), domains...) }
 
@@ -28,10 +36,12 @@ func Within(host string, domains ...string) bool {
 	return slices.ContainsFunc(domains, func(domain string) bool { return strings.HasSuffix(host, "."+domain) })
 }
 
-// LimitOn returns l where the address is On one of the domains, else no limit.
-func (c *Client) LimitOn(l Limit, domains ...string) Limit {
-	if c.On(domains...) {
-		return l
+// LimitOn returns a ClientOptions.Limit that is l for hosts Within the domains, and no limit for any other host.
+func LimitOn(l Limit, domains ...string) func(host string) Limit {
+	return func(host string) Limit {
+		if Within(host, domains...) {
+			return l
+		}
+		return Limit{}
 	}
-	return Limit{}
 }

@@ -13,11 +13,11 @@ func TestAVendorsHostsAreItsDomainsAndThoseBelow(t *testing.T) {
 		"slack.com": true, "hooks.SLACK.com": true, "hooks.slack.com.": true, "a.slack-gov.com:8443": true,
 		"notslack.com": false, "slack.com.example.com": false, "slack": false,
 	} {
-		c, err := NewClient(Config{Address: "https://" + host + "/x"}, ClientOptions{})
+		c, err := NewClient(Config{Address: "https://" + host + "/x"}, ClientOptions{Limit: LimitOn(want, "slack.com", "slack-gov.com")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.LimitOn(want, "slack.com", "slack-gov.com"); c.On("slack.com", "slack-gov.com") != on || (got == want) != on {
+		if got := c.Limit(); c.On("slack.com", "slack-gov.com") != on || (got == want) != on {
 			t.Errorf("%s: %v, %+v", host, !on, got)
 		}
 	}

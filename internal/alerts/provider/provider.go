@@ -140,15 +140,6 @@ func ReadTLS(value func(key string) string) TLS {
 	return TLS{CA: either(0), Cert: either(2), Key: either(4)}
 }
 
-// WithSecretTLS returns the Config with the TLS material of Values, unless it has TLS material already. It is for types that list
-// TLSKeys among their keys.
-func (c Config) WithSecretTLS() Config {
-	if len(c.TLS.CA)+len(c.TLS.Cert)+len(c.TLS.Key) == 0 {
-		c.TLS = ReadTLS(func(key string) string { return c.Values[key] })
-	}
-	return c
-}
-
 // String returns the type alone: nearly every other field is a secret.
 func (c Config) String() string { return fmt.Sprintf("provider.Config{Type:%q}", c.Type) }
 

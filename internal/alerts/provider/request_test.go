@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -106,16 +107,19 @@ func TestCredentialsGoToTheAddressAlone(t *testing.T) {
 	var got string
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }))
 	t.Cleanup(other.Close)
-	c := requests(t, ClientOptions{Header: http.Header{"Authorization": {"s3cret"}}}, func(_ http.ResponseWriter, r *http.Request) {
-		got = r.Header.Get("Authorization")
-	})
-	u := c.URL()
-	if err := c.Post(t.Context(), Request{}); err != nil || got != "s3cret" {
-		t.Errorf("the address got %q, %v", got, err)
-	}
-	u.Host = other.Listener.Addr().String()
-	if _, err := c.Send(t.Context(), Request{URL: u}); err != nil || got != "" {
-		t.Errorf("another host got %q, %v", got, err)
+	for _, o := range []ClientOptions{
+		{Login: func(Config) (http.Header, error) { return http.Header{"Authorization": {"s3cret"}}, nil }},
+		{Authorize: func(context.Context) (string, error) { return "s3cret", nil }},
+	} {
+		c := requests(t, o, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") })
+		u := c.URL()
+		if err := c.Post(t.Context(), Request{}); err != nil || got != "s3cret" {
+			t.Errorf("the address got %q, %v", got, err)
+		}
+		u.Host = other.Listener.Addr().String()
+		if _, err := c.Send(t.Context(), Request{URL: u}); err != nil || got != "" {
+			t.Errorf("another host got %q, %v", got, err)
+		}
 	}
 }
 

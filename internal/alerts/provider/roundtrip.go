@@ -9,7 +9,9 @@ import (
 // roundTrip makes a request whose context is traced. It makes the transport, which takes more than a kilobyte, for the first request: most of
 // a cluster's thousands of Providers never send.
 func (c *Client) roundTrip(r *http.Request) (*http.Response, error) {
-	c.once.Do(c.makeTransport)
+	if c.transport.Load() == nil {
+		c.transport.CompareAndSwap(nil, c.newTransport()) // one that another send made meanwhile has no connections yet
+	}
 	return c.transport.Load().RoundTrip(r)
 }
 
@@ -23,7 +25,7 @@ func (c *Client) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, trace)
 }
 
-func (c *Client) makeTransport() {
+func (c *Client) newTransport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -31,7 +33,7 @@ func (c *Client) makeTransport() {
 	if config == nil {
 		config = defaultTLS()
 	}
-	c.transport.Store(&http.Transport{
+	return &http.Transport{
 		Proxy:                  c.proxy,
 		OnProxyConnectResponse: connectResult,
 		DialContext:            c.conns.dialer(c.dialer().DialContext),
@@ -50,5 +52,5 @@ func (c *Client) makeTransport() {
 			SendPingTimeout: pingInterval, PingTimeout: pingInterval,
 			MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: (idleConns + 1) * streamBuffer,
 		},
-	})
+	}
 }

@@ -31,12 +31,19 @@ func (c *Client) request(ctx context.Context, req *http.Request, cancel context.
 	if _, err := c.via(req); err != nil {
 		return nil, Classify(err)
 	}
-	req = fenced(req)
 	if req.URL.Host == c.address.Host {
 		for _, f := range c.header {
 			req.Header[f.name] = f.values
 		}
+		if c.options.Authorize != nil {
+			authorization, err := c.options.Authorize(ctx)
+			if err != nil {
+				return nil, Classify(err)
+			}
+			req.Header["Authorization"] = []string{authorization}
+		}
 	}
+	req = fenced(req)
 	req.Header.Set("Via", "1.1 notifier")
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "notifier")

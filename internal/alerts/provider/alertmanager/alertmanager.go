@@ -42,11 +42,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	if cfg.Username != "" && cfg.Password != "" {
 		cfg.Token = "" // username and password take precedence
 	}
-	login, err := cfg.OptionalLogin()
-	if err != nil {
-		return nil, err
-	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: login, MaxReply: maxReply})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.Config.OptionalLogin, MaxReply: maxReply})
 	if err != nil {
 		return nil, err
 	}

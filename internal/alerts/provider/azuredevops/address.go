@@ -52,10 +52,7 @@ func locate(cfg *provider.Config) (host, error) {
 	if last := len(organization) - 1; last >= shortest && !strings.EqualFold(organization[last], collection) {
 		organization, project = organization[:last], organization[last]
 	}
-	for i := range organization {
-		organization[i] = url.PathEscape(organization[i])
-	}
-	cfg.Address = base + "/" + strings.Join(organization, "/")
+	cfg.Address = githost.Below(base, organization)
 	return host{project: project, repo: repo}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -28,15 +27,14 @@ const (
 // Sender writes statuses in one repository.
 type Sender struct {
 	*githost.Statuses
-	host
+	// login is nil if a personal access token logs in.
+	login *cloudauth.Source
 }
 
 // host makes the calls of the API for one repository.
 type host struct {
 	client        *provider.Client
 	project, repo string
-	// login returns the access tokens of a workload identity. It is nil if a personal access token logs in.
-	login *cloudauth.Source
 }
 
 // status is a commit's status as Azure DevOps writes and reads it.
@@ -56,45 +54,46 @@ type statusContext struct {
 // New returns a Sender. It needs a repository's address, and a token or a service account.
 func New(cfg provider.Config) (*Sender, error) {
 	h, addressErr := locate(&cfg)
-	cfg = cfg.WithSecretTLS()
+	o := provider.ClientOptions{Login: login, MaxReply: maxReply, Word: word}
+	var source *cloudauth.Source
+	var sourceErr error
+	if cfg.Token == "" && cfg.ServiceAccount != "" && isService(cfg.Address) {
+		source, sourceErr = cloudauth.Azure(cfg, scope)
+		o.Authorize = source.Authorization
+		cfg = cloudauth.Public(cfg)
+	}
+	client, clientErr := provider.NewClient(cfg, o)
+	if err := errors.Join(addressErr, sourceErr, clientErr); err != nil {
+		return nil, err
+	}
+	h.client = client
+	return &Sender{githost.NewStatuses(cfg, client, h, form), source}, nil
+}
+
+// form is that of Azure DevOps.
+var form = githost.Form{Succeeded: "succeeded", Failed: "error", Name: maxText, Description: maxText, Commit: provider.SHA1Digits}
+
+// login returns the headers of each request, with the token if there is one.
+func login(cfg provider.Config) (http.Header, error) {
 	header := http.Header{
 		"Accept": {"application/json"},
 		// Invalid credentials are then answered 401, not with a page for browsers.
 		"X-Tfs-Fedauthredirect": {"Suppress"},
 	}
-	login, authErr := authorize(cfg, header)
-	if login != nil {
-		cfg = cloudauth.Public(cfg)
-	}
-	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
-	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
-		return nil, err
-	}
-	h.client, h.login = client, login
-	limits := githost.Limits{Name: maxText, Description: maxText, Commit: provider.SHA1Digits}
-	return &Sender{githost.NewStatuses(cfg, client, h, limits, false), h}, nil
-}
-
-// authorize adds the credentials of a Config to header, or returns the source of the credentials for each request.
-func authorize(cfg provider.Config, header http.Header) (*cloudauth.Source, error) {
 	switch {
 	case cfg.Token != "":
-		if err := provider.CheckKey("token", cfg.Token); err != nil {
-			return nil, err
-		}
 		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(":"+cfg.Token)))
-		return nil, nil
-	case cfg.ServiceAccount != "" && !isService(cfg.Address):
-		return nil, errors.New("spec.serviceAccountName logs in at dev.azure.com and *.visualstudio.com alone, by https: for another server the Secret needs the key token")
-	case cfg.ServiceAccount != "":
-		return cloudauth.Azure(cfg, scope)
-	default:
+		return header, provider.CheckKey("token", cfg.Token)
+	case cfg.ServiceAccount == "":
 		return nil, errors.New("the Secret has no credentials; write the key token into it, or name an account in spec.serviceAccountName")
+	case !isService(cfg.Address):
+		return nil, errors.New("spec.serviceAccountName logs in at dev.azure.com and *.visualstudio.com alone, by https: for another server the Secret needs the key token")
 	}
+	return header, nil
 }
 
 // Close closes idle connections.
-func (s *Sender) Close() error { return errors.Join(s.client.Close(), s.login.Close()) }
+func (s *Sender) Close() error { return errors.Join(s.Statuses.Close(), s.login.Close()) }
 
 // LastStatus looks for the context among the last statuses of the commit's contexts.
 func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
@@ -113,7 +112,7 @@ func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, e
 		}
 	}
 	set, _ := time.Parse(time.RFC3339, last.Created)
-	return githost.Last{Same: last.State == want.State && last.Description == want.Description, Set: set}, nil
+	return githost.Last{State: last.State, Description: last.Description, Set: set}, nil
 }
 
 // SetStatus posts a status.
@@ -131,15 +130,6 @@ func (h host) statuses(commit string, query url.Values) *url.URL {
 
 // call makes a request of the API and decodes its answer into reply.
 func (h host) call(ctx context.Context, r provider.Request, reply any) error {
-	if h.login != nil {
-		token, err := h.login.Token(ctx)
-		if err != nil {
-			return err
-		}
-		header := http.Header{"Authorization": {"Bearer " + token}}
-		maps.Copy(header, r.Header)
-		r.Header = header
-	}
 	answer, err := h.client.Do(ctx, r)
 	if err != nil {
 		return err
@@ -153,10 +143,7 @@ func (h host) call(ctx context.Context, r provider.Request, reply any) error {
 
 // statusOf returns a status as Azure DevOps has it.
 func statusOf(s githost.Status) status {
-	made := status{State: "succeeded", Description: s.Description, Context: statusContext{Genre: genre, Name: s.Name}}
-	if s.State == githost.Failed {
-		made.State = "error"
-	}
+	made := status{State: s.State, Description: s.Description, Context: statusContext{Genre: genre, Name: s.Name}}
 	if s.Summary != "" {
 		made.Context.Genre = githost.Shorten(genre+":"+s.Summary, maxText)
 	}

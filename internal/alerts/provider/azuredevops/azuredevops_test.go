@@ -224,12 +224,14 @@ func TestAWorkloadIdentityLogsInWithABearerToken(t *testing.T) {
 	if providertest.SendAll(t, s, providertest.Notifications(t)["info"]); v.posts != 2 || logins != 1 {
 		t.Errorf("%d posts, %d logins", v.posts, logins)
 	}
+	cfg.TLS, cfg.Values = provider.TLS{}, map[string]string{"ca.crt": string(cfg.TLS.CA)} // which the Secret has in its place
+	providertest.SendAll(t, providertest.NewSender(t, newForTest, cfg), providertest.Notifications(t)["error"])
 	cfg.Identity = nil
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "workload identity") {
 		t.Errorf("without workload identity: %v", err)
 	}
 	cfg.Token, v.auth = "pat-s3cret", basic // the token takes precedence over the account
-	cfg.TLS = provider.TLS{}
+	cfg.Values = nil
 	providertest.SendAll(t, providertest.NewSender(t, newForTest, cfg), providertest.Notifications(t)["error"])
 	for _, token := range []string{"", "s3cret\n"} {
 		_, err := New(provider.Config{Address: cfg.Address, Token: token, Network: cfg.Network})

@@ -32,14 +32,10 @@ var (
 	namespaceForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$`)
 )
 
-// login returns the value of the Authorization header.
-type login func(ctx context.Context) (string, error)
-
 // Sender sends to one hub.
 type Sender struct {
 	*provider.Client
-	url   *url.URL
-	login login
+	url *url.URL
 	// source is nil unless a workload identity logs in.
 	source *cloudauth.Source
 }
@@ -69,14 +65,18 @@ func New(cfg provider.Config) (*Sender, error) {
 	case cfg.Token != "" && cfg.ServiceAccount != "":
 		return nil, errors.New("the Secret's key token and spec.serviceAccountName both log in: leave one of them out")
 	}
-	if cfg.ServiceAccount != "" {
-		cfg = cloudauth.Public(cfg)
+	if cfg.Token != "" {
+		return build(cfg, "https://"+namespace, address, provider.ClientOptions{Login: provider.Config.Bearer})
 	}
-	l, source, err := newBearer(cfg)
+	if cfg.ServiceAccount == "" {
+		return nil, errors.New("nothing logs in: address is no connection string, the Secret has no key token, " +
+			"and spec.serviceAccountName is not set")
+	}
+	source, err := cloudauth.Azure(cfg, scope)
 	if err != nil {
 		return nil, err
 	}
-	s, err := build(cfg, "https://"+namespace, address, l)
+	s, err := build(cloudauth.Public(cfg), "https://"+namespace, address, provider.ClientOptions{Authorize: source.Authorization})
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +100,14 @@ func newShared(cfg provider.Config, address string) (*Sender, error) {
 	if !hubForm.MatchString(c.hub) {
 		return nil, errors.New("the connection string has no EntityPath, and spec.channel is no name of a hub either")
 	}
-	s, err := build(cfg, c.endpoint, c.hub, nil)
+	k := &sharedKey{name: c.keyName, key: []byte(c.key), now: time.Now}
+	s, err := build(cfg, c.endpoint, c.hub, provider.ClientOptions{Authorize: k.authorization})
 	if err != nil {
 		return nil, err
 	}
 	resource := *s.url
 	resource.Path, resource.RawPath, resource.RawQuery = strings.TrimSuffix(resource.Path, "/messages"), "", ""
-	s.login = (&sharedKey{name: c.keyName, key: []byte(c.key), resource: resource.String(), now: time.Now}).authorization
+	k.resource = resource.String()
 	return s, nil
 }
 
@@ -123,25 +124,19 @@ func suffix(authority string) string {
 }
 
 // build returns a Sender for a hub at an endpoint.
-func build(cfg provider.Config, endpoint, hub string, l login) (*Sender, error) {
+func build(cfg provider.Config, endpoint, hub string, o provider.ClientOptions) (*Sender, error) {
 	cfg.Address = endpoint
-	client, err := provider.NewClient(cfg, provider.ClientOptions{})
+	client, err := provider.NewClient(cfg, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{Client: client, login: l, url: client.URL(hub, "messages")}
+	s := &Sender{Client: client, url: client.URL(hub, "messages")}
 	s.url.RawQuery = url.Values{"api-version": {apiVersion}, "timeout": {"60"}}.Encode()
 	return s, nil
 }
 
 // Close closes idle connections.
 func (s *Sender) Close() error { return errors.Join(s.Client.Close(), s.source.Close()) }
-
-// brokerProperties is the value of the BrokerProperties header.
-type brokerProperties struct {
-	MessageID    string `json:"MessageId"`
-	PartitionKey string `json:"PartitionKey"`
-}
 
 // Send sends the notification's event.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
@@ -151,18 +146,11 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	}
 	o := n.Event.InvolvedObject
 	key := sha256.Sum256([]byte(strings.Join([]string{o.Group(), o.Kind, o.Namespace, o.Name}, "\x00")))
-	properties, err := json.Marshal(brokerProperties{MessageID: n.DeliveryID, PartitionKey: hex.EncodeToString(key[:16])})
+	properties, err := json.Marshal(map[string]string{"MessageId": n.DeliveryID, "PartitionKey": hex.EncodeToString(key[:16])})
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "properties could not be encoded", err)
 	}
-	return s.Call(ctx, func(ctx context.Context) error {
-		authorization, err := s.login(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = s.Do(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
-			"Authorization": {authorization}, "Content-Type": {contentType}, "BrokerProperties": {string(properties)},
-		}})
-		return err
-	})
+	return s.Post(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
+		"Content-Type": {contentType}, "BrokerProperties": {string(properties)},
+	}})
 }

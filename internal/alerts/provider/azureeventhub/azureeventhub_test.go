@@ -73,13 +73,14 @@ func valid(properties string, body []byte) bool {
 
 // at returns a Sender whose endpoint is the address of the Config, for the kit.
 func at(cfg provider.Config) (provider.Sender, error) {
-	s, err := build(cfg, cfg.Address, "hub", nil)
+	k := &sharedKey{name: "send", key: []byte(sharedAccess), now: time.Now}
+	s, err := build(cfg, cfg.Address, "hub", provider.ClientOptions{Authorize: k.authorization})
 	if err != nil {
 		return nil, err
 	}
 	resource := *s.url
 	resource.Path, resource.RawQuery = strings.TrimSuffix(resource.Path, "/messages"), ""
-	s.login = (&sharedKey{name: "send", key: []byte(sharedAccess), resource: resource.String(), now: time.Now}).authorization
+	k.resource = resource.String()
 	return s, nil
 }
 
@@ -89,7 +90,9 @@ func TestContract(t *testing.T) {
 
 func TestPayloads(t *testing.T) {
 	sink := providertest.NewSink(t, hub)
-	s, err := build(provider.Config{Network: providertest.Loopback()}, sink.URL, "hub", bearer("Bearer cloud"))
+	s, err := build(provider.Config{Network: providertest.Loopback()}, sink.URL, "hub", provider.ClientOptions{
+		Authorize: func(context.Context) (string, error) { return "Bearer cloud", nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +174,9 @@ func TestAWorkloadIdentityLogsIn(t *testing.T) {
 // events of one object have two.
 func TestLargeEventsAreCutAndObjectsKeepTheirPartition(t *testing.T) {
 	sink := providertest.NewSink(t, hub)
-	s, err := build(provider.Config{Network: providertest.Loopback()}, sink.URL, "hub", bearer("Bearer cloud"))
+	s, err := build(provider.Config{Network: providertest.Loopback()}, sink.URL, "hub", provider.ClientOptions{
+		Authorize: func(context.Context) (string, error) { return "Bearer cloud", nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"notifier/internal/alerts/provider"
-	"notifier/internal/alerts/provider/cloudauth"
 )
 
 // signatureLife is the time for which a shared access signature is valid. A signature is made for one send.
@@ -67,26 +64,4 @@ func (k *sharedKey) authorization(context.Context) (string, error) {
 	mac.Write([]byte(resource + "\n" + end))
 	signature := url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	return "SharedAccessSignature sr=" + resource + "&sig=" + signature + "&se=" + end + "&skn=" + url.QueryEscape(k.name), nil
-}
-
-// bearer returns the login with a header of the Secret's token.
-func bearer(header string) login {
-	return func(context.Context) (string, error) { return header, nil }
-}
-
-// newBearer returns the login by the token or, without one, by the workload identity that the source stands for.
-func newBearer(cfg provider.Config) (l login, source *cloudauth.Source, err error) {
-	if cfg.Token != "" {
-		header, err := cfg.Bearer()
-		return bearer(header.Get("Authorization")), nil, err
-	}
-	if cfg.ServiceAccount == "" {
-		return nil, nil, errors.New("nothing logs in: address is no connection string, the Secret has no key token, " +
-			"and spec.serviceAccountName is not set")
-	}
-	source, err = cloudauth.Azure(cfg, scope)
-	return func(ctx context.Context) (string, error) {
-		token, err := source.Token(ctx)
-		return "Bearer " + token, err
-	}, source, err
 }

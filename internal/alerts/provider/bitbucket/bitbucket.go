@@ -32,11 +32,8 @@ const (
 // limit keeps the requests of a rolling hour, two per send, below the 1,000 that Bitbucket grants an account.
 var limit = provider.Limit{Rate: 300.0 / 3600, Burst: 200}
 
-// Sender writes statuses in one repository.
-type Sender struct {
-	*githost.Statuses
-	host
-}
+// Form is that of Bitbucket, in the cloud and of one's own.
+var Form = githost.Form{Succeeded: "SUCCESSFUL", Failed: "FAILED", Description: maxText, Commit: provider.SHA1Digits}
 
 // host makes the calls of the API for one repository.
 type host struct {
@@ -53,22 +50,22 @@ type Build struct {
 	URL         string `json:"url"`
 }
 
-// New returns a Sender. It needs a repository's address and a token, or a user's name and a password.
-func New(cfg provider.Config) (*Sender, error) {
+// New returns a Sender for one repository. It needs the repository's address and a token, or a user's name and a password.
+func New(cfg provider.Config) (*githost.Statuses, error) {
 	return newSender(cfg, cmp.Or(os.Getenv(apiVariable), api))
 }
 
-func newSender(cfg provider.Config, api string) (*Sender, error) {
+func newSender(cfg provider.Config, api string) (*githost.Statuses, error) {
 	h, addressErr := locate(cfg.Address)
-	header, authErr := login(cfg)
-	cfg = cfg.WithSecretTLS()
 	cfg.Address = api
-	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
-	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
+	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{
+		Login: login, MaxReply: maxReply, Word: word, Limit: provider.LimitOn(limit, apiHost),
+	})
+	if err := errors.Join(addressErr, clientErr); err != nil {
 		return nil, err
 	}
 	h.client = client
-	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText, Commit: provider.SHA1Digits}, false), h}, nil
+	return githost.NewStatuses(cfg, client, h, Form), nil
 }
 
 // locate returns the repository of an address.
@@ -98,26 +95,20 @@ func login(cfg provider.Config) (http.Header, error) {
 	}
 }
 
-// Limit returns the limit of Bitbucket's own host.
-func (h host) Limit() provider.Limit {
-	return h.client.LimitOn(limit, apiHost)
-}
-
 // LastStatus reads the status of the key.
 func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
-	want := h.build(s)
 	var old struct {
 		Build
 		Updated string `json:"updated_on"`
 	}
-	r := provider.Request{Method: http.MethodGet, URL: h.builds(s.Commit, want.Key)}
+	r := provider.Request{Method: http.MethodGet, URL: h.builds(s.Commit, h.build(s).Key)}
 	if err := h.client.Exchange(ctx, r, &old, "Bitbucket's API"); provider.StatusOf(err) == http.StatusNotFound {
 		return githost.Last{}, nil // of the key, or of the repository, which the next call reports
 	} else if err != nil {
 		return githost.Last{}, err
 	}
 	set, _ := time.Parse(time.RFC3339, old.Updated)
-	return githost.Last{Same: old.State == want.State && old.Description == want.Description, Set: set}, nil
+	return githost.Last{State: old.State, Description: old.Description, Set: set}, nil
 }
 
 // SetStatus writes the status of the key.
@@ -133,13 +124,9 @@ func (h host) builds(commit string, key ...string) *url.URL {
 
 // NewBuild returns a status as Bitbucket has it, to be shown with a name and a link.
 func NewBuild(s githost.Status, name, link string) Build {
-	state := "SUCCESSFUL"
-	if s.State == githost.Failed {
-		state = "FAILED"
-	}
 	sum := sha1.Sum([]byte(s.Name)) //nolint:gosec // as above
 	return Build{
-		Key: hex.EncodeToString(sum[:]), State: state, Name: provider.Truncate(name, maxText), Description: s.Description, URL: link,
+		Key: hex.EncodeToString(sum[:]), State: s.State, Name: provider.Truncate(name, maxText), Description: s.Description, URL: link,
 	}
 }
 

@@ -153,8 +153,6 @@ func TestTheLinkFitsBitbucketsLimits(t *testing.T) {
 	}
 }
 
-var _ provider.Limited = (*Sender)(nil) // else the limit is never read
-
 // Fails when the limit applies to another host, or exceeds Bitbucket's in an hour that begins with a burst.
 func TestOnlyBitbucketsOwnHostIsLimited(t *testing.T) {
 	if perHour := 2 * (float64(limit.Rate)*3600 + float64(limit.Burst)); perHour > 1000 {
@@ -165,7 +163,7 @@ func TestOnlyBitbucketsOwnHostIsLimited(t *testing.T) {
 	} {
 		t.Setenv(apiVariable, base)
 		s := providertest.NewSender(t, New, provider.Config{Address: site + "/o/r", Token: "t"})
-		if got := s.Limit(); (got == limit) != limited || !limited && got != (provider.Limit{}) {
+		if got := provider.Limited(s).Limit(); (got == limit) != limited || !limited && got != (provider.Limit{}) {
 			t.Errorf("%s: %+v", base, got)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,16 +15,9 @@ import (
 )
 
 const (
-	maxText  = 255      // characters of every text of a build but its link
 	maxLink  = 450      // characters of the link
 	maxReply = 64 << 10 // bytes of an answer, which is one build
 )
-
-// Sender writes builds in one repository.
-type Sender struct {
-	*githost.Statuses
-	host
-}
 
 // host makes the calls of the API for one repository.
 type host struct {
@@ -33,19 +25,25 @@ type host struct {
 	project, repo string
 }
 
-// New returns a Sender. It needs the address that Bitbucket shows for cloning over HTTP, and a token, or a user and a password.
-func New(cfg provider.Config) (*Sender, error) {
+// New returns a Sender for one repository. It needs the address that Bitbucket shows for cloning over HTTP, and a token, or a user and a
+// password.
+func New(cfg provider.Config) (*githost.Statuses, error) {
 	h, addressErr := locate(&cfg)
-	login, authErr := cfg.RequireLogin()
-	cfg = cfg.WithSecretTLS()
-	header := http.Header{"X-Atlassian-Token": {"no-check"}} // without it Bitbucket may reject a POST as forged
-	maps.Copy(header, login)
-	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word})
-	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
+	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{Login: login, MaxReply: maxReply, Word: word})
+	if err := errors.Join(addressErr, clientErr); err != nil {
 		return nil, err
 	}
 	h.client = client
-	return &Sender{githost.NewStatuses(cfg, client, h, githost.Limits{Description: maxText, Commit: provider.SHA1Digits}, false), h}, nil
+	return githost.NewStatuses(cfg, client, h, bitbucket.Form), nil
+}
+
+// login returns the headers of each request.
+func login(cfg provider.Config) (http.Header, error) {
+	header, err := cfg.RequireLogin()
+	if err == nil {
+		header.Set("X-Atlassian-Token", "no-check") // without it Bitbucket may reject a POST as forged
+	}
+	return header, err
 }
 
 // errAddress describes the form of an address.
@@ -68,10 +66,7 @@ func locate(cfg *provider.Config) (host, error) {
 		return host{}, errAddress
 	}
 	project, repo, path := path[len(path)-2], path[len(path)-1], path[:len(path)-3]
-	for i := range path {
-		path[i] = url.PathEscape(path[i])
-	}
-	cfg.Address = at.Base() + "/" + strings.Join(path, "/")
+	cfg.Address = githost.Below(at.Base(), path)
 	return host{project: project, repo: repo}, nil
 }
 
@@ -82,9 +77,8 @@ func (h host) builds(commit string) *url.URL {
 
 // LastStatus reads the build of the status's key.
 func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
-	want := h.build(s)
 	u := h.builds(s.Commit)
-	u.RawQuery = url.Values{"key": {want.Key}}.Encode()
+	u.RawQuery = url.Values{"key": {h.build(s).Key}}.Encode()
 	var old struct {
 		bitbucket.Build
 		Updated int64 `json:"updatedDate"` // milliseconds since 1970
@@ -95,7 +89,7 @@ func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, e
 	} else if err != nil {
 		return githost.Last{}, err
 	}
-	last := githost.Last{Same: old.State == want.State && old.Description == want.Description}
+	last := githost.Last{State: old.State, Description: old.Description}
 	if old.Updated > 0 {
 		last.Set = time.UnixMilli(old.Updated)
 	}

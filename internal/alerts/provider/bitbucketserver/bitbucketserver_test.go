@@ -115,8 +115,15 @@ func TestTheAddressIsThatForCloning(t *testing.T) {
 // Fails when a link is longer than Bitbucket takes, or shows the credentials in the address.
 func TestTheLinkFitsBitbucketsLimits(t *testing.T) {
 	for _, path := range []string{"p/r", "p/" + strings.Repeat("r", 1000)} {
-		s := providertest.NewSender(t, New, provider.Config{Address: "https://user:s3cret@bb.test/scm/" + path, Token: "t"})
-		if link := s.link(commit); len(link) > 450 || strings.Contains(link, "s3cret") || !strings.HasPrefix(link, "https://bb.test") {
+		cfg := provider.Config{Address: "https://user:s3cret@bb.test/scm/" + path, Token: "t"}
+		h, err := locate(&cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.client, err = provider.NewClient(cfg, provider.ClientOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if link := h.link(commit); len(link) > 450 || strings.Contains(link, "s3cret") || !strings.HasPrefix(link, "https://bb.test") {
 			t.Error(link)
 		}
 	}

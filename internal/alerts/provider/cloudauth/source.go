@@ -50,10 +50,11 @@ func lasting(value string, life time.Duration) accessToken {
 	return accessToken{value: value, renew: now.Add(life - life/renewShare), expiresAt: now.Add(life)}
 }
 
-// Public returns the Config with which the token of a service account may be sent: without the Provider's own TLS material. The
-// Provider's author may not be allowed the account's tokens. With a proxy and an authority of their own the author could read them.
+// Public returns the Config with which the token of a service account may be sent: without the Provider's own TLS material, also that of
+// Values. The Provider's author may not be allowed the account's tokens. With a proxy and an authority of their own the author could read
+// them.
 func Public(cfg provider.Config) provider.Config {
-	cfg.TLS = provider.TLS{}
+	cfg.TLS, cfg.Values = provider.TLS{}, nil
 	return cfg
 }
 
@@ -109,6 +110,12 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 		return "", s.failed(err)
 	}
 	return s.token.value, nil
+}
+
+// Authorization returns the value of the header that sends a valid token.
+func (s *Source) Authorization(ctx context.Context) (string, error) {
+	token, err := s.Token(ctx)
+	return "Bearer " + token, err
 }
 
 // Close closes idle connections. A nil Source has none.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -25,32 +23,28 @@ const (
 // Sender sends to one address.
 type Sender struct {
 	*provider.Client
-	header  http.Header
-	ignored []string
+	provider.Headers
 }
-
-// Ignored returns the names of the Secret's headers that are not sent. The names are from a closed set.
-func (s *Sender) Ignored() []string { return s.ignored }
 
 // New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	s := &Sender{}
 	bearer, tokenErr := cfg.Bearer()
-	header, ignored, headerErr := provider.Headers(cfg.Headers, "Ce-*", "Content-Type")
+	headers, headerErr := provider.NewHeaders(cfg.Headers, "Ce-*", "Content-Type")
 	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{})
 	if err := errors.Join(tokenErr, headerErr, clientErr); err != nil {
 		return nil, err
 	}
-	s.Client, s.ignored = client, ignored
-	s.header = http.Header{}
-	maps.Copy(s.header, bearer)
-	maps.Copy(s.header, header)
-	return s, nil
+	for name, values := range bearer {
+		if headers.Sent[name] == nil {
+			headers.Sent[name] = values
+		}
+	}
+	return &Sender{Client: client, Headers: headers}, nil
 }
 
 // Send posts the notification's event.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	h := s.header.Clone()
+	h := s.Sent.Clone()
 	for name, value := range attributes(n) {
 		if value != "" {
 			h["Ce-"+name] = []string{event.PercentEncode(strings.ToValidUTF8(value, "\uFFFD"))}

@@ -30,11 +30,7 @@ type Sender struct {
 
 // New returns a Sender. It needs a token.
 func New(cfg provider.Config) (*Sender, error) {
-	header, err := provider.Credential("DD-API-KEY", "", "token", cfg.Token)
-	if err != nil {
-		return nil, err
-	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word, Wait: wait})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.TokenIn("DD-API-KEY", ""), Word: word, Wait: wait})
 	if err != nil {
 		return nil, err
 	}

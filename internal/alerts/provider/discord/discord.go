@@ -21,7 +21,9 @@ type Sender struct {
 // New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	cfg.Address = webhook(cfg.Address)
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word, Wait: wait})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{
+		Word: word, Wait: wait, Limit: provider.LimitOn(provider.Limit{Rate: 0.5, Burst: 5}, "discord.com", "discordapp.com"), // 30 a minute
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +42,6 @@ func webhook(address string) string {
 	}
 	u.RawPath = path
 	return u.String()
-}
-
-// Limit returns 30 messages a minute on Discord's hosts.
-func (s *Sender) Limit() provider.Limit {
-	return s.LimitOn(provider.Limit{Rate: 0.5, Burst: 5}, "discord.com", "discordapp.com")
 }
 
 // Send posts the notification as one embed.

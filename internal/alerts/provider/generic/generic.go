@@ -27,14 +27,9 @@ const (
 // Sender sends to one address.
 type Sender struct {
 	*provider.Client
-	header http.Header
-	key    []byte // nil: unsigned
-	// ignored are the names of the Secret's headers that are left out.
-	ignored []string
+	provider.Headers
+	key []byte // nil: unsigned
 }
-
-// Ignored returns the names of the Secret's headers that are not sent. The names are from a closed set.
-func (s *Sender) Ignored() []string { return s.ignored }
 
 // New returns a Sender of type generic or generic-hmac; the latter needs a token.
 func New(cfg provider.Config) (*Sender, error) {
@@ -48,7 +43,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		}
 	}
 	var headerErr, clientErr error
-	s.header, s.ignored, headerErr = provider.Headers(cfg.Headers, ours...)
+	s.Headers, headerErr = provider.NewHeaders(cfg.Headers, ours...)
 	s.Client, clientErr = provider.NewClient(cfg, provider.ClientOptions{})
 	if err := errors.Join(keyErr, headerErr, clientErr); err != nil {
 		return nil, err
@@ -63,7 +58,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 		return event.NewError(event.Permanent, provider.LabelPayload, "event could not be encoded", err)
 	}
 	h := http.Header{headerComponent: {component(n.Event.ReportingController)}}
-	maps.Copy(h, s.header)
+	maps.Copy(h, s.Sent)
 	h[headerKey] = []string{n.DeliveryID}
 	if n.Replayed {
 		h[headerReplayed] = []string{"true"}

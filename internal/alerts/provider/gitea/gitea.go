@@ -22,29 +22,22 @@ const (
 	maxComments = 4 << 20
 )
 
-// Sender writes to one repository.
-type Sender struct{ provider.Sparing }
-
-// New returns a Sender of either type. It needs a repository's address and a token.
-func New(cfg provider.Config) (*Sender, error) {
+// New returns a Sender of either type for one repository. It needs the repository's address and a token.
+func New(cfg provider.Config) (provider.Sender, error) {
 	r, addressErr := locate(&cfg)
-	key, token := cfg.TokenOrPassword()
-	header, authErr := provider.Credential("Authorization", "token ", key, token)
-	o := provider.ClientOptions{Header: header, MaxReply: maxStatuses, Word: word}
+	o := provider.ClientOptions{Login: provider.TokenOrPasswordIn("Authorization", "token "), MaxReply: maxStatuses, Word: word}
 	if cfg.Type == typeComment {
-		o.MaxReply = maxComments
-	} else {
-		cfg = cfg.WithSecretTLS()
+		o.MaxReply, cfg.Values = maxComments, nil // as in Flux, comments take no TLS material of the Secret
 	}
 	client, clientErr := provider.NewClient(cfg, o)
-	if err := errors.Join(addressErr, authErr, clientErr); err != nil {
+	if err := errors.Join(addressErr, clientErr); err != nil {
 		return nil, err
 	}
 	r.client = client
 	if cfg.Type == typeComment {
-		return &Sender{githost.NewComments(cfg, client, r.comments(), githost.PullRequestKey)}, nil
+		return githost.NewComments(cfg, client, r.comments(), githost.PullRequestKey), nil
 	}
-	return &Sender{githost.NewStatuses(cfg, client, statuses{r}, githost.Limits{}, true)}, nil
+	return githost.NewStatuses(cfg, client, r, githost.Form{Succeeded: "success", Failed: "failure", Pending: "pending"}), nil
 }
 
 // repository makes the calls of Gitea's API for one repository.
@@ -64,10 +57,7 @@ func locate(cfg *provider.Config) (repository, error) {
 		return repository{}, errors.New("address is no repository; it has the form gitea.example.com/owner/repository, with https before it")
 	}
 	own := len(path) - 2 // the parts before it are the path of the server
-	for i := range path[:own] {
-		path[i] = url.PathEscape(path[i])
-	}
-	cfg.Address = at.Base() + "/" + strings.Join(path[:own], "/")
+	cfg.Address = githost.Below(at.Base(), path[:own])
 	return repository{owner: path[own], name: path[own+1]}, nil
 }
 

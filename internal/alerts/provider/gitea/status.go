@@ -16,9 +16,6 @@ const (
 	maxPages   = 10
 )
 
-// statuses is the part of the API that statuses need.
-type statuses struct{ repository }
-
 // status is a commit's status as Gitea lists it. A posted status has its state under "state".
 type status struct {
 	Context     string `json:"context"`
@@ -27,11 +24,8 @@ type status struct {
 	Created     string `json:"created_at"`
 }
 
-// states are Gitea's names of the states.
-var states = map[githost.State]string{githost.Succeeded: "success", githost.Failed: "failure", githost.Pending: "pending"}
-
 // LastStatus looks for the context among the last statuses of the commit's contexts.
-func (r statuses) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
+func (r repository) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {
 	u := r.url("commits", s.Commit, "status")
 	for page := 1; page <= maxPages; page++ {
 		u.RawQuery = url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(pageLength)}}.Encode()
@@ -44,7 +38,7 @@ func (r statuses) LastStatus(ctx context.Context, s githost.Status) (githost.Las
 		for _, old := range reply.Statuses {
 			if old.Context == s.Name {
 				set, _ := time.Parse(time.RFC3339, old.Created)
-				return githost.Last{Same: old.State == states[s.State] && old.Description == s.Description, Set: set}, nil
+				return githost.Last{State: old.State, Description: old.Description, Set: set}, nil
 			}
 		}
 		if len(reply.Statuses) < pageLength {
@@ -55,8 +49,8 @@ func (r statuses) LastStatus(ctx context.Context, s githost.Status) (githost.Las
 }
 
 // SetStatus posts a status.
-func (r statuses) SetStatus(ctx context.Context, s githost.Status) error {
+func (r repository) SetStatus(ctx context.Context, s githost.Status) error {
 	return r.call(ctx, provider.Request{
-		URL: r.url("statuses", s.Commit), JSON: map[string]string{"context": s.Name, "state": states[s.State], "description": s.Description},
+		URL: r.url("statuses", s.Commit), JSON: map[string]string{"context": s.Name, "state": s.State, "description": s.Description},
 	}, nil)
 }

@@ -116,10 +116,10 @@ func (f *fakeReview) do(_ context.Context, r provider.Request, out any) error {
 		*out.(*listed) = listed{f.comments[from:min(from+pageSize, len(f.comments))], f.pageBytes}
 	case id != 0:
 		f.log = append(f.log, fmt.Sprintf("edit %d", id))
-		f.comments[id-1].Body, f.comments[id-1].Updated = r.JSON.(text).Body, f.now
+		f.comments[id-1].Body, f.comments[id-1].Updated = r.JSON.(map[string]string)["body"], f.now
 	default:
 		f.log = append(f.log, "create")
-		body := strings.ReplaceAll(r.JSON.(text).Body, "\n", "\r\n")
+		body := strings.ReplaceAll(r.JSON.(map[string]string)["body"], "\n", "\r\n")
 		f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: Account{Username: "flux-bot"}, Body: body, Updated: f.now})
 	}
 	return nil

@@ -64,14 +64,9 @@ func (a *CommentAPI) page(ctx context.Context, number int64, page int) (found li
 	return found, a.Pages != nil && len(found.comments) >= pageSize, err
 }
 
-// text is the body of a request that writes a comment.
-type text struct {
-	Body string `json:"body"`
-}
-
 // write replaces the text of the comment with an ID, or writes a new comment if the ID is 0.
 func (a *CommentAPI) write(ctx context.Context, number, id int64, body string) error {
-	r := provider.Request{URL: a.On(number), JSON: text{body}}
+	r := provider.Request{URL: a.On(number), JSON: map[string]string{"body": body}}
 	if id != 0 {
 		r.Method, r.URL = a.Edit, a.One(number, id)
 	}

@@ -43,7 +43,7 @@ const (
 
 // Comments sends notifications as comments on change requests.
 type Comments struct {
-	client   *provider.Client
+	*provider.Client
 	api      CommentAPI
 	key, uid string
 	login    atomic.Pointer[string]
@@ -52,7 +52,7 @@ type Comments struct {
 
 // NewComments returns the Comments of a Provider, marked with key.
 func NewComments(cfg provider.Config, client *provider.Client, api CommentAPI, key string) *Comments {
-	return &Comments{client: client, api: api, key: key, uid: cfg.UID}
+	return &Comments{Client: client, api: api, key: key, uid: cfg.UID}
 }
 
 // Send edits the comment about the notification's object, or creates it if there is none. A replayed notification leaves a newer text as it
@@ -64,7 +64,7 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 	}
 	marker := markerOf(c.key, c.uid, n.Event.InvolvedObject)
 	key := latestKey{strconv.FormatInt(number, 10), provider.ObjectKey(c.uid, n.Event.InvolvedObject)} // short, whatever the names
-	return c.client.Call(ctx, func(ctx context.Context) error {
+	return c.Call(ctx, func(ctx context.Context) error {
 		own, err := c.own(ctx)
 		if err != nil {
 			return err
@@ -86,12 +86,6 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 		return err
 	})
 }
-
-// Needless returns false: a comment that changes nothing is known only at the host.
-func (c *Comments) Needless(provider.Notification) bool { return false }
-
-// Close closes idle connections.
-func (c *Comments) Close() error { return c.client.Close() }
 
 // own returns the login of the own account.
 func (c *Comments) own(ctx context.Context) (string, error) {

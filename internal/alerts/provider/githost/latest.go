@@ -2,7 +2,6 @@ package githost
 
 import (
 	"crypto/sha256"
-	"strconv"
 	"sync"
 	"time"
 
@@ -40,7 +39,7 @@ func (s Status) key() latestKey { return latestKey{s.Commit, s.Name} }
 type digest [sha256.Size]byte
 
 func (s Status) digest() digest {
-	return sha256.Sum256([]byte(strconv.Itoa(int(s.State)) + "\x00" + s.Description + "\x00" + s.Summary))
+	return sha256.Sum256([]byte(s.State + "\x00" + s.Description + "\x00" + s.Summary))
 }
 
 // empty reports whether nothing is remembered.

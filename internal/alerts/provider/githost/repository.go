@@ -4,14 +4,10 @@ import (
 	"errors"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"notifier/internal/alerts/provider"
 )
-
-// maxAddress is the longest address that a Provider may have, in bytes. The API's documentation states it.
-const maxAddress = 2048
 
 // Repository is the place of a repository on a Git host.
 type Repository struct {
@@ -30,12 +26,9 @@ var errNotARepository = errors.New("address is not that of a Git repository: it 
 // drops the port of an ssh address, which is SSH's, and user, password, query and fragment. It does not check whether the host may be
 // reached. The errors quote nothing.
 func ParseRepository(address string) (Repository, error) {
-	address = strings.TrimSpace(address)
-	switch {
-	case address == "":
-		return Repository{}, provider.ErrNoAddress
-	case len(address) > maxAddress:
-		return Repository{}, errors.New("address is longer than " + strconv.Itoa(maxAddress) + " characters")
+	address, err := provider.TrimAddress(address)
+	if err != nil {
+		return Repository{}, err
 	}
 	u, err := url.Parse(expand(address))
 	if err != nil || u.Opaque != "" || u.Host == "" {
@@ -76,6 +69,15 @@ func unusable(segment string) bool {
 
 // Base returns the address of the host, without a path.
 func (r Repository) Base() string { return r.Scheme + "://" + r.Host }
+
+// Below returns the address of a path on a host.
+func Below(host string, path []string) string {
+	escaped := make([]string, len(path))
+	for i, segment := range path {
+		escaped[i] = url.PathEscape(segment)
+	}
+	return host + "/" + strings.Join(escaped, "/")
+}
 
 // Segments returns the parts of the path.
 func (r Repository) Segments() []string { return strings.Split(r.Path, "/") }

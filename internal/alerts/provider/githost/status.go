@@ -13,15 +13,15 @@ import (
 	"notifier/internal/event"
 )
 
-// State is the state of a commit's status.
-type State int
-
-// The states.
-const (
-	Succeeded State = iota
-	Failed
-	Pending // work has begun and not ended
-)
+// Form is the form in which a host takes statuses.
+type Form struct {
+	// Succeeded, Failed and Pending are the host's words for the states. Pending means that work has begun and not ended. It is empty for a
+	// type without such a state.
+	Succeeded, Failed, Pending string
+	// Name, Description and Commit are the lengths of the longest texts, in characters. Zero means that the host has no limit. A commit
+	// beyond its limit is none.
+	Name, Description, Commit int
+}
 
 // Status is the status of a commit by an event.
 type Status struct {
@@ -31,7 +31,8 @@ type Status struct {
 	Name string
 	// Description is one line.
 	Description string
-	State       State
+	// State is one of the words of the host's Form.
+	State string
 	// Object is "kind/name" in lower case and Summary the event's summary, for hosts that show them beside the name.
 	Object, Summary string
 }
@@ -42,64 +43,55 @@ func TakesStatuses(n provider.Notification) bool {
 }
 
 // TakesResults is for types without such a state: it leaves out events about work under way.
-func TakesResults(n provider.Notification) bool { return TakesStatuses(n) && stateOf(n) != Pending }
+func TakesResults(n provider.Notification) bool { return TakesStatuses(n) && !pending(n) }
 
 // TakesSHA1Results is TakesResults for hosts whose repositories have no hashes of SHA-256: such a host would refuse the commit for ever.
 func TakesSHA1Results(n provider.Notification) bool {
 	return TakesResults(n) && len(provider.Commit(n)) == provider.SHA1Digits
 }
 
-// stateOf returns the state of an event. The reason decides whether work is under way, since such an event has the severity of a
-// success. An error is a failure under every reason except Progressing.
-func stateOf(n provider.Notification) State {
-	failed := n.Event.Severity == event.SeverityError
-	switch {
-	case provider.Progressing(n), !failed && event.Unsettled(n.Event.Reason):
-		return Pending
-	case failed:
-		return Failed
-	default:
-		return Succeeded
+// pending reports whether an event is about work under way. Its reason decides that, since such an event has the severity of a success. An
+// error is a failure under every reason except Progressing.
+func pending(n provider.Notification) bool {
+	return provider.Progressing(n) || !provider.Failed(n) && event.Unsettled(n.Event.Reason)
+}
+
+// stateOf returns the state of an event in the host's words.
+func (f Form) stateOf(n provider.Notification) string {
+	if pending(n) {
+		return f.Pending
 	}
+	return provider.BySeverity(n.Event, f.Succeeded, f.Failed)
 }
 
 // maxStatusName bounds the name of a status, in characters, if its host does not: expressions can return names of a megabyte.
 const maxStatusName = 1024
 
-// Limits are the lengths of the longest texts of a status that a host takes, in characters. Zero means that the host has no limit. A
-// commit beyond its limit is none.
-type Limits struct{ Name, Description, Commit int }
-
 // statusOf returns the status of a notification. Its errors are *event.Error.
-func statusOf(ctx context.Context, names *naming, limits Limits, n provider.Notification) (Status, error) {
-	o := n.Event.InvolvedObject
-	s := Status{
-		Commit: provider.Commit(n), State: stateOf(n), Description: describe(n.Event.Reason, limits.Description),
+func (s *Statuses) statusOf(ctx context.Context, n provider.Notification) (Status, error) {
+	o, form := n.Event.InvolvedObject, s.form
+	status := Status{
+		Commit: provider.Commit(n), State: form.stateOf(n), Description: describe(n.Event.Reason, form.Description),
 		Object: strings.ToLower(plain(o.Kind + "/" + o.Name)), Summary: strings.TrimSpace(plain(n.Event.Metadata["summary"])),
 	}
-	if s.Commit == "" || limits.Commit > 0 && len(s.Commit) > limits.Commit {
+	if status.Commit == "" || form.Commit > 0 && len(status.Commit) > form.Commit {
 		return Status{}, event.NewError(event.Permanent, provider.LabelPayload,
 			"event names no commit (metadata commit, originRevision or revision)", nil)
 	}
-	name, err := names.name(ctx, n)
+	name, err := s.name(ctx, n)
 	if err != nil {
 		return Status{}, err
 	}
-	s.Name = Shorten(name, cmp.Or(limits.Name, maxStatusName))
-	return s, nil
+	status.Name = Shorten(name, cmp.Or(form.Name, maxStatusName))
+	return status, nil
 }
 
-// naming has the inputs for the name of a status.
-type naming struct {
-	uid  string
-	expr func(ctx context.Context, n provider.Notification) (string, error)
-}
-
-func (c *naming) name(ctx context.Context, n provider.Notification) (string, error) {
-	if c.expr == nil {
-		return defaultName(c.uid, n.Event.InvolvedObject), nil
+// name returns the name of a status by the expression or, without one, by the object and the Provider.
+func (s *Statuses) name(ctx context.Context, n provider.Notification) (string, error) {
+	if s.expr == nil {
+		return defaultName(s.uid, n.Event.InvolvedObject), nil
 	}
-	name, err := c.expr(ctx, n)
+	name, err := s.expr(ctx, n)
 	if err != nil {
 		return "", err
 	}

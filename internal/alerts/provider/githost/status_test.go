@@ -23,22 +23,22 @@ func apps(severity, reason string) provider.Notification {
 func TestWorkUnderWayIsPendingAndNoResult(t *testing.T) {
 	for _, row := range []struct {
 		severity, reason string
-		want             State
+		want             string
 	}{
-		{"info", "ReconciliationSucceeded", Succeeded},
-		{"info", "", Succeeded},
-		{"error", "HealthCheckFailed", Failed},
-		{"error", "DependencyNotReady", Failed},
-		{"info", "Progressing", Pending},
-		{"error", "Progressing", Pending},
-		{"info", "DependencyNotReady", Pending},
-		{"info", "ProgressingWithRetry", Pending},
+		{"info", "ReconciliationSucceeded", "S"},
+		{"info", "", "S"},
+		{"error", "HealthCheckFailed", "F"},
+		{"error", "DependencyNotReady", "F"},
+		{"info", "Progressing", "P"},
+		{"error", "Progressing", "P"},
+		{"info", "DependencyNotReady", "P"},
+		{"info", "ProgressingWithRetry", "P"},
 	} {
 		n := apps(row.severity, row.reason)
-		if got := stateOf(n); got != row.want {
-			t.Errorf("%s %s: got state %d, want %d", row.severity, row.reason, got, row.want)
+		if got := all.stateOf(n); got != row.want {
+			t.Errorf("%s %s: got state %s, want %s", row.severity, row.reason, got, row.want)
 		}
-		if !TakesStatuses(n) || TakesResults(n) != (row.want != Pending) {
+		if !TakesStatuses(n) || TakesResults(n) != (row.want != "P") {
 			t.Errorf("%s %s: statuses %t, results %t", row.severity, row.reason, TakesStatuses(n), TakesResults(n))
 		}
 	}
@@ -60,7 +60,7 @@ func TestACommitThatTheHostCannotHaveIsNone(t *testing.T) {
 	} {
 		n := apps("error", "HealthCheckFailed")
 		n.Event.Metadata["commit"] = row.commit
-		s, err := statusOf(t.Context(), &naming{}, Limits{Commit: row.limit}, n)
+		s, err := (&Statuses{form: Form{Commit: row.limit}}).statusOf(t.Context(), n)
 		if sent := err == nil && s.Commit == row.commit; sent != row.sent {
 			t.Errorf("%s at a host with %d digits: %+v, %v", row.commit, row.limit, s, err)
 		}
@@ -75,25 +75,25 @@ func TestTheDefaultNameTellsObjectsAndClustersApart(t *testing.T) {
 }
 
 func TestTheNameIsThatOfTheExpression(t *testing.T) {
-	names := func(text string, err error) *naming {
-		return &naming{expr: func(context.Context, provider.Notification) (string, error) { return text, err }}
+	named := func(text string, err error) *Statuses {
+		return &Statuses{form: results, expr: func(context.Context, provider.Notification) (string, error) { return text, err }}
 	}
 	n := apps("error", "HealthCheckFailed")
 	n.Event.Metadata["summary"] = "of\u200Bprod\n"
-	s, err := statusOf(t.Context(), names(" Prod/Apps\n", nil), Limits{}, n)
+	s, err := named(" Prod/Apps\n", nil).statusOf(t.Context(), n)
 	want := Status{
-		Commit: commit, Name: "Prod/Apps", Description: "health check failed", State: Failed, Object: "kustomization/apps", Summary: "of prod",
+		Commit: commit, Name: "Prod/Apps", Description: "health check failed", State: "F", Object: "kustomization/apps", Summary: "of prod",
 	}
 	if err != nil || s != want {
 		t.Errorf("got %+v, %v; want %+v", s, err, want)
 	}
 	for _, text := range []string{"", " ", "\u200B"} {
-		if _, err := statusOf(t.Context(), names(text, nil), Limits{}, apps("error", "")); event.AsError(err).Class != event.Permanent {
+		if _, err := named(text, nil).statusOf(t.Context(), apps("error", "")); event.AsError(err).Class != event.Permanent {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	refused := event.NewError(event.Permanent, provider.LabelPayload, "no such key", nil)
-	if _, err := statusOf(t.Context(), names("", refused), Limits{}, apps("error", "")); err != refused { //nolint:errorlint // as it is
+	if _, err := named("", refused).statusOf(t.Context(), apps("error", "")); err != refused { //nolint:errorlint // as it is
 		t.Errorf("got %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestTheNameIsThatOfTheExpression(t *testing.T) {
 func TestAnEventWithoutACommitIsRefusedForGood(t *testing.T) {
 	n := apps("error", "HealthCheckFailed")
 	n.Event.Metadata = map[string]string{"revision": "1.2.3"}
-	if _, err := statusOf(t.Context(), &naming{}, Limits{}, n); event.AsError(err).Class != event.Permanent {
+	if _, err := new(Statuses).statusOf(t.Context(), n); event.AsError(err).Class != event.Permanent {
 		t.Errorf("got %v", err)
 	}
 }

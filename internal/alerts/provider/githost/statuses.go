@@ -10,8 +10,8 @@ import (
 
 // Last is the last status of a name on a commit, as the host has it.
 type Last struct {
-	// Same means that its state and description equal those to be set.
-	Same bool
+	// State and Description are empty if there is no status.
+	State, Description string
 	// Set is the time at which it was set, zero if there is no status or the host gives no time.
 	Set time.Time
 }
@@ -26,33 +26,31 @@ type StatusHost interface {
 
 // Statuses sends notifications as statuses of commits.
 type Statuses struct {
-	client *provider.Client
-	host   StatusHost
-	naming naming
-	limits Limits
-	// pending means that the type has a state for work under way.
-	pending bool
-	latest  latest
-	now     func() time.Time
+	*provider.Client
+	host StatusHost
+	form Form
+	// uid is the Provider's UID. expr, unless it is nil, returns the name of a status.
+	uid    string
+	expr   func(ctx context.Context, n provider.Notification) (string, error)
+	latest latest
+	now    func() time.Time
 }
 
-// NewStatuses returns the Statuses of a Provider. With pending, work under way gets a status too.
-func NewStatuses(cfg provider.Config, client *provider.Client, host StatusHost, limits Limits, pending bool) *Statuses {
-	return &Statuses{
-		client: client, host: host, naming: naming{cfg.UID, cfg.StatusName}, limits: limits, pending: pending, now: time.Now,
-	}
+// NewStatuses returns the Statuses of a Provider.
+func NewStatuses(cfg provider.Config, client *provider.Client, host StatusHost, form Form) *Statuses {
+	return &Statuses{Client: client, host: host, form: form, uid: cfg.UID, expr: cfg.StatusName, now: time.Now}
 }
 
 // Send sets the status of a notification, unless the host has the same one. A replayed notification sets none over a newer status.
 func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
-	if !s.pending && stateOf(n) == Pending {
+	if s.form.Pending == "" && pending(n) {
 		return nil // the Provider had another type when the event was routed
 	}
-	status, err := statusOf(ctx, &s.naming, s.limits, n)
+	status, err := s.statusOf(ctx, n)
 	if err != nil {
 		return event.AsError(err)
 	}
-	return s.client.Call(ctx, func(ctx context.Context) error {
+	return s.Call(ctx, func(ctx context.Context) error {
 		last, err := s.host.LastStatus(ctx, status)
 		if err != nil {
 			return err
@@ -60,7 +58,7 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 		if n.Replayed && s.latest.overtaken(status.key(), n.Event.Timestamp, last.Set) {
 			return nil
 		}
-		if !last.Same {
+		if last.State != status.State || last.Description != status.Description {
 			s.latest.doubt(status) // a status whose answer is lost may have been set
 			if err := s.host.SetStatus(ctx, status); err != nil {
 				return err
@@ -75,12 +73,9 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 // which costs a request and a token of the host's limit. The name of a status by an expression is known only when it is sent: the caller is
 // a loop that serves many tenants, and evaluating a tenant's expression over an event of megabytes would delay the others.
 func (s *Statuses) Needless(n provider.Notification) bool {
-	if s.naming.expr != nil || n.Replayed || s.latest.empty() {
+	if s.expr != nil || n.Replayed || s.latest.empty() {
 		return false
 	}
-	status, err := statusOf(context.Background(), &s.naming, s.limits, n)
+	status, err := s.statusOf(context.Background(), n)
 	return err == nil && s.latest.holds(n, status, s.now())
 }
-
-// Close closes idle connections.
-func (s *Statuses) Close() error { return s.client.Close() }

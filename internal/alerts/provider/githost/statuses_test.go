@@ -28,7 +28,7 @@ func (f *fakeHost) LastStatus(_ context.Context, s Status) (Last, error) {
 	f.asked++
 	for i, known := range slices.Backward(f.set) {
 		if known.Commit == s.Commit && known.Name == s.Name {
-			return Last{Same: known == s, Set: f.times[i]}, nil
+			return Last{State: known.State, Description: known.Description, Set: f.times[i]}, nil
 		}
 	}
 	return Last{}, nil
@@ -45,19 +45,21 @@ func (f *fakeHost) SetStatus(_ context.Context, s Status) error {
 func (f *fakeHost) states() string {
 	var b strings.Builder
 	for _, s := range f.set {
-		b.WriteByte("SFP"[s.State])
+		b.WriteString(s.State)
 	}
 	return b.String()
 }
 
-func newStatuses(t *testing.T, host StatusHost, pending bool) *Statuses {
+var results, all = Form{Succeeded: "S", Failed: "F"}, Form{Succeeded: "S", Failed: "F", Pending: "P"}
+
+func newStatuses(t *testing.T, host StatusHost, form Form) *Statuses {
 	t.Helper()
 	cfg := provider.Config{Address: "https://git.test/o/r", UID: "0c9c2e41-x"}
 	client, err := provider.NewClient(cfg, provider.ClientOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewStatuses(cfg, client, host, Limits{}, pending)
+	return NewStatuses(cfg, client, host, form)
 }
 
 func at(n provider.Notification, after time.Duration) provider.Notification {
@@ -77,7 +79,7 @@ var (
 
 func TestAStatusIsSetOnceAndAgainWhenItChanges(t *testing.T) {
 	host := &fakeHost{}
-	s := newStatuses(t, host, false)
+	s := newStatuses(t, host, results)
 	for _, n := range []provider.Notification{bad, bad, good, good, bad, apps("info", "Progressing")} {
 		if err := s.Send(t.Context(), n); err != nil {
 			t.Fatal(err)
@@ -86,7 +88,7 @@ func TestAStatusIsSetOnceAndAgainWhenItChanges(t *testing.T) {
 	if host.states() != "FSF" {
 		t.Errorf("got %s, want FSF", host.states())
 	}
-	if err := newStatuses(t, host, true).Send(t.Context(), apps("info", "Progressing")); err != nil || host.states() != "FSFP" {
+	if err := newStatuses(t, host, all).Send(t.Context(), apps("info", "Progressing")); err != nil || host.states() != "FSFP" {
 		t.Errorf("got %s, %v, want FSFP", host.states(), err)
 	}
 }
@@ -94,8 +96,8 @@ func TestAStatusIsSetOnceAndAgainWhenItChanges(t *testing.T) {
 // Fails when a replayed notification replaces the status of a newer one, which this process or an earlier one set.
 func TestALateFailureIsNotSetOverANewerSuccess(t *testing.T) {
 	host := &fakeHost{now: noon.Add(time.Hour)}
-	s := newStatuses(t, host, false)
-	for _, sender := range []*Statuses{s, s, newStatuses(t, host, false)} {
+	s := newStatuses(t, host, results)
+	for _, sender := range []*Statuses{s, s, newStatuses(t, host, results)} {
 		if err := sender.Send(t.Context(), at(good, time.Minute)); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +105,7 @@ func TestALateFailureIsNotSetOverANewerSuccess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := newStatuses(t, host, false).Send(t.Context(), replayed(at(bad, 0))); err != nil || host.states() != "S" {
+	if err := newStatuses(t, host, results).Send(t.Context(), replayed(at(bad, 0))); err != nil || host.states() != "S" {
 		t.Errorf("got %s, %v, want S", host.states(), err)
 	}
 	if err := s.Send(t.Context(), at(bad, 2*time.Minute)); err != nil || host.states() != "SF" {
@@ -114,7 +116,7 @@ func TestALateFailureIsNotSetOverANewerSuccess(t *testing.T) {
 // Fails when the time at which the host took a replayed failure counts against the success that followed the failure.
 func TestReplayedStatusesKeepTheirOrder(t *testing.T) {
 	host := &fakeHost{now: noon.Add(time.Hour)}
-	s := newStatuses(t, host, false)
+	s := newStatuses(t, host, results)
 	for _, n := range []provider.Notification{replayed(at(bad, 0)), replayed(at(good, time.Minute))} {
 		if err := s.Send(t.Context(), n); err != nil {
 			t.Fatal(err)
@@ -143,8 +145,8 @@ func TestATimeInTheFutureHoldsNothingBack(t *testing.T) {
 
 // Fails when the memory for the set statuses grows with the length of names from an expression.
 func TestT6LongNamesOfStatusesAreNotKept(t *testing.T) {
-	s := newStatuses(t, &fakeHost{}, false)
-	s.naming.expr = func(context.Context, provider.Notification) (string, error) { return strings.Repeat("é", 1<<20), nil }
+	s := newStatuses(t, &fakeHost{}, results)
+	s.expr = func(context.Context, provider.Notification) (string, error) { return strings.Repeat("é", 1<<20), nil }
 	if err := s.Send(t.Context(), bad); err != nil {
 		t.Fatal(err)
 	}
@@ -157,11 +159,11 @@ func TestT6LongNamesOfStatusesAreNotKept(t *testing.T) {
 
 func TestAFailureOfTheHostIsThatOfTheSend(t *testing.T) {
 	host := &fakeHost{fail: event.NewError(event.Retry, provider.LabelServer, "HTTP 500", nil)}
-	if err := newStatuses(t, host, false).Send(t.Context(), bad); event.AsError(err).Label != provider.LabelServer {
+	if err := newStatuses(t, host, results).Send(t.Context(), bad); event.AsError(err).Label != provider.LabelServer {
 		t.Errorf("got %v", err)
 	}
 	n := providertest.Notifications(t)["error"]
-	if err := newStatuses(t, host, false).Send(t.Context(), n); event.AsError(err).Class != event.Permanent {
+	if err := newStatuses(t, host, results).Send(t.Context(), n); event.AsError(err).Class != event.Permanent {
 		t.Errorf("no commit: %v", err)
 	}
 }
@@ -171,7 +173,7 @@ func TestAFailureOfTheHostIsThatOfTheSend(t *testing.T) {
 func TestAStatusThatTheHostHasIsNeedlessForAWhile(t *testing.T) {
 	now := noon
 	host := &fakeHost{}
-	s := newStatuses(t, host, false)
+	s := newStatuses(t, host, results)
 	s.now = func() time.Time { return now }
 	for i := range 12 {
 		if n := at(good, now.Sub(noon)); s.Needless(n) != (i%6 > 0) {
@@ -199,7 +201,7 @@ func TestAStatusThatTheHostHasIsNeedlessForAWhile(t *testing.T) {
 // Fails when a success is needless after a failure that may have been set, though its answer was lost.
 func TestNoStatusIsNeedlessAfterADoubtfulOne(t *testing.T) {
 	host := &fakeHost{}
-	s := newStatuses(t, host, false)
+	s := newStatuses(t, host, results)
 	send(t, s, good)
 	host.fail = event.NewError(event.Retry, provider.LabelTimeout, "no answer in time", nil)
 	if err := s.Send(t.Context(), bad); err == nil || s.Needless(good) {
@@ -209,8 +211,8 @@ func TestNoStatusIsNeedlessAfterADoubtfulOne(t *testing.T) {
 
 // Fails when a status whose name an expression gives is dropped by the default name.
 func TestNoStatusWithANameByAnExpressionIsNeedless(t *testing.T) {
-	s := newStatuses(t, &fakeHost{}, false)
-	s.naming.expr = func(context.Context, provider.Notification) (string, error) { return "prod", nil }
+	s := newStatuses(t, &fakeHost{}, results)
+	s.expr = func(context.Context, provider.Notification) (string, error) { return "prod", nil }
 	if send(t, s, good); s.Needless(good) {
 		t.Error("needless")
 	}

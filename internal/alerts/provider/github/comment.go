@@ -11,7 +11,7 @@ import (
 // comments returns the part of GitHub's API that comments need. To GitHub a pull request is an issue.
 func (s *Sender) comments() githost.CommentAPI {
 	api := githost.CommentAPI{
-		Do: s.do, User: s.client.URL("user"), Edit: http.MethodPatch, Pages: url.Values{},
+		Do: s.do, User: s.URL("user"), Edit: http.MethodPatch, Pages: url.Values{},
 		On:  func(number int64) *url.URL { return s.url("issues", strconv.FormatInt(number, 10), "comments") },
 		One: func(_, id int64) *url.URL { return s.url("issues", "comments", strconv.FormatInt(id, 10)) },
 	}

@@ -35,7 +35,7 @@ type payload struct {
 // dispatch starts the repository's workflows on: repository_dispatch.
 func (s *Sender) dispatch(ctx context.Context, n provider.Notification) error {
 	body := dispatchOf(n)
-	return s.client.Call(ctx, func(ctx context.Context) error {
+	return s.Call(ctx, func(ctx context.Context) error {
 		return s.do(ctx, provider.Request{URL: s.url("dispatches"), JSON: body}, nil)
 	})
 }

@@ -17,8 +17,8 @@ const maxReply = 4 << 20
 
 // Sender sends to one repository.
 type Sender struct {
-	client *provider.Client
-	app    *app // nil if a token logs in
+	*provider.Client
+	app *app // nil if a token logs in
 	// owner and name are the repository's.
 	owner, name string
 	send        func(ctx context.Context, n provider.Notification) error
@@ -38,20 +38,17 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.WithSecretTLS()
 	cfg.Address = apiOf(repo)
 	s := &Sender{owner: owner, name: name}
-	o := provider.ClientOptions{Word: word, Wait: wait, MaxReply: maxReply}
+	o := provider.ClientOptions{Word: word, Wait: wait, MaxReply: maxReply, Limit: limit}
 	if cfg.Type == "githubdispatch" {
 		o.MaxReply = 0 // an answer that ends badly must not dispatch the event twice
 	}
-	key, token := cfg.TokenOrPassword()
+	_, token := cfg.TokenOrPassword()
 	if token != "" {
-		if o.Header, err = provider.Credential("Authorization", "Bearer ", key, token); err != nil {
-			return nil, err
-		}
+		o.Login = provider.TokenOrPasswordIn("Authorization", "Bearer ")
 	}
-	if s.client, err = provider.NewClient(cfg, o); err != nil {
+	if s.Client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
 	}
 	if token == "" {
@@ -61,15 +58,21 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	switch cfg.Type {
 	case "github":
-		s.statuses = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: 255, Description: 140, Commit: provider.SHA1Digits}, false)
+		s.statuses = githost.NewStatuses(cfg, s.Client, s, form)
 		s.send = s.statuses.Send
 	case "githubpullrequestcomment":
-		s.send = githost.NewComments(cfg, s.client, s.comments(), githost.PullRequestKey).Send
+		s.send = githost.NewComments(cfg, s.Client, s.comments(), githost.PullRequestKey).Send
 	default:
 		s.send = s.dispatch
 	}
 	return s, nil
 }
+
+// form is that of GitHub.
+var form = githost.Form{Succeeded: "success", Failed: "failure", Name: 255, Description: 140, Commit: provider.SHA1Digits}
+
+// limit is GitHub's published limit for requests that create content, 80 a minute, for its own hosts.
+var limit = provider.LimitOn(provider.Limit{Rate: 80.0 / 60, Burst: 20}, "api.github.com", "ghe.com")
 
 // apiOf returns the address of the API for a repository.
 func apiOf(r githost.Repository) string {
@@ -99,17 +102,12 @@ func (s *Sender) Close() error {
 	if s.app != nil {
 		_ = s.app.client.Close() // closes idle connections, which cannot fail
 	}
-	return s.client.Close()
-}
-
-// Limit returns GitHub's published limit for requests that create content, 80 a minute, for its own hosts.
-func (s *Sender) Limit() provider.Limit {
-	return s.client.LimitOn(provider.Limit{Rate: 80.0 / 60, Burst: 20}, "api.github.com", "ghe.com")
+	return s.Client.Close()
 }
 
 // url returns the address of a part of the repository in the API.
 func (s *Sender) url(parts ...string) *url.URL {
-	return s.client.URL(append([]string{"repos", s.owner, s.name}, parts...)...)
+	return s.URL(append([]string{"repos", s.owner, s.name}, parts...)...)
 }
 
 // do makes a request and decodes the answer into out, unless out is nil.
@@ -133,7 +131,7 @@ func (s *Sender) do(ctx context.Context, r provider.Request, out any) error {
 
 func (s *Sender) request(ctx context.Context, r provider.Request, token string, out any) error {
 	r.Header = headers(token)
-	return s.client.Exchange(ctx, r, out, apiName)
+	return s.Exchange(ctx, r, out, apiName)
 }
 
 // headers returns the headers of every request. A token is that of an App.

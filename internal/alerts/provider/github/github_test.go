@@ -254,7 +254,7 @@ func TestTheAPIIsThatOfTheHost(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", address, err)
 		}
-		if got := strings.TrimSuffix(s.client.URL().String(), "/"); got != want {
+		if got := strings.TrimSuffix(s.URL().String(), "/"); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
 		if limited := s.Limit().Rate > 0; limited != !strings.Contains(want, "/api/v3") {

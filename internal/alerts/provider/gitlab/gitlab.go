@@ -18,59 +18,53 @@ const maxReply = 4 << 20
 // maxText is the length of the longest name and description of a status, in characters.
 const maxText = 255
 
-// Sender sends to one project.
-type Sender struct {
-	provider.Sparing
-	client  *provider.Client
-	project string
-	limit   provider.Limit
+// project makes the calls of GitLab's API for one project.
+type project struct {
+	client *provider.Client
+	path   string
 }
 
-// New returns a Sender of a type of this package.
-func New(cfg provider.Config) (*Sender, error) {
-	repo, err := githost.ParseRepository(cfg.Address)
+// New returns a Sender of a type of this package for one project.
+func New(cfg provider.Config) (provider.Sender, error) {
+	p, err := newProject(cfg)
 	if err != nil {
 		return nil, err
 	}
-	key, token := cfg.TokenOrPassword()
-	header, err := provider.Credential("Private-Token", "", key, token)
+	if cfg.Type == "gitlab" {
+		return githost.NewStatuses(cfg, p.client, p, githost.Form{Succeeded: "success", Failed: "failed", Name: maxText, Description: maxText}), nil
+	}
+	return githost.NewComments(cfg, p.client, p.comments(), githost.MergeRequestKey), nil
+}
+
+func newProject(cfg provider.Config) (*project, error) {
+	repo, err := githost.ParseRepository(cfg.Address)
 	if err != nil {
 		return nil, err
 	}
 	if repo.Host == "altssh.gitlab.com" {
 		repo.Host = "gitlab.com"
 	}
-	cfg = cfg.WithSecretTLS()
 	cfg.Address = repo.Base() + "/api/v4"
-	s := &Sender{project: repo.Path}
-	o := provider.ClientOptions{Header: header, MaxReply: maxReply, Word: word, Temporary: temporary}
-	s.client, err = provider.NewClient(cfg, o)
-	if err != nil {
-		return nil, err
-	}
+	// gitlab.com's published limits: 60 comments a minute, and 2,000 requests, of which a status needs two
+	limit := provider.Limit{Rate: 1, Burst: 10}
 	if cfg.Type == "gitlab" {
-		s.limit = provider.Limit{Rate: 10, Burst: 20}
-		s.Sparing = githost.NewStatuses(cfg, s.client, s, githost.Limits{Name: maxText, Description: maxText}, false)
-	} else {
-		s.limit = provider.Limit{Rate: 1, Burst: 10}
-		s.Sparing = githost.NewComments(cfg, s.client, s.comments(), githost.MergeRequestKey)
+		limit = provider.Limit{Rate: 10, Burst: 20}
 	}
-	return s, nil
-}
-
-// Limit returns gitlab.com's published limits: 60 comments a minute, and 2,000 requests, of which a status needs two.
-func (s *Sender) Limit() provider.Limit {
-	return s.client.LimitOn(s.limit, "gitlab.com")
+	client, err := provider.NewClient(cfg, provider.ClientOptions{
+		Login: provider.TokenOrPasswordIn("Private-Token", ""), MaxReply: maxReply, Word: word, Temporary: temporary,
+		Limit: provider.LimitOn(limit, "gitlab.com"),
+	})
+	return &project{client, repo.Path}, err
 }
 
 // url returns the address of a part of the project in the API.
-func (s *Sender) url(parts ...string) *url.URL {
-	return s.client.URL(append([]string{"projects", s.project}, parts...)...)
+func (p *project) url(parts ...string) *url.URL {
+	return p.client.URL(append([]string{"projects", p.path}, parts...)...)
 }
 
 // do makes a request and decodes the answer into out, unless out is nil.
-func (s *Sender) do(ctx context.Context, r provider.Request, out any) error {
-	return s.client.Exchange(ctx, r, out, "GitLab's API")
+func (p *project) do(ctx context.Context, r provider.Request, out any) error {
+	return p.client.Exchange(ctx, r, out, "GitLab's API")
 }
 
 // known are the messages of GitLab's API that may be shown.

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	project = "group/sub/s3cret.git"
-	uid     = "0c9c2e41-d2f9-4f9b-9c41-bebc1984d67a"
+	repo = "group/sub/s3cret.git"
+	uid  = "0c9c2e41-d2f9-4f9b-9c41-bebc1984d67a"
 )
 
 var needed = map[string]string{"commit": commit, "change_request": "7"}
@@ -29,7 +29,7 @@ func TestContract(t *testing.T) {
 	for typ, requests := range map[string]int{"gitlab": 2, "gitlabmergerequestcomment": 3} {
 		t.Run(typ, func(t *testing.T) {
 			providertest.Run(t, providertest.Subject{
-				New: build, Config: provider.Config{Type: typ, Token: fakeToken, UID: uid}, Path: project, Requests: requests, Reads: true,
+				New: build, Config: provider.Config{Type: typ, Token: fakeToken, UID: uid}, Path: repo, Requests: requests, Reads: true,
 				Serve: forgetful,
 			})
 		})
@@ -37,11 +37,11 @@ func TestContract(t *testing.T) {
 }
 
 // newSender returns a Sender of a type to GitLab.
-func newSender(t *testing.T, h http.HandlerFunc, typ string) (*Sender, *providertest.Sink) {
+func newSender(t *testing.T, h http.HandlerFunc, typ string) (provider.Sender, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	return providertest.NewSender(t, New, provider.Config{
-		Type: typ, Address: sink.URL + "/" + project, Password: fakeToken, UID: uid, Network: providertest.Loopback(),
+		Type: typ, Address: sink.URL + "/" + repo, Password: fakeToken, UID: uid, Network: providertest.Loopback(),
 	}), sink
 }
 
@@ -131,14 +131,14 @@ func TestTheProjectIsAPathOrANumber(t *testing.T) {
 		"http://git.test:8080/a/b":               "http://git.test:8080/api/v4/projects/a%2Fb",
 		"https://gitlab.com.evil.test/a/b?x=y#z": "https://gitlab.com.evil.test/api/v4/projects/a%2Fb",
 	} {
-		s, err := New(provider.Config{Type: "gitlab", Address: address, Token: "t"})
+		p, err := newProject(provider.Config{Type: "gitlab", Address: address, Token: "t"})
 		if err != nil {
 			t.Fatalf("%s: %v", address, err)
 		}
-		if got := s.url().String(); got != want {
+		if got := p.url().String(); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
-		if limited := s.Limit().Rate > 0; limited != strings.HasPrefix(want, "https://gitlab.com/") {
+		if limited := p.client.Limit().Rate > 0; limited != strings.HasPrefix(want, "https://gitlab.com/") {
 			t.Errorf("%s: limited is %t", address, limited)
 		}
 	}

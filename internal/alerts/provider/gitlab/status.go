@@ -10,16 +10,8 @@ import (
 	"notifier/internal/alerts/provider/githost"
 )
 
-// stateOf returns a state in GitLab's words.
-func stateOf(s githost.Status) string {
-	if s.State == githost.Failed {
-		return "failed"
-	}
-	return "success"
-}
-
 // LastStatus requests the statuses of the name. GitLab lists the latest of each pipeline; versions before 17.8 list the oldest first.
-func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.Last, error) {
+func (p *project) LastStatus(ctx context.Context, want githost.Status) (githost.Last, error) {
 	var all provider.List[struct {
 		ID          int64     `json:"id"`
 		Name        string    `json:"name"`
@@ -27,9 +19,9 @@ func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.L
 		Description string    `json:"description"`
 		CreatedAt   time.Time `json:"created_at"`
 	}]
-	u := s.url("repository", "commits", want.Commit, "statuses")
+	u := p.url("repository", "commits", want.Commit, "statuses")
 	u.RawQuery = url.Values{"name": {want.Name}, "order_by": {"id"}, "sort": {"desc"}, "per_page": {"100"}}.Encode()
-	if err := s.do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &all); err != nil {
+	if err := p.do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &all); err != nil {
 		return githost.Last{}, err
 	}
 	var last githost.Last
@@ -39,16 +31,16 @@ func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.L
 			continue
 		}
 		newest = found.ID
-		last = githost.Last{Same: found.Status == stateOf(want) && found.Description == want.Description, Set: found.CreatedAt}
+		last = githost.Last{State: found.Status, Description: found.Description, Set: found.CreatedAt}
 	}
 	return last, nil
 }
 
 // SetStatus sets a status of the commit.
-func (s *Sender) SetStatus(ctx context.Context, want githost.Status) error {
-	return s.do(ctx, provider.Request{URL: s.url("statuses", want.Commit), JSON: struct {
+func (p *project) SetStatus(ctx context.Context, want githost.Status) error {
+	return p.do(ctx, provider.Request{URL: p.url("statuses", want.Commit), JSON: struct {
 		State       string `json:"state"`
 		Name        string `json:"name"`
 		Description string `json:"description"`
-	}{stateOf(want), want.Name, want.Description}}, nil)
+	}{want.State, want.Name, want.Description}}, nil)
 }

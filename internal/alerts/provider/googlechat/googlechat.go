@@ -18,16 +18,13 @@ type Sender struct {
 
 // New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{
+		Word: cloudauth.GoogleStatus, Limit: provider.LimitOn(provider.Limit{Rate: 1, Burst: 1}, "chat.googleapis.com"), // the quota of a space
+	})
 	if err != nil {
 		return nil, err
 	}
 	return &Sender{Client: client, thread: cfg.Channel}, nil
-}
-
-// Limit returns the quota of a space, one message a second, on Google's host.
-func (s *Sender) Limit() provider.Limit {
-	return s.LimitOn(provider.Limit{Rate: 1, Burst: 1}, "chat.googleapis.com")
 }
 
 // Send posts the notification as one card.

@@ -39,8 +39,7 @@ type Sender struct {
 	*provider.Client
 	url        *url.URL
 	attributes map[string]string
-	// token returns a token for the API. It is that of source, unless a key signs it and source is nil.
-	token  func(ctx context.Context) (string, error)
+	// source is nil unless a workload identity logs in.
 	source *cloudauth.Source
 }
 
@@ -65,9 +64,11 @@ func build(cfg provider.Config, endpoint string) (*Sender, error) {
 		cfg = cloudauth.Public(cfg)
 	}
 	s := &Sender{attributes: cfg.Headers}
+	o := provider.ClientOptions{Word: cloudauth.GoogleStatus, Temporary: temporary}
+	loginErr := s.logIn(cfg, &o)
 	var clientErr error
-	s.Client, clientErr = provider.NewClient(cfg, provider.ClientOptions{Word: cloudauth.GoogleStatus, Temporary: temporary})
-	if err := errors.Join(append(errs, clientErr, s.logIn(cfg))...); err != nil {
+	s.Client, clientErr = provider.NewClient(cfg, o)
+	if err := errors.Join(append(errs, clientErr, loginErr)...); err != nil {
 		return nil, err
 	}
 	s.url = s.URL("v1", "projects", project, "topics", topic+":publish")
@@ -86,18 +87,18 @@ func temporary(status int, answer []byte) bool {
 }
 
 // logIn has the Sender log in by the key or, without one, by the workload identity.
-func (s *Sender) logIn(cfg provider.Config) (err error) {
+func (s *Sender) logIn(cfg provider.Config, o *provider.ClientOptions) (err error) {
 	switch {
 	case cfg.Token != "":
 		var k *key
 		k, err = newKey([]byte(cfg.Token))
-		s.token = k.Token
+		o.Authorize = k.authorization
 	case cfg.ServiceAccount == "":
 		err = errors.New("the Secret has no key token, a service account's key in JSON, " +
 			"and spec.serviceAccountName is not set: one of them logs in")
 	default:
 		s.source, err = cloudauth.Google(cfg, scope)
-		s.token = s.source.Token
+		o.Authorize = s.source.Authorization
 	}
 	return err
 }
@@ -137,16 +138,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	m := message{Data: data, Attributes: make(map[string]string, len(s.attributes)+1), OrderingKey: orderingKey(n.Event)}
 	maps.Copy(m.Attributes, s.attributes)
 	m.Attributes[idempotencyKey] = n.DeliveryID // even over the Secret's: with one key a subscriber would drop all messages but the first
-	return s.Call(ctx, func(ctx context.Context) error {
-		token, err := s.token(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = s.Do(ctx, provider.Request{
-			URL: s.url, Header: http.Header{"Authorization": {"Bearer " + token}}, JSON: map[string][]message{"messages": {m}},
-		})
-		return err
-	})
+	return s.Post(ctx, provider.Request{URL: s.url, JSON: map[string][]message{"messages": {m}}})
 }
 
 // orderingKey returns the object's name with its kind and namespace, cut to Pub/Sub's limit.

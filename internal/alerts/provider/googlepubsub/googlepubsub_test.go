@@ -154,7 +154,13 @@ func newSender(t *testing.T, cfg provider.Config) (*Sender, *providertest.Sink) 
 
 func TestPayloads(t *testing.T) {
 	s, sink := newSender(t, provider.Config{Headers: map[string]string{"team": "a"}})
-	s.token = func(context.Context) (string, error) { return "impersonated", nil }
+	var err error
+	s.Client, err = provider.NewClient(provider.Config{Address: sink.URL, Network: providertest.Loopback()}, provider.ClientOptions{
+		Authorize: func(context.Context) (string, error) { return "Bearer impersonated", nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	providertest.Golden(t, "googlepubsub", s, sink)
 }
 
@@ -324,7 +330,7 @@ func TestATokenIsUsedForHalfOfItsLife(t *testing.T) {
 		}
 		token := func(after time.Duration) string {
 			<-time.After(after)
-			token, err := k.Token(t.Context())
+			token, err := k.authorization(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,11 +27,7 @@ type Sender struct {
 
 // New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	login, err := cfg.OptionalLogin()
-	if err != nil {
-		return nil, err
-	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: login, MaxReply: maxReply})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.Config.OptionalLogin, MaxReply: maxReply})
 	if err != nil {
 		return nil, err
 	}

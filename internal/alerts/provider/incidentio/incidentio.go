@@ -20,11 +20,7 @@ type Sender struct {
 
 // New returns a Sender. It needs a token.
 func New(cfg provider.Config) (*Sender, error) {
-	header, err := provider.Credential("Authorization", "Bearer ", "token", cfg.Token)
-	if err != nil {
-		return nil, err
-	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.TokenIn("Authorization", "Bearer "), Word: word})
 	if err != nil {
 		return nil, err
 	}

@@ -26,16 +26,13 @@ type Sender struct {
 
 // New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{MaxReply: maxReply, Word: word, Wait: wait})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{
+		MaxReply: maxReply, Word: word, Wait: wait, Limit: provider.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com"),
+	})
 	if err != nil {
 		return nil, err
 	}
 	return &Sender{Client: client, secret: cfg.Token, now: time.Now}, nil
-}
-
-// Limit returns 100 messages a minute on Lark's and Feishu's hosts.
-func (s *Sender) Limit() provider.Limit {
-	return s.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com")
 }
 
 // Send posts the notification as one card.

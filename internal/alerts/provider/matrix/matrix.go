@@ -20,14 +20,10 @@ type Sender struct {
 
 // New returns a Sender. Token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
-	header, err := provider.Credential("Authorization", "Bearer ", "token", cfg.Token)
-	switch {
-	case err != nil:
-		return nil, err
-	case !strings.HasPrefix(cfg.Channel, "!"):
-		return nil, errors.New("spec.channel is no ID of a room, which begins with an exclamation mark; an alias takes no messages")
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.TokenIn("Authorization", "Bearer "), Word: word, Wait: wait})
+	if !strings.HasPrefix(cfg.Channel, "!") {
+		err = errors.Join(err, errors.New("spec.channel is no ID of a room, which begins with an exclamation mark; an alias takes no messages"))
 	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word, Wait: wait})
 	if err != nil {
 		return nil, err
 	}

@@ -24,18 +24,15 @@ var channelID = regexp.MustCompile(`^[a-z0-9]{26}$`)
 // New returns a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{channel: cfg.Channel, username: cfg.Username}
-	header, err := cfg.Bearer()
-	if err != nil {
-		return nil, err
-	}
-	if s.Client, err = provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word}); err != nil {
+	var err error
+	if s.Client, err = provider.NewClient(cfg, provider.ClientOptions{Login: provider.Config.Bearer, Word: word}); err != nil {
 		return nil, err
 	}
 	if strings.Contains(s.URL().Path, "/hooks/") {
 		return s, nil
 	}
 	switch {
-	case header == nil:
+	case cfg.Token == "":
 		return nil, fmt.Errorf("the address is no incoming webhook (…/hooks/…), and %w", provider.CheckKey("token", cfg.Token))
 	case !channelID.MatchString(cfg.Channel):
 		return nil, errors.New("spec.channel is no ID of a channel, 26 letters and digits that the channel's information shows; the API needs it")

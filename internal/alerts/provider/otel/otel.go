@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -39,24 +38,20 @@ func Takes(n provider.Notification) bool {
 // Sender sends to one receiver.
 type Sender struct {
 	*provider.Client
-	header  http.Header
-	ignored []string
-	now     func() time.Time
+	provider.Headers
+	now func() time.Time
 }
-
-// Ignored returns the names of the Secret's headers that are not sent. The names are from a closed set.
-func (s *Sender) Ignored() []string { return s.ignored }
 
 // New returns a Sender.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{now: time.Now}
 	var headerErr, loginErr, clientErr error
-	s.header, s.ignored, headerErr = provider.Headers(cfg.Headers, "Content-Type")
+	s.Headers, headerErr = provider.NewHeaders(cfg.Headers, "Content-Type")
 	login := cfg
 	if cfg.Username != "" {
 		login.Token, login.Password = "", cmp.Or(cfg.Token, cfg.Password)
 	}
-	if s.header.Get("Authorization") != "" { // it logs in, so that half a pair does no harm
+	if s.Sent.Get("Authorization") != "" { // it logs in, so that half a pair does no harm
 		login.Username, login.SecretUsername, login.Password = "", false, ""
 	}
 	loginHeader, loginErr := login.OptionalLogin()
@@ -65,10 +60,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err := errors.Join(headerErr, loginErr, clientErr); err != nil {
 		return nil, err
 	}
-	if auth := loginHeader.Get("Authorization"); auth != "" && s.header.Get("Authorization") == "" {
-		s.header.Set("Authorization", auth)
+	if auth := loginHeader.Get("Authorization"); auth != "" && s.Sent.Get("Authorization") == "" {
+		s.Sent.Set("Authorization", auth)
 	}
-	s.header.Set("Content-Type", contentType)
+	s.Sent.Set("Content-Type", contentType)
 	return s, nil
 }
 
@@ -89,7 +84,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 	}
-	answer, err := s.Client.Send(ctx, provider.Request{Header: s.header, Body: body})
+	answer, err := s.Client.Send(ctx, provider.Request{Header: s.Sent, Body: body})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,9 @@ func New(cfg provider.Config) (*Sender, error) {
 		return nil, fmt.Errorf("spec.channel has no integration key, and %w", provider.CheckKey("token", ""))
 	}
 	var err error
-	if s.Client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word}); err != nil {
+	// PagerDuty's published limit for one key, halved since a recovery is two events
+	limit := provider.LimitOn(provider.Limit{Rate: 1, Burst: 10}, "pagerduty.com")
+	if s.Client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word, Limit: limit}); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -63,11 +65,6 @@ func word(answer []byte) string {
 		}
 	}
 	return provider.KnownWord(reply.Status, statuses)
-}
-
-// Limit returns PagerDuty's published limit for one key, halved since a recovery is two events.
-func (s *Sender) Limit() provider.Limit {
-	return s.LimitOn(provider.Limit{Rate: 1, Burst: 10}, "pagerduty.com")
 }
 
 // alertEvent is a request of /v2/enqueue.

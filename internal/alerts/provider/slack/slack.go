@@ -42,11 +42,8 @@ type Sender struct {
 // New returns a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{channel: cfg.Channel, username: cfg.Username}
-	header, err := cfg.Bearer()
-	if err != nil {
-		return nil, err
-	}
-	o := provider.ClientOptions{Header: header, Word: word}
+	o := provider.ClientOptions{Login: provider.Config.Bearer, Word: word}
+	var err error
 	if s.api, err = apiOf(cfg.Address); err != nil {
 		return nil, err
 	}

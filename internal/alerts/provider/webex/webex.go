@@ -18,11 +18,7 @@ type Sender struct {
 
 // New returns a Sender. For Webex's API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
-	header, err := cfg.Bearer()
-	if err != nil {
-		return nil, err
-	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header, Word: word, Temporary: temporary})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.Config.Bearer, Word: word, Temporary: temporary})
 	if err != nil {
 		return nil, err
 	}

@@ -16,11 +16,7 @@ type Sender struct {
 
 // New returns a Sender. A token is required.
 func New(cfg provider.Config) (*Sender, error) {
-	header, err := provider.Credential("Authorization", "", "token", cfg.Token)
-	if err != nil {
-		return nil, err
-	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: header})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.TokenIn("Authorization", "")})
 	if err != nil {
 		return nil, err
 	}

@@ -25,11 +25,9 @@ func New(cfg provider.Config) (*Sender, error) {
 	if channel == "" || topic == "" {
 		return nil, errors.New("spec.channel is not of the form <channel>/<topic>")
 	}
-	login, err := provider.Basic(cfg.Username, cfg.Password)
-	if err != nil {
-		return nil, err
-	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Header: login, Word: word, Wait: wait})
+	client, err := provider.NewClient(cfg, provider.ClientOptions{
+		Login: login, Word: word, Wait: wait, Limit: provider.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com"),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +38,9 @@ func New(cfg provider.Config) (*Sender, error) {
 	}, nil
 }
 
-// Limit returns 200 messages a minute on Zulip Cloud.
-func (s *Sender) Limit() provider.Limit {
-	return s.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com")
+// login returns the header that logs in as the bot.
+func login(cfg provider.Config) (http.Header, error) {
+	return provider.Basic(cfg.Username, cfg.Password)
 }
 
 // Send posts the notification as one message.
