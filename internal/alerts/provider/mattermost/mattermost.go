@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/slack"
 )
 
 // Sender sends to one webhook or channel.
@@ -43,44 +44,20 @@ func New(cfg provider.Config) (*Sender, error) {
 
 // Send posts the notification as one attachment.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	var message any = hookMessage{Channel: s.channel, Username: s.username, Attachments: []attachment{newAttachment(n)}}
+	attachments := []slack.Attachment{newAttachment(n)}
+	var message any = slack.Message{Channel: s.channel, Username: s.username, Attachments: attachments}
 	if s.api != nil {
-		message = post{ChannelID: s.channel, PendingPostID: n.DeliveryID, Props: props{[]attachment{newAttachment(n)}}}
+		message = post{ChannelID: s.channel, PendingPostID: n.DeliveryID, Props: map[string][]slack.Attachment{"attachments": attachments}}
 	}
 	return s.Post(ctx, provider.Request{URL: s.api, JSON: message})
 }
 
-// The parts of messages that are used here, in the names of Mattermost's webhooks and API.
-
-type hookMessage struct {
-	Channel     string       `json:"channel,omitempty"`
-	Username    string       `json:"username,omitempty"`
-	Attachments []attachment `json:"attachments"`
-}
-
+// post is a message of Mattermost's API.
 type post struct {
-	ChannelID     string `json:"channel_id"`
-	Message       string `json:"message"`
-	PendingPostID string `json:"pending_post_id"`
-	Props         props  `json:"props"`
-}
-
-type props struct {
-	Attachments []attachment `json:"attachments"`
-}
-
-type attachment struct {
-	Fallback   string  `json:"fallback"`
-	Color      string  `json:"color"`
-	AuthorName string  `json:"author_name"`
-	Text       string  `json:"text"`
-	Fields     []field `json:"fields,omitempty"`
-}
-
-type field struct {
-	Title string `json:"title"`
-	Value string `json:"value"`
-	Short bool   `json:"short"`
+	ChannelID     string                        `json:"channel_id"`
+	Message       string                        `json:"message"`
+	PendingPostID string                        `json:"pending_post_id"`
+	Props         map[string][]slack.Attachment `json:"props"`
 }
 
 const (
@@ -89,16 +66,16 @@ const (
 	maxLine = 300 // characters of the line shown in a push notification
 )
 
-func newAttachment(n provider.Notification) attachment {
+func newAttachment(n provider.Notification) slack.Attachment {
 	e := n.Event
 	object := provider.FitRunes(e.InvolvedObject.String(), maxLine, plain)
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
-	a := attachment{
+	a := slack.Attachment{
 		Fallback: object + ": " + provider.FitRunes(line, maxLine, plain), Color: provider.BySeverity(e, "good", "danger"),
 		AuthorName: object, Text: provider.FitRunes(e.Message, maxText, escape),
 	}
 	for _, f := range provider.Facts(n, maxFact) {
-		a.Fields = append(a.Fields, field{
+		a.Fields = append(a.Fields, slack.Field{
 			Title: provider.FitRunes(f.Name, maxFact, f.Markup(plain, provider.ReplaceControls)),
 			Value: provider.FitRunes(f.Value, maxFact, f.Markup(escape, provider.ReplaceControls)),
 		})

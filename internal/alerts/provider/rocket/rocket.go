@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/slack"
 )
 
 // Sender sends to one webhook.
@@ -27,28 +28,6 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return s.Post(ctx, provider.Request{JSON: s.message(n)})
 }
 
-// The parts of a message that are used here, in the names of Rocket.Chat's webhooks.
-
-type message struct {
-	Channel     string       `json:"channel,omitempty"`
-	Username    string       `json:"username,omitempty"`
-	Attachments []attachment `json:"attachments"`
-}
-
-type attachment struct {
-	Color      string  `json:"color"`
-	AuthorName string  `json:"author_name"`
-	Text       string  `json:"text"`
-	Time       string  `json:"ts,omitempty"`
-	Fields     []field `json:"fields"`
-}
-
-type field struct {
-	Title string `json:"title"`
-	Value string `json:"value"`
-	Short bool   `json:"short"`
-}
-
 const (
 	maxMessage = 5000 // characters of a whole message
 	maxName    = 300
@@ -58,20 +37,20 @@ const (
 var sizes = []provider.Size{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30}}
 
 // message returns the notification with as much of the event as fits.
-func (s *Sender) message(n provider.Notification) message {
+func (s *Sender) message(n provider.Notification) slack.Message {
 	e := n.Event
-	a := attachment{Color: provider.BySeverity(e, "#0076D7", "#FF0000"), AuthorName: provider.FitUTF16(e.InvolvedObject.String(), maxName, escape)}
+	a := slack.Attachment{Color: provider.BySeverity(e, "#0076D7", "#FF0000"), AuthorName: provider.FitUTF16(e.InvolvedObject.String(), maxName, escape)}
 	if !e.Timestamp.IsZero() {
 		a.Time = e.Timestamp.UTC().Format(time.RFC3339)
 	}
-	a = provider.Shrink(sizes, maxMessage, attachment.size, func(s provider.Size) attachment {
+	a = provider.Shrink(sizes, maxMessage, size, func(s provider.Size) slack.Attachment {
 		a.Text, a.Fields = provider.FitUTF16(e.Message, s.Message, escape), fields(n, s.Fact)
 		return a
 	})
-	return message{Channel: s.channel, Username: s.username, Attachments: []attachment{a}}
+	return slack.Message{Channel: s.channel, Username: s.username, Attachments: []slack.Attachment{a}}
 }
 
-func (a attachment) size() int {
+func size(a slack.Attachment) int {
 	size := provider.UTF16Len(a.AuthorName) + provider.UTF16Len(a.Text)
 	for _, f := range a.Fields {
 		size += provider.UTF16Len(f.Title) + provider.UTF16Len(f.Value)
@@ -79,11 +58,11 @@ func (a attachment) size() int {
 	return size
 }
 
-func fields(n provider.Notification, limit int) []field {
-	shown := []field{}
+func fields(n provider.Notification, limit int) []slack.Field {
+	shown := []slack.Field{}
 	for _, f := range provider.Facts(n, limit) {
 		markup := f.Markup(escape, provider.AsIs)
-		shown = append(shown, field{Title: provider.FitUTF16(f.Name, limit, markup), Value: provider.FitUTF16(f.Value, limit, markup)})
+		shown = append(shown, slack.Field{Title: provider.FitUTF16(f.Name, limit, markup), Value: provider.FitUTF16(f.Value, limit, markup)})
 	}
 	return shown
 }

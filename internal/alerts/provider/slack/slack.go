@@ -90,34 +90,38 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	return outcome(answer)
 }
 
-// The parts of a message that are used here, in the names of Slack's webhooks and API.
+// The parts of a message that are used here, in the names of Slack's webhooks and API. Mattermost and Rocket.Chat have them too.
 
-type message struct {
+// Message is a message of a webhook.
+type Message struct {
 	Channel     string       `json:"channel,omitempty"`
 	Username    string       `json:"username,omitempty"`
-	Attachments []attachment `json:"attachments"`
+	Attachments []Attachment `json:"attachments"`
 }
 
-type attachment struct {
-	Fallback   string   `json:"fallback"`
+// Attachment is the part of a Message that shows an event. MarkdownIn is Slack's alone, and Time Rocket.Chat's.
+type Attachment struct {
+	Fallback   string   `json:"fallback,omitempty"`
 	Color      string   `json:"color"`
 	AuthorName string   `json:"author_name"`
 	Text       string   `json:"text"`
-	MarkdownIn []string `json:"mrkdwn_in"`
-	Fields     []field  `json:"fields,omitempty"`
+	MarkdownIn []string `json:"mrkdwn_in,omitempty"`
+	Time       string   `json:"ts,omitempty"`
+	Fields     []Field  `json:"fields,omitzero"`
 }
 
-type field struct {
+// Field is a fact.
+type Field struct {
 	Title string `json:"title"`
 	Value string `json:"value"`
 	Short bool   `json:"short"`
 }
 
-func (s *Sender) message(n provider.Notification) message {
+func (s *Sender) message(n provider.Notification) Message {
 	e := n.Event
 	object := s.escape(e.InvolvedObject.String(), maxFallback)
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
-	a := attachment{
+	a := Attachment{
 		Fallback:   object + ": " + s.escape(line, maxFallback),
 		Color:      provider.BySeverity(e, "good", "danger"),
 		AuthorName: object,
@@ -126,10 +130,10 @@ func (s *Sender) message(n provider.Notification) message {
 	}
 	for _, f := range provider.Facts(n, maxFact) {
 		title, value := f.Show(func(text string) string { return s.escape(text, maxFact) })
-		a.Fields = append(a.Fields, field{Title: title, Value: value})
+		a.Fields = append(a.Fields, Field{Title: title, Value: value})
 	}
 	username := provider.Truncate(cmp.Or(s.username, e.ReportingController), maxName)
-	return message{Channel: s.channel, Username: username, Attachments: []attachment{a}}
+	return Message{Channel: s.channel, Username: username, Attachments: []Attachment{a}}
 }
 
 // escape returns text, cut, in a form that notifies nobody and hides no address. At Slack itself "@channel" and Markdown have no effect;
