@@ -78,6 +78,15 @@ func Facts(n Notification, maxRunes int) []Fact {
 	return facts
 }
 
+// FactMap returns Facts by their names.
+func FactMap(n Notification, maxRunes int) map[string]string {
+	facts := map[string]string{}
+	for _, f := range Facts(n, maxRunes) {
+		facts[f.Name] = f.Value
+	}
+	return facts
+}
+
 // ObjectID returns an identity of the event's object for its lifetime: its UID or, if the event has none, a digest of its name.
 func ObjectID(n Notification) string {
 	o := n.Event.InvolvedObject

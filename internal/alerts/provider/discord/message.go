@@ -12,25 +12,17 @@ import (
 // The parts of a message that are used here, in the names of Discord's API.
 
 type message struct {
-	Username        string   `json:"username,omitempty"`
-	Embeds          []embed  `json:"embeds"`
-	AllowedMentions mentions `json:"allowed_mentions"`
-}
-
-type mentions struct {
-	Parse []string `json:"parse"`
+	Username        string              `json:"username,omitempty"`
+	Embeds          []embed             `json:"embeds"`
+	AllowedMentions map[string][]string `json:"allowed_mentions"`
 }
 
 type embed struct {
-	Author      author  `json:"author"`
-	Description string  `json:"description,omitempty"`
-	Color       int     `json:"color"`
-	Fields      []field `json:"fields,omitempty"`
-	Timestamp   string  `json:"timestamp,omitempty"`
-}
-
-type author struct {
-	Name string `json:"name"`
+	Author      map[string]string `json:"author"`
+	Description string            `json:"description,omitempty"`
+	Color       int               `json:"color"`
+	Fields      []field           `json:"fields,omitempty"`
+	Timestamp   string            `json:"timestamp,omitempty"`
 }
 
 type field struct {
@@ -55,7 +47,10 @@ var sizes = []size{{4096, 256, 1024}, {3000, 128, 512}, {2500, 64, 128}, {2500, 
 // message returns the notification with as much of the event as fits.
 func (s *Sender) message(n provider.Notification) message {
 	e := n.Event
-	m := embed{Author: author{provider.FitUTF16(e.InvolvedObject.String(), maxAuthor, provider.AsIs)}, Color: provider.BySeverity(e, good, danger)}
+	m := embed{
+		Author: map[string]string{"name": provider.FitUTF16(e.InvolvedObject.String(), maxAuthor, provider.AsIs)},
+		Color:  provider.BySeverity(e, good, danger),
+	}
 	if !e.Timestamp.IsZero() {
 		m.Timestamp = e.Timestamp.UTC().Format(time.RFC3339)
 	}
@@ -64,12 +59,12 @@ func (s *Sender) message(n provider.Notification) message {
 		return m
 	})
 	return message{
-		Username: username(cmp.Or(s.name, e.ReportingController)), Embeds: []embed{m}, AllowedMentions: mentions{[]string{}},
+		Username: username(cmp.Or(s.name, e.ReportingController)), Embeds: []embed{m}, AllowedMentions: map[string][]string{"parse": {}},
 	}
 }
 
 func (m embed) size() int {
-	size := provider.UTF16Len(m.Author.Name) + provider.UTF16Len(m.Description)
+	size := provider.UTF16Len(m.Author["name"]) + provider.UTF16Len(m.Description)
 	for _, f := range m.Fields {
 		size += provider.UTF16Len(f.Name) + provider.UTF16Len(f.Value)
 	}

@@ -10,13 +10,9 @@ import (
 // The parts of a message that are used here, in the names of Google Chat's API.
 
 type message struct {
-	FallbackText string       `json:"fallbackText"`
-	CardsV2      []cardWithID `json:"cardsV2"`
-	Thread       *thread      `json:"thread,omitempty"`
-}
-
-type thread struct {
-	ThreadKey string `json:"threadKey"`
+	FallbackText string            `json:"fallbackText"`
+	CardsV2      []cardWithID      `json:"cardsV2"`
+	Thread       map[string]string `json:"thread,omitempty"`
 }
 
 type cardWithID struct {
@@ -25,8 +21,8 @@ type cardWithID struct {
 }
 
 type card struct {
-	Header   header    `json:"header"`
-	Sections []section `json:"sections"`
+	Header   header                `json:"header"`
+	Sections []map[string][]widget `json:"sections"`
 }
 
 type header struct {
@@ -34,17 +30,9 @@ type header struct {
 	Subtitle string `json:"subtitle,omitempty"`
 }
 
-type section struct {
-	Widgets []widget `json:"widgets"`
-}
-
 type widget struct {
-	TextParagraph *textParagraph `json:"textParagraph,omitempty"`
-	DecoratedText *decoratedText `json:"decoratedText,omitempty"`
-}
-
-type textParagraph struct {
-	Text string `json:"text"`
+	TextParagraph map[string]string `json:"textParagraph,omitempty"`
+	DecoratedText *decoratedText    `json:"decoratedText,omitempty"`
 }
 
 type decoratedText struct {
@@ -61,11 +49,6 @@ const (
 // sizes descend to one at which even the worst text fits, every character of which takes six bytes.
 var sizes = []provider.Size{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
 
-// body returns the message as JSON, with as much of the event as fits.
-func (s *Sender) body(n provider.Notification) ([]byte, error) {
-	return provider.ShrinkJSON(sizes, maxMessage, func(z provider.Size) message { return s.message(n, z.Message, z.Fact) })
-}
-
 func (s *Sender) message(n provider.Notification, maxText, maxFact int) message {
 	e := n.Event
 	object := title(e.InvolvedObject.String())
@@ -75,13 +58,13 @@ func (s *Sender) message(n provider.Notification, maxText, maxFact int) message 
 	if e.Severity == event.SeverityError {
 		text = `<font color="#ff0000">` + text + `</font>`
 	}
-	c.Sections = []section{{[]widget{{TextParagraph: &textParagraph{text}}}}}
+	c.Sections = []map[string][]widget{{"widgets": {{TextParagraph: map[string]string{"text": text}}}}}
 	if facts := facts(n, maxFact); len(facts) > 0 {
-		c.Sections = append(c.Sections, section{facts})
+		c.Sections = append(c.Sections, map[string][]widget{"widgets": facts})
 	}
 	m := message{FallbackText: object + ": " + provider.Visible(title(line), dash), CardsV2: []cardWithID{{CardID: "event", Card: c}}}
 	if s.thread != "" {
-		m.Thread = &thread{s.thread}
+		m.Thread = map[string]string{"threadKey": s.thread}
 	}
 	return m
 }

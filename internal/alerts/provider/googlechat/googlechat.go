@@ -29,7 +29,7 @@ func New(cfg provider.Config) (*Sender, error) {
 
 // Send posts the notification as one card.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := s.body(n)
+	body, err := provider.ShrinkJSON(sizes, maxMessage, func(z provider.Size) message { return s.message(n, z.Message, z.Fact) })
 	if err != nil {
 		return err
 	}

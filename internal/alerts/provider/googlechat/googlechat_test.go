@@ -129,8 +129,8 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n.Authored = []string{"summary"}
 	m := (&Sender{}).message(n, 1000, 1000)
 	sections := m.CardsV2[0].Card.Sections
-	if sections[0].Widgets[0].TextParagraph.Text != escaped || sections[1].Widgets[0].DecoratedText.Text != markup ||
-		sections[1].Widgets[1].DecoratedText.Text != escaped || strings.Contains(m.FallbackText, "<") {
+	if sections[0]["widgets"][0].TextParagraph["text"] != escaped || sections[1]["widgets"][0].DecoratedText.Text != markup ||
+		sections[1]["widgets"][1].DecoratedText.Text != escaped || strings.Contains(m.FallbackText, "<") {
 		t.Errorf("got %+v", m)
 	}
 }

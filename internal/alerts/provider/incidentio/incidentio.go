@@ -67,10 +67,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 
 // metadata returns the event's metadata with severity, reason and controller, which take precedence over its entries.
 func metadata(n provider.Notification) map[string]string {
-	all := map[string]string{}
-	for _, f := range provider.Facts(n, maxFact) {
-		all[f.Name] = f.Value
-	}
+	all := provider.FactMap(n, maxFact)
 	for name, value := range map[string]string{
 		"severity": n.Event.Severity, "reason": n.Event.Reason, "reportingController": n.Event.ReportingController,
 	} {

@@ -17,13 +17,9 @@ type message struct {
 }
 
 type card struct {
-	Config   config    `json:"config"`
-	Header   header    `json:"header"`
-	Elements []element `json:"elements"`
-}
-
-type config struct {
-	WideScreenMode bool `json:"wide_screen_mode"`
+	Config   map[string]bool `json:"config"`
+	Header   header          `json:"header"`
+	Elements []element       `json:"elements"`
 }
 
 type header struct {
@@ -63,7 +59,7 @@ func newCard(n provider.Notification, maxText, maxFact int) card {
 	e := n.Event
 	sign, template := provider.BySeverity(e, "💫 ", "🚨 "), provider.BySeverity(e, "turquoise", "red")
 	c := card{
-		Config: config{WideScreenMode: true},
+		Config: map[string]bool{"wide_screen_mode": true},
 		Header: header{Title: text{"plain_text", sign + provider.Truncate(e.InvolvedObject.String(), maxObject)}, Template: template},
 	}
 	// A card must have an element, and an element text.

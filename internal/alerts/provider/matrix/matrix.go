@@ -32,7 +32,7 @@ func New(cfg provider.Config) (*Sender, error) {
 
 // Send sends the notification to the room as one message.
 func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := encode(n)
+	body, err := provider.ShrinkJSON(sizes, maxContent, func(s provider.Size) message { return newMessage(n, s.Message, s.Fact) })
 	if err != nil {
 		return err
 	}
@@ -57,11 +57,6 @@ const (
 
 // sizes descend to one at which even the worst text fits, every character of which takes twelve bytes.
 var sizes = []provider.Size{{16000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1000, 40}}
-
-// encode returns the content as JSON, with as much of the event as fits.
-func encode(n provider.Notification) ([]byte, error) {
-	return provider.ShrinkJSON(sizes, maxContent, func(s provider.Size) message { return newMessage(n, s.Message, s.Fact) })
-}
 
 func newMessage(n provider.Notification, maxMessage, maxFact int) message {
 	e := n.Event

@@ -32,15 +32,11 @@ type attachment struct {
 }
 
 type adaptiveCard struct {
-	Schema  string      `json:"$schema"`
-	Type    string      `json:"type"`
-	Version string      `json:"version"`
-	MSTeams cardOptions `json:"msteams"`
-	Body    []container `json:"body"`
-}
-
-type cardOptions struct {
-	Width string `json:"width"`
+	Schema  string            `json:"$schema"`
+	Type    string            `json:"type"`
+	Version string            `json:"version"`
+	MSTeams map[string]string `json:"msteams"`
+	Body    []container       `json:"body"`
 }
 
 type container struct {

@@ -148,7 +148,7 @@ func newWorkflowMessage(n provider.Notification, maxMessage, maxFact int) workfl
 			ContentType: "application/vnd.microsoft.card.adaptive",
 			Content: adaptiveCard{
 				Schema: "http://adaptivecards.io/schemas/adaptive-card.json", Type: "AdaptiveCard", Version: "1.4",
-				MSTeams: cardOptions{Width: "Full"},
+				MSTeams: map[string]string{"width": "Full"},
 				Body:    []container{{Type: "Container", Items: items}},
 			},
 		}},

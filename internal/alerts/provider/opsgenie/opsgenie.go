@@ -95,10 +95,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 // details returns the metadata and the severity, within the API's limit.
 func details(n provider.Notification) map[string]string {
 	return provider.Shrink(factSizes, maxDetails, length, func(size int) map[string]string {
-		all := map[string]string{}
-		for _, f := range provider.Facts(n, size) {
-			all[f.Name] = f.Value
-		}
+		all := provider.FactMap(n, size)
 		all["severity"] = n.Event.Severity
 		return all
 	})

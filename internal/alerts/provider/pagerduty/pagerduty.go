@@ -69,16 +69,16 @@ func word(answer []byte) string {
 
 // alertEvent is a request of /v2/enqueue.
 type alertEvent struct {
-	RoutingKey  string        `json:"routing_key"`
-	EventAction string        `json:"event_action"`
-	DedupKey    string        `json:"dedup_key"`
-	Payload     *alertPayload `json:"payload,omitempty"`
+	RoutingKey  string   `json:"routing_key"`
+	EventAction string   `json:"event_action"`
+	DedupKey    string   `json:"dedup_key"`
+	Payload     *payload `json:"payload,omitempty"`
 }
 
-type alertPayload struct {
+type payload struct {
 	Summary   string    `json:"summary"`
 	Source    string    `json:"source"`
-	Severity  string    `json:"severity"`
+	Severity  string    `json:"severity,omitempty"`
 	Timestamp time.Time `json:"timestamp,omitzero"`
 	Component string    `json:"component,omitempty"`
 	Group     string    `json:"group,omitempty"`
@@ -93,15 +93,8 @@ type details struct {
 
 // changeEvent is a request of /v2/change/enqueue.
 type changeEvent struct {
-	RoutingKey string        `json:"routing_key"`
-	Payload    changePayload `json:"payload"`
-}
-
-type changePayload struct {
-	Summary   string    `json:"summary"`
-	Source    string    `json:"source"`
-	Timestamp time.Time `json:"timestamp,omitzero"`
-	Details   details   `json:"custom_details"`
+	RoutingKey string  `json:"routing_key"`
+	Payload    payload `json:"payload"`
 }
 
 // Send triggers or resolves the object's alert. It sends a change event unless the event is a failure or only closes.
@@ -137,7 +130,7 @@ func (s *Sender) post(ctx context.Context, path string, body any) error {
 
 func (s *Sender) trigger(n provider.Notification) alertEvent {
 	e := n.Event
-	return alertEvent{RoutingKey: s.key, EventAction: "trigger", DedupKey: dedupKey(n), Payload: &alertPayload{
+	return alertEvent{RoutingKey: s.key, EventAction: "trigger", DedupKey: dedupKey(n), Payload: &payload{
 		Summary: summary(e), Source: source(e), Severity: event.SeverityError, Timestamp: e.Timestamp,
 		Component: provider.Truncate(e.InvolvedObject.Name, maxName),
 		Group:     provider.Truncate(e.InvolvedObject.Kind, maxName),
@@ -147,7 +140,7 @@ func (s *Sender) trigger(n provider.Notification) alertEvent {
 }
 
 func (s *Sender) change(n provider.Notification) changeEvent {
-	return changeEvent{RoutingKey: s.key, Payload: changePayload{
+	return changeEvent{RoutingKey: s.key, Payload: payload{
 		Summary: summary(n.Event), Source: source(n.Event), Timestamp: n.Event.Timestamp, Details: detailsOf(n),
 	}}
 }
@@ -185,12 +178,5 @@ func inWords(reason string) string {
 }
 
 func detailsOf(n provider.Notification) details {
-	d := details{Message: provider.Truncate(n.Event.Message, maxMessage)}
-	for _, f := range provider.Facts(n, maxFact) {
-		if d.Metadata == nil {
-			d.Metadata = map[string]string{}
-		}
-		d.Metadata[f.Name] = f.Value
-	}
-	return d
+	return details{Message: provider.Truncate(n.Event.Message, maxMessage), Metadata: provider.FactMap(n, maxFact)}
 }

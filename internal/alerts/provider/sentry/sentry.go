@@ -83,11 +83,7 @@ type item struct {
 	Fingerprint []string          `json:"fingerprint,omitempty"`
 	Tags        map[string]string `json:"tags"`
 	Extra       map[string]string `json:"extra,omitempty"`
-	Contexts    *contexts         `json:"contexts,omitempty"`
-}
-
-type contexts struct {
-	Trace trace `json:"trace"`
+	Contexts    map[string]trace  `json:"contexts,omitempty"`
 }
 
 type trace struct {
@@ -171,15 +167,12 @@ func (s *Sender) item(n provider.Notification) item {
 	}
 	if !provider.Failed(n) {
 		i.Type, i.Start = "transaction", i.Timestamp
-		i.Contexts = &contexts{trace{TraceID: i.EventID, SpanID: i.EventID[:16], Op: "event", Status: "ok"}}
+		i.Contexts = map[string]trace{"trace": {TraceID: i.EventID, SpanID: i.EventID[:16], Op: "event", Status: "ok"}}
 		return i
 	}
 	i.Level = "error"
 	i.Fingerprint = []string{provider.ObjectID(n), provider.Truncate(e.Reason, maxTag)}
-	i.Extra = map[string]string{}
-	for _, f := range provider.Facts(n, maxFact) {
-		i.Extra[f.Name] = f.Value
-	}
+	i.Extra = provider.FactMap(n, maxFact)
 	return i
 }
 

@@ -105,8 +105,8 @@ func (v *vendor) take(raw string) bool {
 		return true
 	case "transaction":
 		v.trail = append(v.trail, i.Transaction)
-		return i.Type == "transaction" && !i.Start.IsZero() && i.Contexts != nil && isID.MatchString(i.Contexts.Trace.TraceID) &&
-			isSpan.MatchString(i.Contexts.Trace.SpanID)
+		return i.Type == "transaction" && !i.Start.IsZero() && i.Contexts != nil && isID.MatchString(i.Contexts["trace"].TraceID) &&
+			isSpan.MatchString(i.Contexts["trace"].SpanID)
 	default:
 		return false
 	}

@@ -9,15 +9,11 @@ import (
 // The parts of sendMessage that are used here, in the names of the Bot API.
 
 type message struct {
-	ChatID             string      `json:"chat_id"`
-	MessageThreadID    int64       `json:"message_thread_id,omitempty"`
-	Text               string      `json:"text"`
-	Entities           []entity    `json:"entities"`
-	LinkPreviewOptions linkPreview `json:"link_preview_options"`
-}
-
-type linkPreview struct {
-	IsDisabled bool `json:"is_disabled"`
+	ChatID             string          `json:"chat_id"`
+	MessageThreadID    int64           `json:"message_thread_id,omitempty"`
+	Text               string          `json:"text"`
+	Entities           []entity        `json:"entities"`
+	LinkPreviewOptions map[string]bool `json:"link_preview_options"`
 }
 
 // entity is a range of the text in UTF-16 code units.
@@ -60,7 +56,8 @@ func (s *Sender) message(n provider.Notification) message {
 		return newText(n, s.Message, s.Fact)
 	})
 	return message{
-		ChatID: s.chat, MessageThreadID: s.topic, Text: t.String(), Entities: t.entities, LinkPreviewOptions: linkPreview{true},
+		ChatID: s.chat, MessageThreadID: s.topic, Text: t.String(), Entities: t.entities,
+		LinkPreviewOptions: map[string]bool{"is_disabled": true},
 	}
 }
 

@@ -44,12 +44,8 @@ type content struct {
 }
 
 type head struct {
-	Text    string `json:"text"`
-	SubHead *text  `json:"sub_head,omitempty"`
-}
-
-type text struct {
-	Text string `json:"text"`
+	Text    string            `json:"text"`
+	SubHead map[string]string `json:"sub_head,omitempty"`
 }
 
 type item struct {
@@ -76,7 +72,7 @@ func newMessage(n provider.Notification) (m message) {
 	e := n.Event
 	m.Content.Head.Text = fit(e.InvolvedObject.String(), maxObject)
 	if e.Severity != "" {
-		m.Content.Head.SubHead = &text{fit(e.Severity, maxObject)}
+		m.Content.Head.SubHead = map[string]string{"text": fit(e.Severity, maxObject)}
 	}
 	return provider.Shrink(sizes, maxMessage, message.size, func(s provider.Size) message {
 		m.Content.Body = []item{{Type: "message", Text: provider.Visible(fit(strings.TrimSpace(e.Message), s.Message), dash)}}
@@ -88,10 +84,7 @@ func newMessage(n provider.Notification) (m message) {
 }
 
 func (m message) size() int {
-	size := provider.UTF16Len(m.Content.Head.Text)
-	if m.Content.Head.SubHead != nil {
-		size += provider.UTF16Len(m.Content.Head.SubHead.Text)
-	}
+	size := provider.UTF16Len(m.Content.Head.Text) + provider.UTF16Len(m.Content.Head.SubHead["text"])
 	for _, i := range m.Content.Body {
 		size += provider.UTF16Len(i.Text)
 		for _, f := range i.Items {
