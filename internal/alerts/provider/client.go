@@ -103,16 +103,11 @@ func NewClient(cfg Config, o ClientOptions) (*Client, error) {
 
 // Call calls send, which makes requests by Do. It bounds send by the send's timeout and classifies the outcome.
 func (c *Client) Call(ctx context.Context, send func(ctx context.Context) error) error {
-	return c.call(ctx, func(ctx context.Context, _ context.CancelFunc) error { return send(ctx) })
-}
-
-// call is Call with the function that ends the send's context.
-func (c *Client) call(ctx context.Context, send func(ctx context.Context, cancel context.CancelFunc) error) error {
 	ctx, cancel := context.WithTimeout(c.traced(ctx), c.timeout)
 	defer cancel()
 	c.conns.begin()
 	defer c.conns.end()
-	if err := send(ctx, cancel); err != nil {
+	if err := send(ctx); err != nil {
 		return Classify(err)
 	}
 	return nil

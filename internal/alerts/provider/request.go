@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -28,9 +27,33 @@ type Request struct {
 // Do makes a request within a Call and returns the answer, as far as ClientOptions.MaxReply allows. The Call classifies its errors.
 // StatusOf returns the status of an error that is a refusal.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
+	if r.JSON != nil {
+		var err error
+		if r.Body, err = encodeJSON(r.JSON); err != nil {
+			return nil, err
+		}
+	}
+	u := &c.address
+	if r.URL != nil {
+		u = r.URL
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return c.do(ctx, cancel, r)
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodPost), u.String(), bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
+	}
+	if r.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, values := range r.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if u.User != nil && req.Header.Get("Authorization") == "" {
+		password, _ := u.User.Password()
+		req.SetBasicAuth(u.User.Username(), password)
+	}
+	return c.request(ctx, req, cancel)
 }
 
 // Exchange is Do that decodes the answer as JSON into out, unless out is nil. The API is named in an error, such as "GitHub's API".
@@ -42,47 +65,10 @@ func (c *Client) Exchange(ctx context.Context, r Request, out any, api string) e
 	return DecodeJSON(answer, out, api)
 }
 
-// do makes a request in a context that cancel ends. The caller calls cancel in any case.
-func (c *Client) do(ctx context.Context, cancel context.CancelFunc, r Request) ([]byte, error) {
-	if r.JSON != nil {
-		var err error
-		if r.Body, err = encodeJSON(r.JSON); err != nil {
-			return nil, err
-		}
-	}
-	method, u := cmp.Or(r.Method, http.MethodPost), &c.address
-	if r.URL != nil {
-		var err error
-		if u, err = url.Parse(r.URL.String()); err != nil { // a path that was put together may lack its first slash
-			return nil, event.NewError(event.Permanent, LabelPayload, "request could not be built", err)
-		}
-	}
-	return c.request(ctx, newRequest(ctx, method, u, r), cancel)
-}
-
-// newRequest is http.NewRequest for a URL that is already parsed, whose user logs in unless the header does.
-func newRequest(ctx context.Context, method string, u *url.URL, r Request) *http.Request {
-	req := &http.Request{Method: method, URL: u, Host: strings.TrimSuffix(u.Host, ":"), Header: make(http.Header, len(r.Header)+2), Body: http.NoBody}
-	if r.Body != nil {
-		open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
-		req.Body, _ = open()
-		req.GetBody, req.ContentLength = open, int64(len(r.Body))
-		req.Header["Content-Type"] = []string{"application/json"}
-	}
-	for name, values := range r.Header {
-		req.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	if u.User != nil && req.Header.Get("Authorization") == "" {
-		password, _ := u.User.Password()
-		req.SetBasicAuth(u.User.Username(), password)
-	}
-	return req.WithContext(ctx)
-}
-
 // Send makes one request as a whole send: it bounds it by the timeout and classifies the outcome.
 func (c *Client) Send(ctx context.Context, r Request) (answer []byte, err error) {
-	err = c.call(ctx, func(ctx context.Context, cancel context.CancelFunc) error {
-		answer, err = c.do(ctx, cancel, r)
+	err = c.Call(ctx, func(ctx context.Context) error {
+		answer, err = c.Do(ctx, r)
 		return err
 	})
 	return answer, err

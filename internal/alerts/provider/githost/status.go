@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -118,11 +119,19 @@ func Shorten(name string, limit int) string {
 	return string([]rune(name)[:max(limit-len(end), 0)]) + end
 }
 
+// A text is split where its case, or letters and other characters, change. The last capital of several begins the next word: "HTTPError" is
+// "HTTP", "Error".
+var (
+	lastCapital = regexp.MustCompile(`(\p{Lu})(\p{Lu}\p{Ll})`)
+	word        = regexp.MustCompile(`\p{Lu}?\p{Ll}+|\p{Lu}+|\p{Nd}+|[^\p{Lu}\p{Ll}\p{Nd}]+`)
+)
+
 // describe returns a reason in words, in lower case, of at most limit characters: "HealthCheckFailed" is "health check failed".
 func describe(reason string, limit int) string {
 	limit = cmp.Or(limit, event.MessageStart)
 	reason = strings.TrimSpace(plain(provider.Truncate(reason, limit)))
-	return provider.Truncate(strings.ToLower(strings.Join(strings.Fields(strings.Join(words(reason), " ")), " ")), limit)
+	words := word.FindAllString(lastCapital.ReplaceAllString(reason, "$1 $2"), -1)
+	return provider.Truncate(strings.ToLower(strings.Join(strings.Fields(strings.Join(words, " ")), " ")), limit)
 }
 
 // plain returns s as valid text without characters that move or hide text.
@@ -133,50 +142,4 @@ func plain(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
-}
-
-// words splits a text where its case, or letters and other characters, change. The last capital of several begins the next word:
-// "HTTPError" is "HTTP", "Error".
-func words(s string) []string {
-	runes := []rune(s)
-	var out []string
-	start := 0
-	for i := 1; i < len(runes); i++ {
-		before, here := classOf(runes[i-1]), classOf(runes[i])
-		if before == here || before == upper && here == lower && i-1 == start {
-			continue
-		}
-		cut := i
-		if before == upper && here == lower {
-			cut = i - 1
-		}
-		out = append(out, string(runes[start:cut]))
-		start = cut
-	}
-	if start < len(runes) {
-		out = append(out, string(runes[start:]))
-	}
-	return out
-}
-
-type class int
-
-const (
-	other class = iota
-	lower
-	upper
-	digit
-)
-
-func classOf(r rune) class {
-	switch {
-	case unicode.IsLower(r):
-		return lower
-	case unicode.IsUpper(r):
-		return upper
-	case unicode.IsDigit(r):
-		return digit
-	default:
-		return other
-	}
 }

@@ -11,14 +11,9 @@ type messageCard struct {
 }
 
 type section struct {
-	ActivityTitle    string      `json:"activityTitle"`
-	ActivitySubtitle string      `json:"activitySubtitle"`
-	Facts            []namedFact `json:"facts"`
-}
-
-type namedFact struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	ActivityTitle    string              `json:"activityTitle"`
+	ActivitySubtitle string              `json:"activitySubtitle"`
+	Facts            []map[string]string `json:"facts"`
 }
 
 type workflowMessage struct {
@@ -54,11 +49,6 @@ type textBlock struct {
 }
 
 type factSet struct {
-	Type  string      `json:"type"`
-	Facts []titleFact `json:"facts"`
-}
-
-type titleFact struct {
-	Title string `json:"title"`
-	Value string `json:"value"`
+	Type  string              `json:"type"`
+	Facts []map[string]string `json:"facts"`
 }

@@ -116,10 +116,10 @@ func (s *Sender) body(n provider.Notification) ([]byte, error) {
 func newMessageCard(n provider.Notification, maxMessage, maxFact int) messageCard {
 	e := n.Event
 	object := html(e.InvolvedObject.String(), maxFact)
-	facts := []namedFact{}
+	facts := []map[string]string{}
 	for _, f := range provider.Facts(n, maxFact) {
 		name, value := f.Show(func(s string) string { return html(s, maxFact) })
-		facts = append(facts, namedFact{Name: name, Value: value})
+		facts = append(facts, map[string]string{"name": name, "value": value})
 	}
 	return messageCard{
 		Type: "MessageCard", Context: "http://schema.org/extensions", ThemeColor: provider.BySeverity(e, "0076D7", "FF0000"), Summary: object,
@@ -138,7 +138,7 @@ func newWorkflowMessage(n provider.Notification, maxMessage, maxFact int) workfl
 		set := factSet{Type: "FactSet"}
 		for _, f := range facts {
 			title, value := f.Show(func(s string) string { return text(s, maxFact) })
-			set.Facts = append(set.Facts, titleFact{Title: title, Value: value})
+			set.Facts = append(set.Facts, map[string]string{"title": title, "value": value})
 		}
 		items = append(items, set)
 	}

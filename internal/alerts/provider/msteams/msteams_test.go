@@ -160,7 +160,7 @@ func TestTheLinesOfAMessageStayLines(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	facts := items[2].(factSet).Facts
-	if facts[0].Value != "c\nd" || facts[1].Value != "a\n\nb" { // the author's is the author's
+	if facts[0]["value"] != "c\nd" || facts[1]["value"] != "a\n\nb" { // the author's is the author's
 		t.Errorf("got %q", facts)
 	}
 }

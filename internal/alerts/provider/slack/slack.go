@@ -201,15 +201,9 @@ func outcome(answer []byte) error {
 	if err := provider.DecodeJSON(answer, &reply, "Slack's API"); err != nil {
 		return err
 	}
-	if !reply.OK {
-		return refusal(reply.Error)
-	}
-	return nil
-}
-
-// refusal classifies an answer of the API that is not ok.
-func refusal(code string) *event.Error {
-	switch {
+	switch code := reply.Error; {
+	case reply.OK:
+		return nil
 	case code == "ratelimited" || code == "rate_limited":
 		return event.NewError(event.Retry, provider.LabelLimited, "Slack: "+code, nil)
 	case slices.Contains(busy, code):
