@@ -150,14 +150,10 @@ func (c Config) GoString() string { return c.String() }
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 func (c Config) timeout() (time.Duration, error) {
-	switch {
-	case c.Timeout < 0:
+	if c.Timeout < 0 {
 		return 0, errors.New("timeout is negative")
-	case c.Timeout == 0:
-		return defaultTimeout, nil
-	default:
-		return c.Timeout, nil
 	}
+	return cmp.Or(c.Timeout, defaultTimeout), nil
 }
 
 // The labels of failed sends: event.Error.Label is always one of them.

@@ -21,9 +21,7 @@ const (
 	api         = "https://api.bitbucket.org/2.0"
 	apiVariable = "BITBUCKET_API_BASE_URL" // replaces api
 	apiHost     = "api.bitbucket.org"
-)
 
-const (
 	maxText  = 255      // characters of a status's name and of its description
 	maxLink  = 450      // characters of its link
 	maxReply = 64 << 10 // bytes of an answer, which is one status

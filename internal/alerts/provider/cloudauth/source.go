@@ -43,13 +43,6 @@ type accessToken struct {
 	expiresAt time.Time
 }
 
-// lasting returns a token that was issued now and has the given life.
-func lasting(value string, life time.Duration) accessToken {
-	life = min(life, maxAge)
-	now := time.Now()
-	return accessToken{value: value, renew: now.Add(life - life/renewShare), expiresAt: now.Add(life)}
-}
-
 // Public returns the Config with which the token of a service account may be sent: without the Provider's own TLS material, also that of
 // Values. The Provider's author may not be allowed the account's tokens. With a proxy and an authority of their own the author could read
 // them.

@@ -15,7 +15,11 @@ import (
 func TestAValidTokenOutlivesACloudThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exchanges := 0
-		s := &Source{cloud: "Cloud", turn: fair.NewCapacity(1), token: lasting("kept", time.Hour)}
+		kept, err := bearer("kept", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Source{cloud: "Cloud", turn: fair.NewCapacity(1), token: kept}
 		s.exchange = func(ctx context.Context, _ *provider.Client) (accessToken, error) {
 			exchanges++
 			<-ctx.Done()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"notifier/internal/alerts/provider"
@@ -141,4 +142,17 @@ func headers(token string) http.Header {
 		h.Set("Authorization", "Bearer "+token)
 	}
 	return h
+}
+
+// comments returns the part of GitHub's API that comments need. To GitHub a pull request is an issue.
+func (s *Sender) comments() githost.CommentAPI {
+	api := githost.CommentAPI{
+		Do: s.do, User: s.URL("user"), Edit: http.MethodPatch, Pages: url.Values{},
+		On:  func(number int64) *url.URL { return s.url("issues", strconv.FormatInt(number, 10), "comments") },
+		One: func(_, id int64) *url.URL { return s.url("issues", "comments", strconv.FormatInt(id, 10)) },
+	}
+	if s.app != nil {
+		api.Login = s.app.login
+	}
+	return api
 }

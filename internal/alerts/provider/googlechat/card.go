@@ -54,7 +54,7 @@ func (s *Sender) message(n provider.Notification, maxText, maxFact int) message 
 	object := title(e.InvolvedObject.String())
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	c := card{Header: header{Title: object, Subtitle: title(e.ReportingController)}}
-	text := provider.Visible(html(e.Message, maxText), dash)
+	text := provider.Visible(provider.EscapeEntities(provider.Truncate(e.Message, maxText)), dash)
 	if e.Severity == event.SeverityError {
 		text = `<font color="#ff0000">` + text + `</font>`
 	}
@@ -86,8 +86,3 @@ var plain = strings.NewReplacer("<", "‹", ">", "›")
 
 // title returns s, cut, for a place of plain text.
 func title(s string) string { return plain.Replace(provider.Truncate(s, maxTitle)) }
-
-// html returns s cut to maxRunes characters, for a place of HTML.
-func html(s string, maxRunes int) string {
-	return provider.EscapeEntities(provider.Truncate(s, maxRunes))
-}

@@ -48,17 +48,16 @@ func New(cfg provider.Config) (*Sender, error) { return build(cfg, endpoint) }
 
 func build(cfg provider.Config, endpoint string) (*Sender, error) {
 	project, topic := strings.TrimSpace(cfg.Address), cfg.Channel
-	var errs []error
+	var projectErr, topicErr error
 	if project == "" {
 		return nil, provider.ErrNoAddress
 	}
 	if !projectForm.MatchString(project) {
-		errs = append(errs, errors.New("address is not the ID of a project of Google Cloud"))
+		projectErr = errors.New("address is not the ID of a project of Google Cloud")
 	}
 	if !topicForm.MatchString(topic) {
-		errs = append(errs, errors.New("spec.channel is not the ID of a topic: letters, digits and - . _ ~ + %"))
+		topicErr = errors.New("spec.channel is not the ID of a topic: letters, digits and - . _ ~ + %")
 	}
-	errs = append(errs, checkAttributes(cfg.Headers))
 	cfg.Address = endpoint
 	if cfg.Token == "" {
 		cfg = cloudauth.Public(cfg)
@@ -68,7 +67,7 @@ func build(cfg provider.Config, endpoint string) (*Sender, error) {
 	loginErr := s.logIn(cfg, &o)
 	var clientErr error
 	s.Client, clientErr = provider.NewClient(cfg, o)
-	if err := errors.Join(append(errs, clientErr, loginErr)...); err != nil {
+	if err := errors.Join(projectErr, topicErr, checkAttributes(cfg.Headers), clientErr, loginErr); err != nil {
 		return nil, err
 	}
 	s.url = s.URL("v1", "projects", project, "topics", topic+":publish")

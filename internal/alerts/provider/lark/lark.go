@@ -1,6 +1,7 @@
 package lark
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -66,17 +67,10 @@ type reply struct {
 
 // parse returns the code of an answer. ok reports whether the answer is one of Lark's.
 func parse(answer []byte) (r reply, code int, ok bool) {
-	if json.Unmarshal(answer, &r) != nil {
+	if json.Unmarshal(answer, &r) != nil || r.Code == nil && r.StatusCode == nil {
 		return r, 0, false
 	}
-	switch {
-	case r.Code != nil:
-		return r, *r.Code, true
-	case r.StatusCode != nil:
-		return r, *r.StatusCode, true
-	default:
-		return r, 0, false
-	}
+	return r, *cmp.Or(r.Code, r.StatusCode), true
 }
 
 // codes are the codes of permanent refusals: the configuration has to change.

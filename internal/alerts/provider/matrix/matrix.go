@@ -84,11 +84,6 @@ func text(s string, maxRunes int) string {
 	return provider.ReplaceControls(provider.Truncate(s, maxRunes))
 }
 
-type reply struct {
-	Code         string  `json:"errcode"`
-	RetryAfterMS float64 `json:"retry_after_ms"`
-}
-
 // word returns the part of a refusal's answer that is shown: an error of Matrix' specification that a homeserver may
 // answer to a message.
 var word = provider.WordAt("errcode",
@@ -100,7 +95,10 @@ var word = provider.WordAt("errcode",
 
 // wait returns the time that a homeserver asks to wait.
 func wait(_ int, _ http.Header, answer []byte) (time.Duration, bool) {
-	var r reply
+	var r struct {
+		Code         string  `json:"errcode"`
+		RetryAfterMS float64 `json:"retry_after_ms"`
+	}
 	if json.Unmarshal(answer, &r) != nil || r.Code != "M_LIMIT_EXCEEDED" {
 		return 0, false
 	}
