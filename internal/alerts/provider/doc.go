@@ -38,8 +38,9 @@
 // For the environment's proxy a name is also resolved here and its addresses are checked. A name without an address here passes: the
 // proxy then resolves it on its own. If a name answers differently to the proxy, only the proxy can refuse it.
 //
-// A type that speaks HTTP embeds its Client, whose Close is that of the Sender. The others connect by a Dialer, with the same checks, and
-// by the environment's proxy for https. They call CheckOwned right before they write a message, as the Client does before a body.
+// A type that speaks HTTP embeds its Client, whose Close and Limit are those of the Sender, and which is given the type's login. The
+// others connect by a Dialer, with the same checks, and by the environment's proxy for https. They call CheckOwned right before they write
+// a message, as the Client does before a body.
 //
 // Every request carries "Via: 1.1 notifier", which tenants cannot change. By this header the process's own endpoints recognize a
 // notification that was addressed to them and end the loop.
