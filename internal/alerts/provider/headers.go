@@ -30,8 +30,9 @@ type Headers struct {
 // Ignored returns the names of the headers that are not sent. The names are from a closed set.
 func (h Headers) Ignored() []string { return h.ignored }
 
-// NewHeaders checks the headers of a Secret. It leaves out those of the connection and the type's own. The type's own are given in their canonical form; a name that ends in "-*" means every name with that prefix. The errors
-// quote no name, since a name may be part of a badly quoted value.
+// NewHeaders checks the headers of a Secret. It leaves out those of the connection and the type's own. The type's own are given in their
+// canonical form; a name that ends in "-*" means every name with that prefix. The errors quote no name, since a name may be part of a
+// badly quoted value.
 func NewHeaders(values map[string]string, own ...string) (Headers, error) {
 	if len(values) > MaxHeaders {
 		return Headers{}, errors.New("headers has too many entries")

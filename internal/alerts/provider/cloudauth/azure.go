@@ -64,7 +64,8 @@ func Azure(cfg provider.Config, scope string) (*Source, error) {
 	return s, nil
 }
 
-// bearer returns the token of an answer, which was issued now and has the given life. It returns errAnswer if the token is not fit for a header or its life is not positive.
+// bearer returns the token of an answer, which was issued now and has the given life. It returns errAnswer if the token is not fit for a
+// header or its life is not positive.
 func bearer(value string, life time.Duration) (accessToken, error) {
 	if value == "" || life <= 0 || slices.ContainsFunc([]byte(value), func(c byte) bool { return c <= ' ' || c > '~' }) {
 		return accessToken{}, errAnswer

@@ -36,5 +36,6 @@ func (s *Sender) LastStatus(ctx context.Context, want githost.Status) (githost.L
 
 // SetStatus sets a status of the commit.
 func (s *Sender) SetStatus(ctx context.Context, want githost.Status) error {
-	return s.do(ctx, provider.Request{URL: s.url("statuses", want.Commit), JSON: status{State: want.State, Context: want.Name, Description: want.Description}}, nil)
+	body := status{State: want.State, Context: want.Name, Description: want.Description}
+	return s.do(ctx, provider.Request{URL: s.url("statuses", want.Commit), JSON: body}, nil)
 }
