@@ -9,23 +9,24 @@ import (
 
 // TestATenantSeesItsOwnAndReplays fails when a tenant cannot find out why a message is missing, or cannot send it again.
 func TestATenantSeesItsOwnAndReplays(t *testing.T) {
-	s, b := at(t), newTab(t)
+	s, b, failed := at(t), newTab(t), fresh("BuildFailed")
+	s.event(t, failed, "kustomize build failed: open ./app.yaml: no such file or directory")
 	b.signIn(s.url+"/", s.a.token)
 	b.shows("Namespaces", s.a.namespace)
 	b.hides(s.b.namespace)
 	b.click(`a[href="/ns/` + s.a.namespace + `/deliveries"]`)
-	b.shows("Deliveries", "Kustomization/app", "BuildFailed", "Dead", "Sent")
+	b.shows("Deliveries", "Kustomization/app", failed, "Dead", "Sent")
 
 	// The filter is in the address, and the browser's back button works.
 	eval[bool](b, `(document.querySelector("select[name=state]").value = "dead", document.querySelector("input[name=provider]").value = "old-channel", true)`)
 	b.click(".filter button")
 	b.wait(`location.search === "?state=dead&provider=old-channel"`)
 	b.wait(`document.querySelectorAll("tbody tr").length && [...document.querySelectorAll("tbody td.state")].every((c) => c.innerText === "Dead")`)
-	b.click("a.row")
+	b.clickRow(failed)
 	b.shows("What happened", "Attempt 1", "HTTP 410", "Given up", "The message", "no such file")
 	eval[bool](b, `(history.back(), true)`)
-	b.wait(`location.search === "?state=dead&provider=old-channel" && document.querySelector("a.row")`)
-	b.click("a.row")
+	b.wait(`location.search === "?state=dead&provider=old-channel"`)
+	b.clickRow(failed)
 	b.shows("What happened")
 
 	b.click("button[popovertarget=replay]")
@@ -124,12 +125,12 @@ func (b *tab) keepsNowhere(token string) {
 
 // TestNewDeliveriesComeByThemselves fails when a list on the screen is not updated.
 func TestNewDeliveriesComeByThemselves(t *testing.T) {
-	s, b := at(t), newTab(t)
+	s, b, later := at(t), newTab(t), fresh("ItCameLater")
 	b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
 	b.wait(`document.querySelector(".live.on")`)
-	b.hides("ItCameLater")
-	s.event(t, "ItCameLater", "a later event")
-	b.shows("ItCameLater")
+	b.hides(later)
+	s.event(t, later, "a later event")
+	b.shows(later)
 }
 
 // TestAStreamThatFallsSilentIsOpenedAgain fails when a page whose stream broke in silence says "Live" for ever.
@@ -216,7 +217,7 @@ func TestAPageThatRenewsItselfKeepsTheFocus(t *testing.T) {
 // TestAListIsRenewedUnlessAFilterIsTyped fails when a list stays as it is, though it says "Live", because the focus is in an unchanged field of
 // the filter, or when a filter that was typed and not applied yet is lost.
 func TestAListIsRenewedUnlessAFilterIsTyped(t *testing.T) {
-	s, b, typing := at(t), newTab(t), newTab(t)
+	s, b, typing, later := at(t), newTab(t), newTab(t), fresh("ItCameWhileTyping")
 	for _, b := range []*tab{b, typing} {
 		b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
 		b.wait(`document.querySelector(".live.on")`)
@@ -224,10 +225,10 @@ func TestAListIsRenewedUnlessAFilterIsTyped(t *testing.T) {
 	}
 	typing.press("sla")
 	eval[bool](typing, `(document.activeElement.blur(), true)`)
-	s.event(t, "ItCameWhileTyping", "an event, for which the page renews itself")
-	b.shows("ItCameWhileTyping")
+	s.event(t, later, "an event, for which the page renews itself")
+	b.shows(later)
 	b.wait(`document.activeElement.matches("input[name=provider]")`)
-	typing.hides("ItCameWhileTyping")
+	typing.hides(later)
 	if typed := eval[string](typing, `document.querySelector("input[name=provider]").value`); typed != "sla" {
 		t.Errorf("of what was typed %q is left", typed)
 	}

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"testing"
@@ -159,6 +160,9 @@ func (s *site) post(ctx context.Context, of tenant, severity, reason, message, r
 	}
 	return err
 }
+
+// fresh returns a reason that no event has yet, also of an earlier run of the test on the same site.
+func fresh(reason string) string { return reason + rand.Text() }
 
 // event POSTs an event about the first tenant's Kustomization.
 func (s *site) event(t *testing.T, reason, message string) {

@@ -217,6 +217,14 @@ func (b *tab) click(selector string) {
 	}
 }
 
+// clickRow clicks on the first row of a list that contains a text, once there is one.
+func (b *tab) clickRow(text string) {
+	b.Helper()
+	row := fmt.Sprintf(`[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.includes(%q))?.querySelector("a.row")`, text)
+	b.wait(row)
+	b.click(fmt.Sprintf("a.row[href=%q]", eval[string](b, row+`.getAttribute("href")`)))
+}
+
 // press presses keys.
 func (b *tab) press(keys string) {
 	b.Helper()
