@@ -23,20 +23,20 @@ func deliveriesOf(v *visit, values url.Values) (*screen, error) {
 	}
 	// A request to replay names no object and no event, and the form no end of time.
 	f := l.filter
-	dead := view.State(f.State) == view.StateDead
+	dead := view.State(f.Get("state")) == view.StateDead
 	var replay *question
-	if dead && f.Provider != "" && f.Object+f.Event+f.Until == "" && len(l.items) > 0 && v.may(api.ReplayDeliveries) {
+	if dead && f.Has("provider") && !f.Has("object") && !f.Has("event") && !f.Has("until") && len(l.items) > 0 && v.may(api.ReplayDeliveries) {
 		replay = replayQuestion(l)
 	}
 	return l.screen(
 		head("Deliveries", live(), g.Iff(replay != nil, func() g.Node { return replay.button("Replay all dead…") })),
 		l.form(
-			choice("State", "state", states, f.State),
-			field("Provider", "provider", f.Provider), field("Alert", "alert", f.Alert), objectField(f.Object),
+			choice("State", "state", states, f.Get("state")),
+			field("Provider", "provider", f.Get("provider")), field("Alert", "alert", f.Get("alert")), objectField(f.Get("object")),
 		),
 		g.Iff(replay != nil, func() g.Node { return replay.dialog() }),
 		deliveryTable(l),
-		g.If(dead && f.Provider == "" && len(l.items) > 0, h.P(
+		g.If(dead && !f.Has("provider") && len(l.items) > 0, h.P(
 			h.Class("muted"), g.Text("Filter by a Provider to replay all of its dead deliveries at once."),
 		)),
 	), nil
@@ -44,20 +44,20 @@ func deliveriesOf(v *visit, values url.Values) (*screen, error) {
 
 // replayQuestion returns the offer to replay the dead deliveries of a Provider that the filter selects.
 func replayQuestion(l *list[view.Delivery]) *question {
-	f := l.filter
+	provider, alert, since := l.filter.Get("provider"), l.filter.Get("alert"), l.filter.Get("since")
 	text := "They are sent again in order, with the IDs that they had"
-	if f.Alert != "" {
-		text += ", only those of Alert " + f.Alert
+	if alert != "" {
+		text += ", only those of Alert " + alert
 	}
-	if f.Since != "" {
-		text += ", only those since " + f.Since
+	if since != "" {
+		text += ", only those since " + since
 	}
 	return &question{
-		id: "replay-all", headID: "replay-all-head",
-		head:   "Replay all dead deliveries of Provider " + f.Provider + "?",
+		id:     "replay-all",
+		head:   "Replay all dead deliveries of Provider " + provider + "?",
 		text:   fmt.Sprintf("%s. At most %d at a time.", text, view.MaxReplay),
 		to:     l.in("deliveries", "replay"),
-		fields: []g.Node{hiddenField("provider", f.Provider), hiddenField("alert", f.Alert), hiddenField("since", f.Since)},
+		fields: []g.Node{hiddenField("provider", provider), hiddenField("alert", alert), hiddenField("since", since)},
 		yes:    "Replay all",
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -29,9 +30,9 @@ func deliveryOf(v *visit, id string) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := filter{Provider: d.Provider, Alert: d.Alert, Object: d.Object.String()}
+	f := url.Values{"provider": {d.Provider}, "alert": {d.Alert}, "object": {d.Object.String()}}
 	return &screen{
-		section: "deliveries", title: d.Object.String(), watch: f.watch(v.namespace, view.Deliveries),
+		section: "deliveries", title: d.Object.String(), watch: watchOf(v.namespace, view.Deliveries, f),
 		main: deliveryMain(v.place, &d, d.State != view.StatePending && v.may(api.ReplayDeliveries)),
 	}, nil
 }
@@ -43,13 +44,13 @@ func notYet(v *visit) *screen {
 		http.StatusNotFound, "Not found",
 		"There is no such delivery, or none any more. One that was just made shows here as soon as it was tried",
 	)
-	s.section, s.watch = "deliveries", filter{}.watch(v.namespace, view.Deliveries)
+	s.section, s.watch = "deliveries", watchOf(v.namespace, view.Deliveries, nil)
 	return s
 }
 
 func deliveryMain(p place, d *view.DeliveryDetail, replayable bool) g.Node {
 	replay := &question{
-		id: "replay", headID: "replay-head", head: "Send it again?",
+		id: "replay", head: "Send it again?",
 		text: "Provider " + d.Provider + " did not get it. It is sent again with the same ID.",
 		to:   p.in("deliveries", d.ID, "replay"), yes: "Replay",
 	}
@@ -68,7 +69,7 @@ func deliveryMain(p place, d *view.DeliveryDetail, replayable bool) g.Node {
 func deliveryFacts(p place, d *view.DeliveryDetail) g.Node {
 	alert := muted("none: a test")
 	if d.Alert != "" {
-		alert = p.filtered("deliveries", filter{Alert: d.Alert}, d.Alert)
+		alert = p.filtered("deliveries", "alert", d.Alert)
 	}
 	attempts := strconv.Itoa(d.Attempts)
 	if d.Replays != 0 {
@@ -76,7 +77,7 @@ func deliveryFacts(p place, d *view.DeliveryDetail) g.Node {
 	}
 	return h.Dl(
 		h.Class("facts"),
-		fact("Provider", p.filtered("deliveries", filter{Provider: d.Provider}, d.Provider)),
+		fact("Provider", p.filtered("deliveries", "provider", d.Provider)),
 		fact("Alert", alert),
 		fact(label(d.State)+" since", p.exact(d.Time)),
 		fact("Attempts", g.Text(attempts)),
@@ -88,9 +89,9 @@ func deliveryFacts(p place, d *view.DeliveryDetail) g.Node {
 	)
 }
 
-// filtered returns a link to a filtered list of the namespace.
-func (p place) filtered(list string, f filter, text string) g.Node {
-	return h.A(href(p.in(list).with(f.values())), g.Text(text))
+// filtered returns a link to a list of the namespace that is filtered by the value of one parameter.
+func (p place) filtered(list, parameter, value string) g.Node {
+	return h.A(href(p.in(list).with(url.Values{parameter: {value}})), g.Text(value))
 }
 
 // happened returns the time line of a delivery.

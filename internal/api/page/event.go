@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 
 	g "maragu.dev/gomponents"
@@ -15,9 +16,10 @@ func explain(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := filter{Object: e.Event.Object.String()}
+	object := e.Event.Object.String()
 	return &screen{
-		section: "events", title: e.Event.Object.String(), watch: f.watch(v.namespace, view.Deliveries), main: eventMain(v.place, &e),
+		section: "events", title: object, watch: watchOf(v.namespace, view.Deliveries, url.Values{"object": {object}}),
+		main: eventMain(v.place, &e),
 	}, nil
 }
 

@@ -14,7 +14,7 @@ func events(v *visit) (*screen, error) {
 	}
 	return l.screen(
 		head("Events", live()),
-		l.form(objectField(l.filter.Object)),
+		l.form(objectField(l.filter.Get("object"))),
 		l.table(
 			[]g.Node{column("", g.Text("Severity")), column("", g.Text("Event")), column("num", g.Text("Time"))}, l.place.eventRow,
 			empty("No event matches", g.Text("Widen the filter. An object is written as Kind/name, such as Kustomization/app.")),

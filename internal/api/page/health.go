@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -73,21 +74,17 @@ func (p place) groupSection(of group) g.Node {
 
 // objectCell returns the name of an object, with a link to its deliveries or webhooks and with its problem.
 func (p place) objectCell(o view.Health) g.Node {
-	list, f := "deliveries", filter{Provider: o.Name}
-	switch o.Kind {
-	case "Alert":
-		f = filter{Alert: o.Name}
-	case "Receiver":
-		list, f = "webhooks", filter{Receiver: o.Name}
+	list := "deliveries"
+	if o.Kind == "Receiver" {
+		list = "webhooks"
 	}
-	return cell("main", p.filtered(list, f, o.Name), g.If(o.Problem != "", why(o.Problem, !o.Ready)))
+	return cell("main", p.filtered(list, strings.ToLower(o.Kind), o.Name), g.If(o.Problem != "", why(o.Problem, !o.Ready)))
 }
 
 // testCell returns the offer to test the Provider in the i-th row.
 func (p place) testCell(i int, name string) g.Node {
-	n := strconv.Itoa(i)
 	test := &question{
-		id: "test-" + n, headID: "test-head-" + n,
+		id:   "test-" + strconv.Itoa(i),
 		head: "Send a test message through " + name + "?", text: "Whoever reads at its destination sees it.",
 		to: p.in("providers", name, "test"), yes: "Send test message",
 	}

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 
 	g "maragu.dev/gomponents"
@@ -15,19 +16,19 @@ import (
 // list is one page of a list of a namespace.
 type list[T any] struct {
 	place
-	name   view.List
-	items  []T
-	filter filter
+	name  view.List
+	items []T
+	// filter is that of the page's address.
+	filter url.Values
 	// here is the page's address without a query. older and first are those of the next and the first page, empty if this page is that
 	// one.
 	here, older, first address
 }
 
-// reader reads a page of a list.
-type reader[T any] func(ctx context.Context, u *api.User, namespace string, q view.Query) (view.Page[T], error)
-
 // listed reads the items that the query of an address selects.
-func listed[T any](v *visit, name view.List, values url.Values, read reader[T]) (*list[T], error) {
+func listed[T any](
+	v *visit, name view.List, values url.Values, read func(context.Context, *api.User, string, view.Query) (view.Page[T], error),
+) (*list[T], error) {
 	f, q, err := parseFilter(name, values)
 	if err != nil {
 		return nil, err
@@ -37,13 +38,13 @@ func listed[T any](v *visit, name view.List, values url.Values, read reader[T]) 
 		return nil, err
 	}
 	l := &list[T]{place: v.place, name: name, items: page.Items, filter: f, here: v.in(string(name))}
-	first, older := f, f
-	first.Cursor, older.Cursor = "", page.Next
-	if f.Cursor != "" {
-		l.first = l.here.with(first.values())
+	if q.Cursor != "" {
+		l.first = l.here.with(l.filter)
 	}
 	if page.Next != "" {
-		l.older = l.here.with(older.values())
+		older := maps.Clone(l.filter)
+		older.Set("cursor", page.Next)
+		l.older = l.here.with(older)
 	}
 	return l, nil
 }
@@ -51,7 +52,11 @@ func listed[T any](v *visit, name view.List, values url.Values, read reader[T]) 
 // screen returns the page of a list, which ends with the links to other pages.
 func (l *list[T]) screen(main ...g.Node) *screen {
 	name := string(l.name)
-	return &screen{title: label(name), section: name, watch: l.filter.watch(l.namespace, l.name), main: g.Group(append(main, l.pager()))}
+	s := &screen{title: label(name), section: name, main: g.Group(append(main, l.pager()))}
+	if l.first == "" { // an older page has nothing new
+		s.watch = watchOf(l.namespace, l.name, l.filter)
+	}
+	return s
 }
 
 // form returns the form that filters the list by fields and by time. What the address has beside them stays in effect.
@@ -59,12 +64,14 @@ func (l *list[T]) form(fields ...g.Node) g.Node {
 	return h.Form(
 		h.Class("filter"), h.Method("get"), action(l.here), h.Role("search"), h.Aria("label", "Filter "+string(l.name)),
 		g.Group(fields),
-		choice("Since", "since", l.filter.ages(), l.filter.Since),
-		g.If(l.filter.Event != "", hiddenField("event", l.filter.Event)), g.If(l.filter.Until != "", hiddenField("until", l.filter.Until)),
+		choice("Since", "since", agesWith(l.filter.Get("since")), l.filter.Get("since")),
+		g.Map([]string{"event", "until"}, func(name string) g.Node {
+			return g.If(l.filter.Has(name), hiddenField(name, l.filter.Get(name)))
+		}),
 		h.Span(
 			h.Class("doing"),
 			h.Button(h.Class("button"), h.Type("submit"), g.Text("Filter")),
-			g.If(l.filter.active(), h.A(h.Class("plain"), href(l.here), g.Text("Clear"))),
+			g.If(len(l.filter) > 0, h.A(h.Class("plain"), href(l.here), g.Text("Clear"))),
 		),
 	)
 }
@@ -96,7 +103,7 @@ func (l *list[T]) table(columns []g.Node, row func(T) g.Node, unmatched, none g.
 		return lazy(func() g.Node { return sheet(columns, g.Map(l.items, row)) })
 	case l.older != "":
 		return empty("None among those read", g.Text("Nothing on this page matches the filter. Older "+string(l.name)+" may."))
-	case l.filter.active():
+	case len(l.filter) > 0:
 		return unmatched
 	default:
 		return none

@@ -106,9 +106,8 @@ func message(e *view.Event, name string, authored []string, above ...g.Node) g.N
 
 // question is a dialog that asks the user to confirm an action.
 type question struct {
-	// id is the ID of the dialog, which a button of [question.button] opens, and headID that of its headline.
-	id, headID string
-	head, text string
+	// id is the ID of the dialog, which a button of [question.button] opens.
+	id, head, text string
 	// to is the address that the form is sent to, with fields, when the user confirms.
 	to     address
 	fields []g.Node
@@ -123,8 +122,8 @@ func (q *question) button(text string, attributes ...g.Node) g.Node {
 // dialog returns the dialog.
 func (q *question) dialog() g.Node {
 	return h.Div(
-		h.ID(q.id), h.Class("confirm"), h.Popover(), h.Role("dialog"), h.Aria("labelledby", q.headID),
-		h.H2(h.ID(q.headID), g.Text(q.head)),
+		h.ID(q.id), h.Class("confirm"), h.Popover(), h.Role("dialog"), h.Aria("labelledby", q.id+"-head"),
+		h.H2(h.ID(q.id+"-head"), g.Text(q.head)),
 		h.P(g.Text(q.text)),
 		h.Form(
 			h.Method("post"), action(q.to),

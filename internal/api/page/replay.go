@@ -45,11 +45,11 @@ func replayAll(v *visit) (*screen, error) {
 	}
 	values := v.request.PostForm
 	values.Set("state", string(view.StateDead))
-	f, q, err := parseFilter(view.Deliveries, values)
+	_, q, err := parseFilter(view.Deliveries, values)
 	if err != nil {
 		return nil, err
 	}
-	if f.Provider == "" {
+	if q.Provider == "" {
 		return nil, &api.Error{Status: http.StatusBadRequest, Text: "name the Provider whose deliveries are to be replayed"}
 	}
 	result, err := v.Replay(v.ctx(), v.user, v.namespace, view.ReplayRequest{

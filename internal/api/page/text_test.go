@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -136,21 +137,23 @@ func TestHostileTextIsShownAsItCame(t *testing.T) {
 // and cursors.
 func hostilePage(t *testing.T, text string) string {
 	t.Helper()
-	f := filter{State: "dead", Provider: text, Alert: text, Receiver: text, Object: text, Since: text, Cursor: text}
+	f := url.Values{"state": {"dead"}}
+	for _, name := range []string{"provider", "alert", "receiver", "object", "since", "until", "event"} {
+		f.Set(name, text)
+	}
 	p := place{namespace: text, now: time.Now()}
 	here := p.in("deliveries")
 	l := &list[view.Delivery]{
-		place: p, name: view.Deliveries, filter: f, here: here, first: here.with(f.values()), older: here.with(f.values()),
+		place: p, name: view.Deliveries, filter: f, here: here, first: here.with(f), older: here.with(f),
 		items: []view.Delivery{{ID: text, State: view.State(text), Provider: text, Alert: text, Failure: text}},
 	}
 	s := l.screen(
-		l.form(objectField(f.Object), field("Provider", "provider", f.Provider)), replayQuestion(l).dialog(), deliveryTable(l),
+		l.form(objectField(text), field("Provider", "provider", text)), replayQuestion(l).dialog(), deliveryTable(l),
 		namespacesMain(&view.Namespaces{Items: []string{text}, Incomplete: true}),
 		p.testCell(1, text), p.objectCell(view.Health{Kind: "Receiver", Name: text}),
 		problem(http.StatusNotFound, text, text).main,
 	)
-	f.Cursor = ""
-	s.title, s.watch = text, f.watch(text, view.Deliveries)
+	s.title, s.watch = text, watchOf(text, view.Deliveries, f)
 	s.notice = &notice{failed: true, text: text, lines: []string{text}, link: p.in("deliveries", text), label: text}
 	var page bytes.Buffer
 	if err := layout(s, text, text).Render(&page); err != nil {

@@ -16,7 +16,7 @@ func webhooks(v *visit) (*screen, error) {
 	}
 	return l.screen(
 		head("Webhooks", live()),
-		l.form(field("Receiver", "receiver", l.filter.Receiver)),
+		l.form(field("Receiver", "receiver", l.filter.Get("receiver"))),
 		l.table(
 			[]g.Node{
 				column("", g.Text("Result")), column("", g.Text("Receiver")), column("to", g.Text("Asked to reconcile")), column("num", g.Text("Time")),
