@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -24,10 +25,9 @@ type clients struct {
 	kinds    reconcile.Clients // --kube-api-qps, Secrets by --secret-read-qps
 	events   rest.Interface    // Kubernetes Events, within --kube-api-qps
 	accounts rest.Interface    // service accounts of Providers and their tokens, a budget as large as --kube-api-qps
-	// tokens and rights review the users of the API, within the budgets of internal/api/access. They are nil if the API is off.
-	tokens access.Reviewer[*authenticationv1.TokenReview]
-	rights access.Reviewer[*authorizationv1.SubjectAccessReview]
-	// namespaces is for the API too.
+	// tokens, rights and namespaces are for the API, within the budgets of internal/api/access.
+	tokens     access.Reviewer[*authenticationv1.TokenReview]
+	rights     access.Reviewer[*authorizationv1.SubjectAccessReview]
 	namespaces access.Namespaces
 	server     *watch.Server
 	apply      *apply.Client // --trigger-qps
@@ -50,41 +50,28 @@ func newClients(o Options, log *slog.Logger) (clients, error) {
 	unlimited.QPS = -1
 
 	var c clients
-	var errs [7]error
+	var errs [4]error
 	c.kinds, errs[0] = reconcile.NewClients(config, log)
-	c.events, errs[1] = builtin.NewClient(config, corev1.SchemeGroupVersion)
-	c.server, errs[2] = watch.NewServer(unlimited, log)
-	c.apply, errs[3] = apply.NewClient(unlimited)
-	c.access, errs[4] = apply.NewAccess(unlimited)
-	c.accounts, errs[5] = builtin.NewClient(config, corev1.SchemeGroupVersion)
-	if o.APIAddr != "" {
-		errs[6] = c.newReviews(unlimited)
+	c.server, errs[1] = watch.NewServer(unlimited, log)
+	c.apply, errs[2] = apply.NewClient(unlimited)
+	c.access, errs[3] = apply.NewAccess(unlimited)
+	err = errors.Join(errs[:]...)
+	client := func(config *rest.Config, gv schema.GroupVersion) rest.Interface {
+		client, failure := builtin.NewClient(config, gv)
+		err = errors.Join(err, failure)
+		return client
 	}
-	if err := errors.Join(errs[:]...); err != nil {
+	c.events, c.accounts = client(config, corev1.SchemeGroupVersion), client(config, corev1.SchemeGroupVersion)
+	c.namespaces = builtin.In[corev1.Namespace](client(unlimited, corev1.SchemeGroupVersion), "namespaces", "")
+	c.tokens = builtin.In[authenticationv1.TokenReview](client(unlimited, authenticationv1.SchemeGroupVersion), "tokenreviews", "")
+	c.rights = builtin.In[authorizationv1.SubjectAccessReview](
+		client(unlimited, authorizationv1.SchemeGroupVersion), "subjectaccessreviews", "",
+	)
+	if err != nil {
 		return clients{}, fmt.Errorf("kubernetes clients: %w", err)
 	}
 	c.catalogue = kube.NewCatalogue(c.server)
 	return c, nil
-}
-
-// newReviews makes the clients of the API's authority.
-func (c *clients) newReviews(config *rest.Config) error {
-	authentication, err := builtin.NewClient(config, authenticationv1.SchemeGroupVersion)
-	if err != nil {
-		return err
-	}
-	authorization, err := builtin.NewClient(config, authorizationv1.SchemeGroupVersion)
-	if err != nil {
-		return err
-	}
-	core, err := builtin.NewClient(config, corev1.SchemeGroupVersion)
-	if err != nil {
-		return err
-	}
-	c.namespaces = builtin.In[corev1.Namespace](core, "namespaces", "")
-	c.tokens = builtin.In[authenticationv1.TokenReview](authentication, "tokenreviews", "")
-	c.rights = builtin.In[authorizationv1.SubjectAccessReview](authorization, "subjectaccessreviews", "")
-	return nil
 }
 
 // kubeConfig returns the configuration of the API server: from file, else from the cluster of this process, else from KUBECONFIG.
