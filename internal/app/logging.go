@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/event"
 )
 
 // LogLevels lists the values of Options.LogLevel: those of Flux, and warn.
@@ -76,23 +76,22 @@ func asFlux(groups []string, a slog.Attr) slog.Attr {
 				return slog.String(slog.LevelKey, levelName(level))
 			}
 		case "err": // client-go's
-			return slog.String(keyError, bounded(text(a.Value), maxLogValue))
+			return logText(keyError, a.Value, maxLogValue)
 		case "stack":
-			return slog.String(a.Key, bounded(text(a.Value), maxLogStack))
+			return logText(a.Key, a.Value, maxLogStack)
 		case keyError, keyName, keyNamespace, "logger", "controller", "controllerKind":
-			return slog.String(a.Key, bounded(text(a.Value), maxLogValue))
+			return logText(a.Key, a.Value, maxLogValue)
 		}
 	}
-	switch a.Value.Kind() {
-	case slog.KindString:
-		a.Value = slog.StringValue(bounded(a.Value.String(), maxLogValue))
-	case slog.KindAny:
-		if _, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(bounded(text(a.Value), maxLogValue))
-		}
-	default:
+	if _, ok := a.Value.Any().(error); ok || a.Value.Kind() == slog.KindString {
+		return logText(a.Key, a.Value, maxLogValue)
 	}
 	return a
+}
+
+// logText returns an attribute as text of a bounded length, in bytes.
+func logText(key string, v slog.Value, most int) slog.Attr {
+	return slog.String(key, event.Truncate(text(v), most, " (cut)"))
 }
 
 // levelName returns one of the three levels that Flux's logs and flux logs --level have: a warning here is an error there.
@@ -112,18 +111,6 @@ func text(v slog.Value) string {
 		return err.Error()
 	}
 	return v.String()
-}
-
-// bounded cuts a text that is too long for a line.
-func bounded(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	end := most
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + " (cut)"
 }
 
 // about names the object that a line is about.
