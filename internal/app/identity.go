@@ -23,12 +23,6 @@ func (o Options) validateIdentity(bad badFlag) {
 	if _, err := o.workloadIdentity(); err != nil {
 		bad("feature-gates", "%s=%q is neither true nor false", WorkloadIdentityGate, o.FeatureGates[WorkloadIdentityGate])
 	}
-	if o.TokenCacheSize < 0 || o.TokenCacheSize > 1_000_000 {
-		bad("token-cache-max-size", "%d is not between 0 and 1000000", o.TokenCacheSize)
-	}
-	if o.TokenCacheAge < 0 {
-		bad("token-cache-max-duration", "%s is negative", o.TokenCacheAge)
-	}
 }
 
 // identities returns the service accounts of Providers, nil while the gate is disabled.

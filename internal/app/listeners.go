@@ -83,9 +83,6 @@ func (o Options) validateReceiver(bad badFlag) {
 	if _, err := parseProxies(o.TrustedProxies); err != nil {
 		bad("trusted-proxies", "%v; it takes CIDRs such as 10.0.0.0/8", err)
 	}
-	if o.MaxInFlight < 0 {
-		bad("max-in-flight", "%d is negative: use 0 for no limit", o.MaxInFlight)
-	}
 	if o.MaxBodiesInFlight != 0 && o.MaxBodiesInFlight < limit.MaxBody {
 		bad("max-body-bytes-in-flight", "%d is less than one body of %d bytes: use 0 for no limit", o.MaxBodiesInFlight, limit.MaxBody)
 	}

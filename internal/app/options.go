@@ -9,10 +9,11 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
@@ -121,12 +122,6 @@ func DefaultOptions() Options {
 	}
 }
 
-// dnsLabel is the form of a namespace (RFC 1123 label), subdomain that of a service account's name.
-var (
-	dnsLabel  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-)
-
 // Validate returns an error that lists every bad setting by the name of its flag, nil if there is none.
 func (o Options) Validate() error {
 	var errs []error
@@ -168,10 +163,10 @@ func (o Options) validateTenancy(bad badFlag) {
 		bad("no-cross-namespace-refs", "false is refused: references between namespaces would let one tenant act on another's "+
 			"objects, and no setting opens that here; leave the flag out or set it to true")
 	}
-	if len(o.DefaultServiceAccount) > 253 || !subdomain.MatchString(o.DefaultServiceAccount) {
+	if len(validation.IsDNS1123Subdomain(o.DefaultServiceAccount)) > 0 {
 		bad("default-service-account", "%q is not the name of a service account", o.DefaultServiceAccount)
 	}
-	if !o.WatchAllNamespaces && !dnsLabel.MatchString(o.RuntimeNamespace) {
+	if !o.WatchAllNamespaces && len(validation.IsDNS1123Label(o.RuntimeNamespace)) > 0 {
 		bad("watch-all-namespaces", "false needs the namespace to serve in the environment variable RUNTIME_NAMESPACE")
 	}
 	if _, err := provider.ParseNetwork(o.AllowDestinations, o.EnvironmentProxy); err != nil {
@@ -181,12 +176,6 @@ func (o Options) validateTenancy(bad badFlag) {
 		bad("google-issuer", "is neither https://host nor http://<loopback address>:port") // not quoted: it may contain a password
 	}
 	o.validateIdentity(bad)
-	if o.MaxAlertsPerNamespace < 0 {
-		bad("max-alerts-per-namespace", "%d is negative", o.MaxAlertsPerNamespace)
-	}
-	if o.MaxReceiversPerNamespace < 0 {
-		bad("max-receivers-per-namespace", "%d is negative", o.MaxReceiversPerNamespace)
-	}
 }
 
 // isIssuer reports whether the URL of an issuer can be trusted: https, or http on a loopback address, so that no host on the way can answer
@@ -224,36 +213,36 @@ func (o Options) validateBus(bad badFlag) {
 			bad("nats-creds", "%v", err)
 		}
 	}
-	switch {
-	case o.StreamReplicas < 1 || o.StreamReplicas > 5:
-		bad("stream-replicas", "%d is not between 1 and 5", o.StreamReplicas)
-	case o.StreamReplicas > 1 && o.NATSURL == "":
+	if o.StreamReplicas > 1 && o.NATSURL == "" {
 		bad("stream-replicas", "%d replicas need a NATS cluster: set --nats-url", o.StreamReplicas)
-	}
-	if o.RateLimitInterval < time.Second || o.RateLimitInterval > 24*time.Hour {
-		bad("rate-limit-interval", "%s is not between 1s and 24h", o.RateLimitInterval)
 	}
 	if o.HistoryAge != 0 && (o.HistoryAge < bus.MinHistoryAge || o.HistoryAge > bus.MaxHistoryAge) {
 		bad("history-age", "%s is neither 0 nor between %s and %s", o.HistoryAge, bus.MinHistoryAge, bus.MaxHistoryAge)
 	}
-	if o.DeadLetterReplay < 0 || o.DeadLetterReplay > 7*24*time.Hour {
-		bad("dead-letter-replay", "%s is not between 0 and 168h", o.DeadLetterReplay)
-	}
-	if o.DeliveryMaxAge < time.Second || o.DeliveryMaxAge > alerts.DefaultMaxAge {
-		bad("delivery-max-age", "%s is not between 1s and %s", o.DeliveryMaxAge, alerts.DefaultMaxAge)
-	}
-	if o.DeadPerProvider < 1 || o.DeadPerProvider > bus.MaxDeadPerProvider {
-		bad("dead-letters-per-provider", "%d is not between 1 and %d", o.DeadPerProvider, bus.MaxDeadPerProvider)
-	}
-	if o.NamespaceQuota < 1 {
-		bad("namespace-quota", "%d is not a positive number", o.NamespaceQuota)
-	}
 }
 
 func (o Options) validateLimits(bad badFlag) {
-	if o.TriggerInterval < 100*time.Millisecond || o.TriggerInterval > 10*time.Minute {
-		bad("trigger-interval", "%s is not between 100ms and 10m", o.TriggerInterval)
-	}
+	within(
+		bad,
+		bounds[int]{"stream-replicas", o.StreamReplicas, 1, 5},
+		bounds[int]{"dead-letters-per-provider", o.DeadPerProvider, 1, bus.MaxDeadPerProvider},
+		bounds[int]{"namespace-quota", o.NamespaceQuota, 1, math.MaxInt},
+		bounds[int]{"max-alerts-per-namespace", o.MaxAlertsPerNamespace, 0, math.MaxInt},
+		bounds[int]{"max-receivers-per-namespace", o.MaxReceiversPerNamespace, 0, math.MaxInt},
+		bounds[int]{"token-cache-max-size", o.TokenCacheSize, 0, 1_000_000},
+		bounds[int]{"kube-api-burst", o.KubeAPIBurst, 1, math.MaxInt},
+		bounds[int]{"concurrent", o.Concurrent, 1, math.MaxInt},
+	)
+	within(bad, bounds[int64]{"max-in-flight", o.MaxInFlight, 0, math.MaxInt64})
+	within(
+		bad,
+		bounds[time.Duration]{"rate-limit-interval", o.RateLimitInterval, time.Second, 24 * time.Hour},
+		bounds[time.Duration]{"dead-letter-replay", o.DeadLetterReplay, 0, 7 * 24 * time.Hour},
+		bounds[time.Duration]{"delivery-max-age", o.DeliveryMaxAge, time.Second, alerts.DefaultMaxAge},
+		bounds[time.Duration]{"trigger-interval", o.TriggerInterval, 100 * time.Millisecond, 10 * time.Minute},
+		bounds[time.Duration]{"access-review-interval", o.AccessReviewInterval, time.Second, 24 * time.Hour},
+		bounds[time.Duration]{"token-cache-max-duration", o.TokenCacheAge, 0, math.MaxInt64},
+	)
 	for _, r := range []struct {
 		flag string
 		rate float64
@@ -284,13 +273,22 @@ func (o Options) validateLimits(bad badFlag) {
 			bad(q.flag, "%v is not a positive number", q.qps)
 		}
 	}
-	if o.AccessReviewInterval < time.Second || o.AccessReviewInterval > 24*time.Hour {
-		bad("access-review-interval", "%s is not between 1s and 24h", o.AccessReviewInterval)
-	}
-	if o.KubeAPIBurst < 1 {
-		bad("kube-api-burst", "%d is not a positive number", o.KubeAPIBurst)
-	}
-	if o.Concurrent < 1 {
-		bad("concurrent", "%d is not a positive number", o.Concurrent)
+}
+
+// bounds are those of the value of a flag.
+type bounds[T int | int64 | time.Duration] struct {
+	flag               string
+	value, least, most T
+}
+
+// within reports the values that are outside of their bounds.
+func within[T int | int64 | time.Duration](bad badFlag, all ...bounds[T]) {
+	for _, b := range all {
+		switch {
+		case b.value < b.least:
+			bad(b.flag, "%v is less than %v", b.value, b.least)
+		case b.value > b.most:
+			bad(b.flag, "%v is more than %v", b.value, b.most)
+		}
 	}
 }
