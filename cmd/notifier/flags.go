@@ -21,20 +21,19 @@ func newFlags() (*pflag.FlagSet, func() app.Options) {
 	busFlags(fs, &o)
 	limitFlags(fs, &o)
 	kubeFlags(fs, &o)
-	legacy := legacyFlags(fs)
+	legacyFlags(fs)
 
 	return fs, func() app.Options {
 		o.RuntimeNamespace = os.Getenv("RUNTIME_NAMESPACE")
 		fs.VisitAll(func(f *pflag.Flag) {
 			// The caller may have added the flags to another set before parsing.
-			if meaning, ok := legacy[f.Name]; ok && f.Changed {
-				o.AcceptedFlags = append(o.AcceptedFlags, app.AcceptedFlag{Name: f.Name, Meaning: meaning})
+			if meaning, ok := strings.CutPrefix(f.Usage, acceptedForFlux); ok && f.Changed {
+				o.AcceptedFlags[f.Name] = "has no effect: " + meaning
 			}
 		})
 		for gate := range o.FeatureGates {
 			if gate != app.WorkloadIdentityGate {
-				o.AcceptedFlags = append(o.AcceptedFlags, app.AcceptedFlag{Name: "feature-gates", Meaning: otherGates})
-				break
+				o.AcceptedFlags["feature-gates"] = "has no effect but for the gate " + app.WorkloadIdentityGate
 			}
 		}
 		return o
@@ -146,37 +145,19 @@ func kubeFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.IntVar(&o.Concurrent, "concurrent", o.Concurrent, "statuses of one kind that are written at the same time")
 }
 
-const otherGates = "has no effect but for the gate " + app.WorkloadIdentityGate
+// acceptedForFlux begins the usage of a flag of Flux's notification-controller that sets nothing here.
+const acceptedForFlux = "accepted for Flux: "
 
-const leaseTimes = "has no effect: the times of the worker's lease are fixed, another replica takes over within 5s of a kill"
-
-// legacyFlags declares the flags of Flux's notification-controller that no longer set anything, so that a Deployment written for
-// Flux starts unchanged. It returns the replacement for each by its name.
-func legacyFlags(fs *pflag.FlagSet) map[string]string {
-	meanings := map[string]string{
-		"export-http-path-metrics":     "has no effect: a hook path is a credential and never becomes a metric label",
-		"watch-configs-label-selector": "has no effect: every Secret that a Receiver or Provider names is watched, by name, without a label",
-		"min-retry-delay":              "has no effect: a failed reconciliation is retried after 250ms, growing",
-		"max-retry-delay":              "has no effect: a failed reconciliation is retried at least every minute",
-
-		"enable-leader-election":            "has no effect: with several replicas one is always the worker, by a lease in NATS",
-		"leader-election-lease-duration":    leaseTimes,
-		"leader-election-renew-deadline":    leaseTimes,
-		"leader-election-retry-period":      leaseTimes,
-		"leader-election-release-on-cancel": "has no effect: a worker that is stopped always gives its lease back",
-	}
-	fs.Bool("export-http-path-metrics", false, legacyUsage(meanings, "export-http-path-metrics"))
-	fs.String("watch-configs-label-selector", "", legacyUsage(meanings, "watch-configs-label-selector"))
-	fs.Duration("min-retry-delay", 0, legacyUsage(meanings, "min-retry-delay"))
-	fs.Duration("max-retry-delay", 0, legacyUsage(meanings, "max-retry-delay"))
-	fs.Bool("enable-leader-election", false, legacyUsage(meanings, "enable-leader-election"))
+// legacyFlags declares those flags, so that a Deployment written for Flux starts unchanged.
+func legacyFlags(fs *pflag.FlagSet) {
+	fs.Bool("export-http-path-metrics", false, acceptedForFlux+"a hook path is a credential and never becomes a metric label")
+	fs.String("watch-configs-label-selector", "",
+		acceptedForFlux+"every Secret that a Receiver or Provider names is watched, by name, without a label")
+	fs.Duration("min-retry-delay", 0, acceptedForFlux+"a failed reconciliation is retried after 250ms, growing")
+	fs.Duration("max-retry-delay", 0, acceptedForFlux+"a failed reconciliation is retried at least every minute")
+	fs.Bool("enable-leader-election", false, acceptedForFlux+"with several replicas one is always the worker, by a lease in NATS")
 	for _, name := range []string{"leader-election-lease-duration", "leader-election-renew-deadline", "leader-election-retry-period"} {
-		fs.Duration(name, 0, legacyUsage(meanings, name))
+		fs.Duration(name, 0, acceptedForFlux+"the times of the worker's lease are fixed, another replica takes over within 5s of a kill")
 	}
-	fs.Bool("leader-election-release-on-cancel", true, legacyUsage(meanings, "leader-election-release-on-cancel"))
-	return meanings
-}
-
-func legacyUsage(meanings map[string]string, name string) string {
-	return "accepted for Flux: " + strings.TrimPrefix(meanings[name], "has no effect: ")
+	fs.Bool("leader-election-release-on-cancel", true, acceptedForFlux+"a worker that is stopped always gives its lease back")
 }

@@ -76,14 +76,16 @@ func valueOf(quoted string, f *pflag.Flag) string {
 	return quoted
 }
 
-// Fails when Flux's gate for workload identity is not read, or when its other gates are accepted without a record.
+// Fails when Flux's gate for workload identity is not read, or when its other gates, or its flags that set nothing, are accepted without a
+// record.
 func TestFluxsFeatureGatesAreRead(t *testing.T) {
 	flags, options := newFlags()
-	if err := flags.Parse([]string{"--feature-gates=ObjectLevelWorkloadIdentity=true,CacheSecretsAndConfigMaps=true"}); err != nil {
+	if err := flags.Parse([]string{"--feature-gates=ObjectLevelWorkloadIdentity=true,CacheSecretsAndConfigMaps=true", "--min-retry-delay=1s"}); err != nil {
 		t.Fatal(err)
 	}
 	o := options()
-	if o.FeatureGates["ObjectLevelWorkloadIdentity"] != "true" || len(o.AcceptedFlags) != 1 || o.AcceptedFlags[0].Name != "feature-gates" {
+	if o.FeatureGates["ObjectLevelWorkloadIdentity"] != "true" || len(o.AcceptedFlags) != 2 || o.AcceptedFlags["feature-gates"] == "" ||
+		!strings.Contains(o.AcceptedFlags["min-retry-delay"], "250ms") {
 		t.Errorf("gates %v, accepted %v", o.FeatureGates, o.AcceptedFlags)
 	}
 	flags, options = newFlags()

@@ -92,14 +92,11 @@ type Options struct {
 	// AccessReviewInterval is the interval of the reviews of service accounts' permissions by the API server.
 	AccessReviewInterval time.Duration
 
-	// AcceptedFlags are the given flags of Flux that set nothing here.
-	AcceptedFlags []AcceptedFlag
+	// AcceptedFlags has the given flags of Flux's notification-controller that set nothing here, each with its meaning.
+	AcceptedFlags map[string]string
 	LogOutput     io.Writer
 	Version       string
 }
-
-// AcceptedFlag is a flag of Flux's notification-controller that is accepted for compatibility, with its effect here.
-type AcceptedFlag struct{ Name, Meaning string }
 
 // DefaultOptions returns the settings of a process without flags.
 func DefaultOptions() Options {
@@ -118,7 +115,7 @@ func DefaultOptions() Options {
 		EventsClientRate: posts.Address.Rate, EventsNamespaceRate: posts.Namespace.Rate,
 		KubeAPIQPS: 50, KubeAPIBurst: 300, SecretQPS: 500, TriggerQPS: 200, Concurrent: 4,
 		AccessReviewInterval: 5 * time.Minute,
-		LogOutput:            os.Stderr,
+		AcceptedFlags:        map[string]string{}, LogOutput: os.Stderr,
 	}
 }
 

@@ -2,13 +2,15 @@ package app
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // logSettings logs settings that have another effect than their author may expect.
 func logSettings(log *slog.Logger, o Options, env func(string) string) {
-	for _, f := range o.AcceptedFlags {
-		log.Info("a flag of Flux's notification-controller is accepted", "flag", f.Name, "meaning", f.Meaning)
+	for _, name := range slices.Sorted(maps.Keys(o.AcceptedFlags)) {
+		log.Info("a flag of Flux's notification-controller is accepted", "flag", name, "meaning", o.AcceptedFlags[name])
 	}
 	if o.DefaultServiceAccount != DefaultOptions().DefaultServiceAccount {
 		log.Info("this account writes for Receivers without spec.serviceAccountName; in Flux's notification-controller the flag names the "+
