@@ -113,23 +113,7 @@ func text(v slog.Value) string {
 	return v.String()
 }
 
-// about names the object that a line is about.
-type about struct{ kind, name string }
-
-// take reads one attribute. A line's own kind and name have priority over those of a Receiver, Alert or Provider in it, and an Alert over
-// the Provider that it names.
-func (o *about) take(a slog.Attr, owners map[string]string) {
-	switch a.Key {
-	case keyKind:
-		o.kind = text(a.Value)
-	case keyName:
-		o.name = text(a.Value)
-	case "receiver", "alert", "provider":
-		owners[a.Key] = text(a.Value)
-	}
-}
-
-// ownerKinds are the attributes that name one of our objects, in the order of their priority.
+// ownerKinds are the attributes that name one of our objects, in the order of their priority. A line's own kind and name come before them.
 var ownerKinds = []struct{ key, kind string }{
 	{"receiver", v1.ReceiverKind}, {"alert", v1beta3.AlertKind}, {"provider", v1beta3.ProviderKind},
 }
@@ -158,26 +142,29 @@ func (h aboutHandler) Handle(ctx context.Context, r slog.Record) error {
 	if h.groups {
 		return h.Handler.Handle(ctx, r)
 	}
-	var o about
-	owners := map[string]string{}
-	for _, a := range h.attrs {
-		o.take(a, owners)
-	}
-	r.Attrs(func(a slog.Attr) bool {
-		o.take(a, owners)
+	said := map[string]string{}
+	note := func(a slog.Attr) bool {
+		switch a.Key {
+		case keyKind, keyName, "receiver", "alert", "provider":
+			said[a.Key] = text(a.Value)
+		}
 		return true
-	})
-	named := o.name != ""
+	}
+	for _, a := range h.attrs {
+		note(a)
+	}
+	r.Attrs(note)
+	kind, name := said[keyKind], said[keyName]
 	for _, owner := range ownerKinds {
-		if name := owners[owner.key]; o == (about{}) && name != "" {
-			o = about{owner.kind, name}
+		if of := said[owner.key]; kind+name == "" && of != "" {
+			kind, name = owner.kind, of
 		}
 	}
-	if o.kind != "" && o.name != "" {
+	if kind != "" && name != "" {
 		r = r.Clone()
-		r.AddAttrs(slog.String("controller", strings.ToLower(o.kind)), slog.String("controllerKind", o.kind))
-		if !named {
-			r.AddAttrs(slog.String(keyName, o.name))
+		r.AddAttrs(slog.String("controller", strings.ToLower(kind)), slog.String("controllerKind", kind))
+		if said[keyName] == "" {
+			r.AddAttrs(slog.String(keyName, name))
 		}
 	}
 	return h.Handler.Handle(ctx, r)
