@@ -49,7 +49,7 @@ func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx
 	s := &session{}
 	s.connection.flags(c.Flags())
 	if flags != nil {
-		s.output.flags(c.Flags())
+		c.Flags().StringVarP(&s.format, "output", "o", formatTable, "form of the output: one of "+strings.Join(formats, ", "))
 		flags(c.Flags(), s)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -89,9 +89,4 @@ func within(
 		}
 		return run(ctx, s, namespace, args)
 	})
-}
-
-// flags declares the flag for the form of results.
-func (o *output) flags(fs *pflag.FlagSet) {
-	fs.StringVarP(&o.format, "output", "o", formatTable, fmt.Sprintf("form of the output: one of %s", strings.Join(formats, ", ")))
 }

@@ -47,7 +47,7 @@ func deliveriesList() *cobra.Command {
 	}
 	return asking(c, func(fs *pflag.FlagSet, s *session) {
 		s.selection.flags(fs)
-		fs.StringVar(&s.state, "state", "", "only those in this state: pending, sent or dead")
+		fs.StringVar((*string)(&s.query.State), "state", "", "only those in this state: pending, sent or dead")
 		s.deliveryFlags(fs)
 		fs.StringVar(&s.query.Object, "object", "", `only those about this object, such as "Kustomization/apps"`)
 		fs.StringVar(&s.query.Event, "event", "", "only those of the event with this ID")
@@ -73,7 +73,7 @@ func deliveriesShow() *cobra.Command {
 			return inNamespace(namespace, err)
 		}
 		if s.machine() {
-			return s.write(s.out, d)
+			return s.write(d)
 		}
 		return showDelivery(s.out, &d, time.Now())
 	})

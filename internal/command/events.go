@@ -50,7 +50,7 @@ func eventsExplain() *cobra.Command {
 			return inNamespace(namespace, err)
 		}
 		if s.machine() {
-			return s.write(s.out, x)
+			return s.write(x)
 		}
 		return showExplanation(s, &x)
 	})

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -26,32 +25,19 @@ const (
 
 var formats = []string{formatTable, formatWide, formatJSON, formatYAML}
 
-// output selects the form of results.
-type output struct{ format string }
-
-func (o output) check() error {
-	if o.format != "" && !slices.Contains(formats, o.format) {
-		return fmt.Errorf("--output: %q is none of %s", o.format, strings.Join(formats, ", "))
-	}
-	return nil
-}
-
-// machine reports whether the output is for a program.
-func (o output) machine() bool { return o.format == formatJSON || o.format == formatYAML }
-
 // write writes a result for a program.
-func (o output) write(w io.Writer, result any) error {
+func (s *session) write(result any) error {
 	document, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	text := append(escaped(document, jsonEscape), '\n')
-	if o.format == formatYAML {
+	if s.format == formatYAML {
 		if text, err = inYAML(document); err != nil {
 			return fmt.Errorf("write result: %w", err)
 		}
 	}
-	_, err = w.Write(text)
+	_, err = s.out.Write(text)
 	return err
 }
 

@@ -76,9 +76,9 @@ func outcome(ctx context.Context, api *client.Client, namespace, id string, wait
 func showTest(s *session, namespace, provider string, result view.TestResult, d *view.DeliveryDetail) (err error) {
 	switch {
 	case s.machine() && d != nil:
-		err = s.write(s.out, d)
+		err = s.write(d)
 	case s.machine():
-		err = s.write(s.out, result)
+		err = s.write(result)
 	case d == nil:
 		_, err = fmt.Fprintf(s.out, "A test message is on its way to %s; see: notifier deliveries show -n %s %s\n",
 			plain(provider), plain(namespace), plain(result.DeliveryID))

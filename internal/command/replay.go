@@ -26,7 +26,7 @@ func deliveriesReplay() *cobra.Command {
   notifier deliveries replay --state=dead --provider=slack`,
 	}
 	return within(c, func(fs *pflag.FlagSet, s *session) {
-		fs.StringVar(&s.state, "state", "", "only those in this state: dead or sent")
+		fs.StringVar((*string)(&s.query.State), "state", "", "only those in this state: dead or sent")
 		s.deliveryFlags(fs)
 		s.timeFlags(fs)
 	}, replay)
@@ -46,7 +46,7 @@ func replay(ctx context.Context, s *session, namespace string, ids []string) (er
 		return inNamespace(namespace, failure)
 	}
 	if s.machine() {
-		err = s.write(s.out, total)
+		err = s.write(total)
 	} else {
 		err = showReplay(s, &total)
 	}

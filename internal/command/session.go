@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -21,20 +22,26 @@ import (
 // session is one run of a command: its flags, the API and the outputs.
 type session struct {
 	connection
-	output
 	selection
 	api        *client.Client
 	out, notes io.Writer
+	// format is the form of results.
+	format string
 }
 
-func (s *session) check() error {
-	return errors.Join(s.output.check(), s.selection.check())
+func (s *session) check() (err error) {
+	if s.format != "" && !slices.Contains(formats, s.format) {
+		err = fmt.Errorf("--output: %q is none of %s", s.format, strings.Join(formats, ", "))
+	}
+	return errors.Join(err, s.selection.check())
 }
+
+// machine reports whether the output is for a program.
+func (s *session) machine() bool { return s.format == formatJSON || s.format == formatYAML }
 
 // selection selects the items of a list.
 type selection struct {
 	query        view.Query
-	state        string
 	since, until string
 	all, watch   bool
 }
@@ -68,9 +75,8 @@ func (s *selection) check() (err error) {
 	if s.query.Limit < 0 {
 		errs = append(errs, errors.New("--limit: it takes a number that is not negative"))
 	}
-	s.query.State = view.State(s.state)
-	if s.state != "" && !slices.Contains([]view.State{view.StatePending, view.StateSent, view.StateDead}, s.query.State) {
-		errs = append(errs, fmt.Errorf("--state: %q is none of pending, sent, dead", s.state))
+	if s.query.State != "" && !slices.Contains([]view.State{view.StatePending, view.StateSent, view.StateDead}, s.query.State) {
+		errs = append(errs, fmt.Errorf("--state: %q is none of pending, sent, dead", s.query.State))
 	}
 	return errors.Join(errs...)
 }
@@ -190,7 +196,7 @@ func show[T any](s *session, columns []column[T], items []T) error {
 			}
 			return nil
 		}
-		return s.write(s.out, view.Page[T]{Items: append([]T{}, items...)})
+		return s.write(view.Page[T]{Items: append([]T{}, items...)})
 	}
 	if s.watch {
 		items = slices.Clone(items)
@@ -226,7 +232,7 @@ func showOne[T any](s *session, columns []column[T], item T) error {
 		if _, err := fmt.Fprintln(s.out, "---"); err != nil {
 			return err
 		}
-		return s.write(s.out, item)
+		return s.write(item)
 	}
 	return table(s.out, columns, []T{item}, false)
 }
