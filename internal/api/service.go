@@ -230,11 +230,11 @@ func (s *Service) Webhooks(ctx context.Context, u *User, namespace string, q vie
 // Health returns the state of the objects of a namespace. Providers and Alerts require the right to list deliveries, Receivers the
 // right to list webhooks.
 func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view.Health, error) {
-	deliveries, err := s.shown(ctx, u, namespace, view.Deliveries)
+	deliveries, err := s.May(ctx, u, namespace, ListRight(view.Deliveries))
 	if err != nil {
 		return nil, err
 	}
-	webhooks, err := s.shown(ctx, u, namespace, view.Webhooks)
+	webhooks, err := s.May(ctx, u, namespace, ListRight(view.Webhooks))
 	if err != nil {
 		return nil, err
 	}
@@ -253,13 +253,4 @@ func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view
 		}
 	}
 	return seen, nil
-}
-
-// shown reports whether a user may see a list.
-func (s *Service) shown(ctx context.Context, u *User, namespace string, l view.List) (bool, error) {
-	err := s.authorize(ctx, u, namespace, ListRight(l))
-	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusForbidden {
-		return false, nil
-	}
-	return err == nil, err
 }
