@@ -101,14 +101,15 @@ func TestAReplayThatEndsEarlySaysWhatWasDone(t *testing.T) {
 	}
 }
 
-// Fails when an API that is briefly busy hides the outcome of a test message.
+// Fails when an API that is briefly busy hides the outcome of a test message, or when the delivery is not found before it was tried.
 func TestATestsOutcomeOutlastsABusyAPI(t *testing.T) {
 	looks := 0
+	busy := []int{http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable}
 	api := newFakeAPI(t, map[string]any{
 		"POST /v1/namespaces/team-a/providers/slack/test": view.TestResult{DeliveryID: "3f1c"},
 		"GET /v1/namespaces/team-a/deliveries/3f1c": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if looks++; looks <= 2 {
-				w.WriteHeader(notYet[looks])
+			if looks++; looks <= len(busy) {
+				w.WriteHeader(busy[looks-1])
 				return
 			}
 			_ = json.NewEncoder(w).Encode(view.DeliveryDetail{Delivery: view.Delivery{ID: "3f1c", State: view.StateSent}})

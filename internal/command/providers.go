@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,11 +42,6 @@ func providersTest() *cobra.Command {
 	})
 }
 
-// notYet are the statuses after which the delivery is queried again: it is under way, the API is busy, or a proxy does not reach it.
-var notYet = []int{
-	http.StatusNotFound, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout,
-}
-
 // outcome waits until a delivery is sent, is a dead letter or has failed once. It returns nil if it is none of that by then, or the API cannot
 // be reached, and the API's refusal.
 func outcome(ctx context.Context, api *client.Client, namespace, id string, wait time.Duration) (*view.DeliveryDetail, error) {
@@ -61,7 +55,7 @@ func outcome(ctx context.Context, api *client.Client, namespace, id string, wait
 		}
 		d, err := api.Delivery(ctx, namespace, id)
 		if err != nil {
-			if refused, ok := errors.AsType[*client.Error](err); ok && !slices.Contains(notYet, refused.Status) {
+			if refused, ok := errors.AsType[*client.Error](err); ok && !refused.Temporary() && refused.Status != http.StatusNotFound { // it is found once it was tried
 				return nil, err
 			}
 			continue

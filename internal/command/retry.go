@@ -41,6 +41,3 @@ func retried[T any](ctx context.Context, s *session, temporary func(*client.Erro
 
 // tooMany reports whether a request was refused because of earlier ones, so that no part of it was done.
 func tooMany(e *client.Error) bool { return e.Status == http.StatusTooManyRequests }
-
-// anyRefusal reports whether a refusal is temporary. A part of the request may have been done.
-func anyRefusal(e *client.Error) bool { return tooMany(e) || e.Status == http.StatusServiceUnavailable }

@@ -163,7 +163,7 @@ func pages[T any](ctx context.Context, s *session, namespace string, of view.Lis
 	q, most := s.query, cmp.Or(s.query.Limit, math.MaxInt)
 	for {
 		q.Limit = min(most-len(items), view.MaxLimit)
-		page, err := retried(ctx, s, anyRefusal, func() (view.Page[T], error) { return client.Page[T](ctx, s.api, namespace, of, q) })
+		page, err := retried(ctx, s, (*client.Error).Temporary, func() (view.Page[T], error) { return client.Page[T](ctx, s.api, namespace, of, q) })
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,13 @@ func (e *Error) Error() string {
 	}
 	return e.Message
 }
+
+// Temporary reports whether the API may serve the same request later: it is busy or restarts, or a proxy before it does not reach it.
+func (e *Error) Temporary() bool {
+	return slices.Contains(temporary, e.Status)
+}
+
+var temporary = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout}
 
 // Client calls the API at one address. It may be used by several goroutines.
 type Client struct {

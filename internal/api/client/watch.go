@@ -99,11 +99,7 @@ func (s *stream) goesOn(err error) bool {
 		return false
 	}
 	s.answered = time.Now()
-	switch e.Status {
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:
-		return true
-	}
-	return e.Status == http.StatusGone && s.last != ""
+	return e.Temporary() || e.Status == http.StatusGone && s.last != ""
 }
 
 // read reads one stream to its end.
