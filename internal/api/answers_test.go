@@ -75,12 +75,13 @@ func TestT6MissedItemsAreMadeInTheUsersTurn(t *testing.T) {
 			sent()
 		}()
 		q := view.Query{Since: began.Add(-time.Hour)}
-		m, sent, err := w.handler.catchUp(t.Context(), jane, watchOf{view.Deliveries, q, func(ctx context.Context, q view.Query) ([]view.Item, string, error) {
+		of := &watch{list: view.Deliveries, query: q, read: func(ctx context.Context, q view.Query) ([]view.Item, string, error) {
 			page, err := w.handler.service.Deliveries(ctx, jane, "team-a", q)
 			return []view.Item{page.Items[0]}, page.Next, err
-		}})
-		if err != nil || len(m.events) != 1 || time.Since(began) < waitTimeout/2 {
-			t.Errorf("after %s: %d items, %v", time.Since(began), len(m.events), err)
+		}}
+		sent, err := w.handler.catchUp(t.Context(), jane, of)
+		if err != nil || len(of.missed) != 1 || time.Since(began) < waitTimeout/2 {
+			t.Errorf("after %s: %d items, %v", time.Since(began), len(of.missed), err)
 		}
 		sent()
 		<-time.After(waitTimeout)

@@ -68,7 +68,7 @@ func list[T view.Item](
 			return err
 		}
 		if isWatch(values) {
-			return h.watch(w, r, u, watchOf{l, q, func(ctx context.Context, q view.Query) (items []view.Item, next string, err error) {
+			return h.watch(w, r, u, &watch{list: l, query: q, read: func(ctx context.Context, q view.Query) (items []view.Item, next string, err error) {
 				page, err := read(ctx, u, namespaceOf(r), q)
 				for _, item := range page.Items {
 					items = append(items, item)

@@ -25,12 +25,23 @@ const (
 // errBehind ends a watch whose client reads too slowly.
 var errBehind = &Error{Status: http.StatusTooManyRequests, Text: "the watch was read too slowly; list anew and watch again"}
 
-// watchOf is the subject of a watch.
-type watchOf struct {
+// watch is a list that a client follows.
+type watch struct {
 	list  view.List
 	query view.Query
 	// read reads a page of the list.
 	read func(ctx context.Context, q view.Query) (items []view.Item, next string, err error)
+
+	// news are the new items, which are complete from since on, once begun is closed. done has the reason for their end.
+	news  chan view.Item
+	begun chan struct{}
+	done  chan error
+	since time.Time
+	// missed are the items before them, oldest first, in the form in which they are sent. seen has a hash of each, so that an item that is
+	// also among the news is sent once.
+	missed [][]byte
+	seen   map[uint64]struct{}
+	seed   maphash.Seed
 }
 
 // late is how much older than a sent item a later stored item may be. An item has the time at which it happened, and the streams of
@@ -40,7 +51,7 @@ var late = map[view.List]time.Duration{view.Deliveries: 5 * time.Second, view.Ev
 // watch answers with server-sent events (the section of that name in the HTML standard). Each new item of a list is an event "item"
 // with its time as the ID. An event "error" is sent if the watch ends early. A client that returns with the last ID receives the
 // items since then, and so does a client that names a time by since. With the last ID some items may be sent twice.
-func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watchOf) error {
+func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of *watch) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		at, err := time.Parse(time.RFC3339Nano, last)
 		if err != nil {
@@ -49,78 +60,61 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, u *User, of watc
 		of.query.Since = kept(at.Add(-late[of.list]))
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	news := &news{items: make(chan view.Item, maxBehind), begun: make(chan struct{}), done: make(chan error, 1)}
+	of.news, of.begun, of.done = make(chan view.Item, maxBehind), make(chan struct{}), make(chan error, 1)
 	var running sync.WaitGroup
-	running.Go(func() { news.done <- h.service.follow(ctx, u, namespaceOf(r), of.list, news.handler(of.query)) })
+	running.Go(func() { of.done <- h.service.follow(ctx, u, namespaceOf(r), of.list, of.keep) })
 	defer running.Wait()
 	defer cancel()
-	if err := news.begin(ctx, h.stopping); err != nil {
+	if err := of.begin(ctx, h.stopping); err != nil {
 		return err
 	}
 	h.metrics.watches.Inc()
 	defer h.metrics.watches.Dec()
-	missed, sent, err := h.catchUp(ctx, u, of)
+	sent, err := h.catchUp(ctx, u, of)
 	if err != nil {
 		return err
 	}
 	defer sent()
-	return h.stream(ctx, w, missed, news, sent)
-}
-
-// stream sends the missed items and then the new ones. Once it has begun, it reports an error as an event.
-func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, missed *missed, news *news, sent func()) error {
 	s, err := newStream(w)
 	if err != nil {
 		return err
 	}
-	failure := h.pass(ctx, s, missed, news, sent)
-	if failure != nil && !errors.Is(failure, errGone) {
-		_ = s.fail(failure) // a write error means that the client has disconnected
+	if err := h.pass(ctx, s, of, sent); err != nil && !errors.Is(err, errGone) {
+		_ = s.fail(err) // the answer has begun; a write error means that the client has disconnected
 	}
 	return nil
 }
 
-// news are the new items of a watch, and the reason for its end.
-type news struct {
-	items chan view.Item
-	begun chan struct{}
-	done  chan error
-	// since is the time from which they are complete.
-	since time.Time
-}
-
-// handler returns a handler that keeps selected items for a stream, and never waits for the stream.
-func (n *news) handler(q view.Query) func(any) error {
-	return func(item any) error {
-		if e, is := item.(view.Event); is {
-			item = shortened(e)
-		}
-		switch i := item.(type) {
-		case view.Begun:
-			close(n.begun)
-		case view.Item:
-			if !i.SelectedBy(&q) {
-				return nil
-			}
-			select {
-			case n.items <- i:
-			default:
-				return errBehind
-			}
-		}
-		return nil
+// keep keeps a selected item for the stream, and never waits for the stream.
+func (of *watch) keep(item any) error {
+	if e, is := item.(view.Event); is {
+		item = shortened(e)
 	}
+	switch i := item.(type) {
+	case view.Begun:
+		close(of.begun)
+	case view.Item:
+		if !i.SelectedBy(&of.query) {
+			return nil
+		}
+		select {
+		case of.news <- i:
+		default:
+			return errBehind
+		}
+	}
+	return nil
 }
 
 // begin waits until all items stored from then on are among the news. It returns the refusal if the user may not follow them.
-func (n *news) begin(ctx context.Context, stopping <-chan struct{}) error {
+func (of *watch) begin(ctx context.Context, stopping <-chan struct{}) error {
 	timer := time.NewTimer(readTimeout)
 	defer timer.Stop()
 	select {
-	case <-n.begun:
-		n.since = time.Now()
+	case <-of.begun:
+		of.since = time.Now()
 		return nil
-	case err := <-n.done:
+	case err := <-of.done:
 		return err
 	case <-timer.C:
 		return errStore
@@ -133,14 +127,14 @@ func (n *news) begin(ctx context.Context, stopping <-chan struct{}) error {
 
 // pass sends the missed items, and then new ones until the watch ends. It returns nil after watchTime, and the reason for any other
 // end. It calls sent after the missed items.
-func (h *Handler) pass(ctx context.Context, s *stream, missed *missed, news *news, sent func()) error {
+func (h *Handler) pass(ctx context.Context, s *stream, of *watch, sent func()) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	for _, event := range missed.events {
+	for _, event := range of.missed {
 		select {
 		case <-h.stopping:
 			return errStopping
-		case err := <-news.done:
+		case err := <-of.done:
 			return err
 		default:
 		}
@@ -148,25 +142,25 @@ func (h *Handler) pass(ctx context.Context, s *stream, missed *missed, news *new
 			return err
 		}
 	}
-	missed.events = nil
+	of.missed = nil
 	sent()
-	if err := s.place(news.since); err != nil {
+	if err := s.place(of.since); err != nil {
 		return err
 	}
 	for {
 		var err error
 		select {
-		case item := <-news.items:
-			err = s.item(item, missed)
+		case item := <-of.news:
+			err = s.item(item, of)
 		case now := <-beat.C:
-			if len(news.items) == 0 {
+			if len(of.news) == 0 {
 				err = s.place(now)
 			}
 		case <-h.stopping:
 			return errStopping
 		case <-ctx.Done():
 			return errGone
-		case err := <-news.done:
+		case err := <-of.done:
 			return err
 		}
 		if err != nil {
@@ -182,54 +176,44 @@ var (
 	errGone = errors.New("the client has gone")
 )
 
-// missed are the items before the start of a watch, oldest first, in the form in which they are sent.
-type missed struct {
-	events [][]byte
-	// seen has a hash of each event, so that an item that is also among the news is sent once.
-	seen map[uint64]struct{}
-	seed maphash.Seed
-}
-
-func (m *missed) add(event []byte) {
-	m.events = append(m.events, event)
-	m.seen[maphash.Bytes(m.seed, event)] = struct{}{}
-}
-
-// has reports whether an event is one of them, once for each.
-func (m *missed) has(event []byte) bool {
-	key := maphash.Bytes(m.seed, event)
-	_, is := m.seen[key]
-	delete(m.seen, key)
+// wasMissed reports whether an event is one of the missed ones, once for each.
+func (of *watch) wasMissed(event []byte) bool {
+	if len(of.seen) == 0 {
+		return false // and there may be no seed
+	}
+	key := maphash.Bytes(of.seed, event)
+	_, is := of.seen[key]
+	delete(of.seen, key)
 	return is
 }
 
-// catchUp returns the items since the time in the query. More than a page of them is an error. The caller calls sent once they are sent.
-func (h *Handler) catchUp(ctx context.Context, u *User, of watchOf) (m *missed, sent func(), err error) {
-	m = &missed{seen: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
+// catchUp reads the items since the time in the query. More than a page of them is an error. The caller calls sent once they are sent.
+func (h *Handler) catchUp(ctx context.Context, u *User, of *watch) (sent func(), err error) {
 	if of.query.Since.IsZero() {
-		return m, func() {}, nil
+		return func() {}, nil
 	}
 	q := of.query
 	q.Limit = view.MaxLimit
 	items, next, err := of.read(ctx, q)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if next != "" {
-		return nil, nil, errGap
+		return nil, errGap
 	}
-	sent, err = h.service.Answer(ctx, u, func() (size int, err error) {
+	of.seen, of.seed = map[uint64]struct{}{}, maphash.MakeSeed()
+	return h.service.Answer(ctx, u, func() (size int, err error) {
 		for _, item := range slices.Backward(items) {
 			event, err := eventOf(item)
 			if err != nil {
 				return 0, err
 			}
-			m.add(event)
+			of.missed = append(of.missed, event)
+			of.seen[maphash.Bytes(of.seed, event)] = struct{}{}
 			size += len(event)
 		}
 		return size, nil
 	})
-	return m, sent, err
 }
 
 // stream is an answer of server-sent events.
@@ -252,9 +236,9 @@ func newStream(w http.ResponseWriter) (*stream, error) {
 }
 
 // item sends an item, unless it was among the missed ones.
-func (s *stream) item(item view.Item, missed *missed) error {
+func (s *stream) item(item view.Item, of *watch) error {
 	event, err := eventOf(item)
-	if err != nil || missed.has(event) {
+	if err != nil || of.wasMissed(event) {
 		return err
 	}
 	return s.write(event)
@@ -301,7 +285,7 @@ func (s *stream) write(text []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return err
 	}
-	if _, err := s.w.Write(text); err != nil { //nolint:gosec // it is no HTML: text/event-stream, which nosniff has browsers believe
+	if _, err := s.w.Write(text); err != nil {
 		return errGone
 	}
 	if err := s.control.Flush(); err != nil {

@@ -291,9 +291,9 @@ func TestAClientThatDoesNotReadWhatItMissedIsBounded(t *testing.T) {
 			t.Errorf("%d items after the right has ended", n)
 		}
 	})
-	kept := &news{items: make(chan view.Item, 1)}
-	must(t, kept.handler(view.Query{})(view.Event{Message: strings.Repeat("x", 1<<20), Metadata: map[string]string{"a": strings.Repeat("x", 1<<20)}}))
-	if e := (<-kept.items).(view.Event); len(e.Message) > shortMessage || len(e.Metadata) > 0 {
+	kept := &watch{news: make(chan view.Item, 1)}
+	must(t, kept.keep(view.Event{Message: strings.Repeat("x", 1<<20), Metadata: map[string]string{"a": strings.Repeat("x", 1<<20)}}))
+	if e := (<-kept.news).(view.Event); len(e.Message) > shortMessage || len(e.Metadata) > 0 {
 		t.Errorf("an event that waits has %d bytes of message", len(e.Message))
 	}
 }
