@@ -289,7 +289,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.handler, err = NewHandler(HandlerOptions{Service: s, Log: slog.New(slog.DiscardHandler), Registerer: w.registry})
+	w.handler, err = NewHandler(s, nil, w.registry)
 	if err != nil {
 		t.Fatal(err)
 	}

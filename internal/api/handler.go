@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -15,15 +14,6 @@ import (
 
 	"notifier/internal/receiver/answer"
 )
-
-// HandlerOptions are the parts of a Handler. All but Page are required.
-type HandlerOptions struct {
-	Service *Service
-	// Page answers requests outside the API.
-	Page       http.Handler
-	Log        *slog.Logger
-	Registerer prometheus.Registerer
-}
 
 // Handler answers the API over HTTP.
 type Handler struct {
@@ -38,22 +28,19 @@ type Handler struct {
 	stopping chan struct{}
 }
 
-// NewHandler returns a Handler. Its watches last until Run ends.
-func NewHandler(o HandlerOptions) (*Handler, error) {
-	if o.Service == nil || o.Log == nil {
-		return nil, errors.New("api: an option of the handler is missing")
-	}
+// NewHandler returns a Handler over a service. Its watches last until Run ends. page answers requests outside the API; it may be nil.
+func NewHandler(service *Service, page http.Handler, registerer prometheus.Registerer) (*Handler, error) {
 	document, err := openAPI()
 	if err != nil {
 		return nil, err
 	}
 	h := &Handler{
-		service: o.Service, log: o.Log, metrics: newMetrics(o.Registerer), trouble: rate.NewLimiter(1, 10), document: document,
+		service: service, log: service.options.Log, metrics: newMetrics(registerer), trouble: rate.NewLimiter(1, 10), document: document,
 		stopping: make(chan struct{}),
 	}
-	h.routes = h.router(o.Page)
+	h.routes = h.router(page)
 	guarded := http.NewCrossOriginProtection().Handler(h.routes)
-	h.http = h.observed(answer.Recovered(guarded, o.Log, h.metrics.panics))
+	h.http = h.observed(answer.Recovered(guarded, h.log, h.metrics.panics))
 	return h, nil
 }
 

@@ -45,9 +45,7 @@ func (a *App) addAPI(all []listener, proxies limit.Proxies) ([]listener, error) 
 	if err != nil {
 		return nil, err
 	}
-	handler, err := api.NewHandler(api.HandlerOptions{
-		Service: service, Page: page.New(service, log), Log: log, Registerer: a.registry,
-	})
+	handler, err := api.NewHandler(service, page.New(service, log), a.registry)
 	if err != nil {
 		return nil, err
 	}

@@ -77,10 +77,8 @@ func (f *fixture) service(t testing.TB) *api.Service {
 // handler returns the API's handler with the page.
 func (f *fixture) handler(t testing.TB) http.Handler {
 	t.Helper()
-	service, log := f.service(t), slog.New(slog.DiscardHandler)
-	h, err := api.NewHandler(api.HandlerOptions{
-		Service: service, Page: New(service, log), Log: log, Registerer: prometheus.NewRegistry(),
-	})
+	service := f.service(t)
+	h, err := api.NewHandler(service, New(service, slog.New(slog.DiscardHandler)), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
