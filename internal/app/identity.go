@@ -19,12 +19,6 @@ func (o Options) workloadIdentity() (bool, error) {
 	return strconv.ParseBool(value)
 }
 
-func (o Options) validateIdentity(bad badFlag) {
-	if _, err := o.workloadIdentity(); err != nil {
-		bad("feature-gates", "%s=%q is neither true nor false", WorkloadIdentityGate, o.FeatureGates[WorkloadIdentityGate])
-	}
-}
-
 // identities returns the service accounts of Providers, nil while the gate is disabled.
 func (a *App) identities() (*identity.Accounts, error) {
 	if open, err := a.options.workloadIdentity(); err != nil || !open {

@@ -172,7 +172,9 @@ func (o Options) validateTenancy(bad badFlag) {
 	if !isIssuer(o.GoogleIssuer) {
 		bad("google-issuer", "is neither https://host nor http://<loopback address>:port") // not quoted: it may contain a password
 	}
-	o.validateIdentity(bad)
+	if _, err := o.workloadIdentity(); err != nil {
+		bad("feature-gates", "%s=%q is neither true nor false", WorkloadIdentityGate, o.FeatureGates[WorkloadIdentityGate])
+	}
 }
 
 // isIssuer reports whether the URL of an issuer can be trusted: https, or http on a loopback address, so that no host on the way can answer
