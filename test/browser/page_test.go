@@ -176,8 +176,34 @@ func TestWhoeverSignsOutLeavesNothingOnTheScreen(t *testing.T) {
 	eval[bool](b, `(fetch = () => Promise.reject(new TypeError("no network")), true)`)
 	b.click("[data-signout]")
 	b.shows("The server cannot be reached")
-	b.hides("Kustomization", "BuildFailed", "Sign out")
+	b.hides("Kustomization", "BuildFailed", "Sign out", "system:serviceaccount", s.a.namespace)
 	b.wait(`!document.body.dataset.watch`)
+}
+
+// TestALateAnswerBringsNothingBackToTheScreen fails when an answer that renews a page comes after the user has signed out, without the server
+// being reached, and puts the data back.
+func TestALateAnswerBringsNothingBackToTheScreen(t *testing.T) {
+	s, b := at(t), newTab(t)
+	b.signIn(s.url+"/ns/"+s.a.namespace+"/deliveries", s.a.token)
+	b.wait(`document.querySelector(".live.on")`)
+	eval[bool](b, `((fetched) => {
+		asked = false, answered = false;
+		const signedOut = new Promise((done) => { answer = done; });
+		fetch = (url, options) => {
+			if (url.includes("watch=1")) return fetched(url, options);
+			if (asked) return Promise.reject(new TypeError("no network"));
+			asked = true;
+			return fetched(url, options).finally(() => signedOut.then(() => { setTimeout(() => { answered = true; }, 100); }));
+		};
+		return true;
+	})(fetch)`)
+	s.event(t, fresh("ItCameMeanwhile"), "an event, for which the page renews itself")
+	b.wait(`asked`)
+	b.click("[data-signout]")
+	b.shows("The server cannot be reached")
+	eval[bool](b, `(answer(), true)`)
+	b.wait(`answered`)
+	b.hides("Kustomization", "Sign out")
 }
 
 // TestTheAnswerOfAProxyReplacesNoPage fails when an answer that is not of the server, as of an ingress whose server restarts, takes the place

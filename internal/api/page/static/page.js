@@ -4,6 +4,7 @@
 (() => {
   let token = "";
   let loading = null; // the fetch of the page that is asked for last
+  let shown = new AbortController(); // ends what renews the page that is shown
   let watching = null; // the stream that is followed
   let due = 0; // the timer of the next renewal
   let renewed = 0; // when a list was last renewed
@@ -37,6 +38,8 @@
   // load fetches a page and shows it. With push, its address becomes that of the tab.
   async function load(url, { push = false, body = null, top = true } = {}) {
     if (loading) loading.abort();
+    shown.abort(); // an answer that comes later would put the old page back, also for a user who has signed out
+    shown = new AbortController();
     const mine = loading = new AbortController();
     document.body.setAttribute("aria-busy", "true");
     try {
@@ -99,12 +102,11 @@
     due = 0;
     if (loading) return;
     if (busy()) { later(); return; }
-    const url = location.href;
     renewed = Date.now();
     try {
-      const resp = await ask(url);
+      const resp = await ask(location.href, { signal: shown.signal });
       const next = parse(await resp.text());
-      if (!next || url !== location.href || loading) return;
+      if (!next) return;
       if (!resp.ok) { if (resp.status === 401) token = ""; if (resp.status < 500 && resp.status !== 429) show(next); return; }
       if (busy()) { later(); return; }
       replace(next);
@@ -216,6 +218,7 @@
     if (e.target.closest("[data-signout]")) {
       token = "";
       $("#region").replaceChildren(); // at once, also where the server cannot be reached
+      document.querySelectorAll(".bar :is(.slash, .place, .user, nav)").forEach((e) => e.remove());
       document.body.dataset.watch = "";
       begin();
       load("/", { push: true });
