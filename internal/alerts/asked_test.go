@@ -153,7 +153,7 @@ func playAsked(t *testing.T, seed uint64) {
 			if seed%3 > 0 {
 				d.ReplayWindow = DefaultReplayWindow
 			}
-			d.Dead = &askedLetters{s, a}
+			d.Bus = &askedLetters{s, a}
 		})
 	}
 	slow := seed%5 > 2

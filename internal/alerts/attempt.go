@@ -106,7 +106,7 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) verdict {
 func (s *shard) wasSent(work context.Context, d *event.Delivery) (bool, error) {
 	ctx, cancel := busContext(work)
 	defer cancel()
-	return s.History.WasSent(ctx, d)
+	return s.Bus.WasSent(ctx, d)
 }
 
 // send makes one attempt, which its Sender bounds. A panic fails the attempt, under a label of its own: a Sender must not end the
@@ -196,11 +196,11 @@ func (s *shard) store(work context.Context, it *item, v verdict) bool {
 	switch v.action {
 	case record:
 		d.Succeeded(v.began, v.took)
-		write = func(ctx context.Context) error { return s.History.Sent(ctx, d) }
+		write = func(ctx context.Context) error { return s.Bus.Sent(ctx, d) }
 	case toDeadLetters:
-		write = func(ctx context.Context) error { return s.Schedule.DeadLetter(ctx, d, v.label, v.reason) }
+		write = func(ctx context.Context) error { return s.Bus.DeadLetter(ctx, d, v.label, v.reason) }
 	case reschedule:
-		write = func(ctx context.Context) error { return s.Schedule.Reschedule(ctx, d, v.at) }
+		write = func(ctx context.Context) error { return s.Bus.Reschedule(ctx, d, v.at) }
 	case drop:
 		write = func(context.Context) error { return nil }
 	case again:

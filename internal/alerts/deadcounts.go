@@ -164,7 +164,7 @@ func (d *deadCounts) unread() (unread []event.ProviderKey) {
 // expectDead counts the dead letters of each Provider at takeover, and allows replays for ReplayWindow: a Provider may have been mended
 // while the shard had no owner.
 func (s *shard) expectDead(ctx context.Context, now time.Time) error {
-	providers, err := s.Dead.DeadProviders(ctx, s.number)
+	providers, err := s.Bus.DeadProviders(ctx, s.number)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (s *shard) readLetters(work context.Context, again bool) {
 	s.dead.settle()
 	s.spawn(func() {
 		if again {
-			if providers, err := s.Dead.DeadProviders(work, s.number); err == nil {
+			if providers, err := s.Bus.DeadProviders(work, s.number); err == nil {
 				s.post(func() { s.dead.recount(providers) })
 			}
 		}

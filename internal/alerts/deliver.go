@@ -11,13 +11,15 @@ import (
 	"golang.org/x/time/rate"
 
 	"notifier/internal/event"
+	"notifier/internal/event/view"
 	"notifier/internal/fair"
 	"notifier/internal/options"
 )
 
-// DeliverySource hands out the rescheduled deliveries by shard, each shard to one owner at a time.
-type DeliverySource interface {
-	// Deliveries calls serve when this process comes to own a shard, with a context that ends with the ownership.
+// Bus keeps the deliveries and the events.
+type Bus interface {
+	// Deliveries calls serve when this process comes to own a shard, with a context that ends with the ownership. Each shard has one owner at a
+	// time, who is handed its rescheduled deliveries.
 	Deliveries(ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error) error
 	// Backlog lists the deliveries of a shard that were rescheduled and not acknowledged since.
 	Backlog(ctx context.Context, shard int) ([]event.Scheduled, error)
@@ -27,42 +29,37 @@ type DeliverySource interface {
 	DeliveryShard(namespace, provider string) int
 	// Quota returns how many deliveries of one namespace may wait on the bus, and how many bytes of them.
 	Quota() (deliveries int, bytes int64)
-}
 
-// Schedule keeps deliveries that wait, and dead letters.
-type Schedule interface {
 	// Reschedule has the delivery handed out again at a time. Equal deliveries with equal Reschedules are rescheduled once.
 	Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error
 	// Recall reads a rescheduled delivery before its time. It stays on the schedule until it is acknowledged.
 	Recall(ctx context.Context, shard int, p event.Scheduled) (event.Recalled, error)
+
 	// DeadLetter keeps a delivery that was given up. The label is from a small closed set, and the reason is safe to show.
 	DeadLetter(ctx context.Context, d *event.Delivery, label, reason string) error
-}
-
-// DeadLetters are the deliveries that were given up.
-type DeadLetters interface {
-	// DeadProviders counts those of each Provider of a shard that has any.
+	// DeadProviders counts the dead letters of each Provider of a shard that has any.
 	DeadProviders(ctx context.Context, shard int) (map[event.ProviderKey]int, error)
 	// NextDead returns the first one of a Provider at a sequence or later, in the order in which they were given up, and the sequence from
 	// which to go on, 0 after the last one. It returns no letter where that is older than since or cannot be read.
 	NextDead(ctx context.Context, namespace, provider string, since time.Time, from uint64) (letter *event.Dead, next uint64, err error)
 	// Replay has a dead letter handed out again as a delivery. Equal deliveries with equal Replays and Reschedules are replayed once.
 	Replay(ctx context.Context, letter event.Dead) error
-}
 
-// History records the sent deliveries.
-type History interface {
+	// Sent records a sent delivery in the history, and WasSent reports whether one is there.
 	Sent(ctx context.Context, d *event.Delivery) error
 	WasSent(ctx context.Context, d *event.Delivery) (bool, error)
+
+	// ListDeliveries returns a page of the deliveries of a namespace that a query selects, newest first.
+	ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error)
+	// FindDeliveries returns the kept deliveries of some IDs, none of them older than since unless that is zero.
+	FindDeliveries(ctx context.Context, namespace string, since time.Time, ids []string) (map[string]view.Delivery, error)
+	// EventAt returns the event at a place in the stream of events, or view.ErrNotFound.
+	EventAt(ctx context.Context, namespace string, order uint64) (*event.Record, error)
 }
 
 // DelivererOptions wires a Deliverer. All but ReplayWindow are required, the numbers and times positive.
 type DelivererOptions struct {
-	Source       DeliverySource
-	Schedule     Schedule
-	History      History
-	Dead         DeadLetters
-	Archive      Archive
+	Bus          Bus
 	Alerts       *Table
 	Destinations *Destinations
 	Reports      *Ledger
@@ -105,8 +102,7 @@ type Deliverer struct {
 // NewDeliverer returns a Deliverer that is not running, or an error that joins the faults of the options.
 func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 	if err := options.Missing(map[string]bool{
-		"Source": o.Source == nil, "Schedule": o.Schedule == nil, "History": o.History == nil, "Dead": o.Dead == nil,
-		"Archive": o.Archive == nil, "Alerts": o.Alerts == nil, "Destinations": o.Destinations == nil, "Reports": o.Reports == nil,
+		"Bus": o.Bus == nil, "Alerts": o.Alerts == nil, "Destinations": o.Destinations == nil, "Reports": o.Reports == nil,
 		"Recorder": o.Recorder == nil, "Types": len(o.Types) == 0, "Quota": o.Quota < 1, "MaxAge": o.MaxAge <= 0, "Gate": o.Gate == nil,
 		"DrainTimeout": o.DrainTimeout <= 0, "Log": o.Log == nil, "Registerer": o.Registerer == nil,
 	}); err != nil {
@@ -119,7 +115,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		again: fair.NewLimiters[deliveryKey](rate.Every(againEvery), 1, againKeys),
 		whole: fair.NewCapacities[string](fair.NewCapacity(lettersAtOnce), namespaceLetters, 0),
 	}
-	d.shards = newServing(o.Source.Shards(), o.Reports, d.shares)
+	d.shards = newServing(o.Bus.Shards(), o.Reports, d.shares)
 	d.metrics.begin(otherType)
 	o.Destinations.eachType(d.metrics.begin)
 	d.registerGauges()
@@ -132,7 +128,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	if !opened(ctx, d.Gate) {
 		return nil
 	}
-	return d.Source.Deliveries(ctx, d.serve)
+	return d.Bus.Deliveries(ctx, d.serve)
 }
 
 // ServesAll reports whether this process serves every shard.
@@ -140,7 +136,7 @@ func (d *Deliverer) ServesAll() bool { return d.shards.whole() }
 
 // serve owns one shard until ctx ends.
 func (d *Deliverer) serve(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error {
-	backlog, err := d.Source.Backlog(ctx, shard)
+	backlog, err := d.Bus.Backlog(ctx, shard)
 	if err != nil {
 		return fmt.Errorf("list what waits on shard %d: %w", shard, err)
 	}

@@ -19,7 +19,7 @@ const spillAfter = 30 * time.Second
 func (d *Deliverer) Dispatch(ctx context.Context, ds []event.Message[event.Delivery]) error {
 	shards := make([]int, len(ds))
 	for i := range ds {
-		shards[i] = d.Source.DeliveryShard(ds[i].Value.Namespace, ds[i].Value.Provider)
+		shards[i] = d.Bus.DeliveryShard(ds[i].Value.Namespace, ds[i].Value.Provider)
 	}
 	sort.Stable(byShard{shards, ds})
 	for len(ds) > 0 {
@@ -153,7 +153,7 @@ func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
 	s.spawn(func() {
 		defer close(spilled)
 		at := later(s.expiry(&d), now.Add(leastScheduled))
-		if !s.persist(work, d.Namespace, func(ctx context.Context) error { return s.Schedule.Reschedule(ctx, &d, at) }) {
+		if !s.persist(work, d.Namespace, func(ctx context.Context) error { return s.Bus.Reschedule(ctx, &d, at) }) {
 			return
 		}
 		s.done(work, it.acker)

@@ -55,7 +55,7 @@ func TestE5AShardWhoseBacklogIsBeingReadHoldsUpNoOther(t *testing.T) {
 		w.bus.publish(w.delivery("backlogged", "app"), w.delivery("chat", "app"))
 		s := twoShards{w.bus.session(), make(chan struct{})}
 		d := w.deliverer(s.fakeSession)
-		d.Source = s
+		d.Bus = s
 		former, end := context.WithCancel(t.Context())
 		if err := d.Dispatch(former, []event.Message[event.Delivery]{{Value: w.delivery("chat", "app")}}); err != nil {
 			t.Error(err)

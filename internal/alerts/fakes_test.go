@@ -179,7 +179,7 @@ func (w *world) deliverer(s *fakeSession) *Deliverer {
 	w.t.Helper()
 	w.registry = prometheus.NewRegistry()
 	d, err := NewDeliverer(DelivererOptions{
-		Source: s, Schedule: s, History: s, Dead: s, Archive: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
+		Bus: s, ReplayWindow: DefaultReplayWindow, Alerts: w.alerts, Destinations: w.destinations,
 		Reports: w.notes.ledger, Quota: w.quota, MaxAge: cmp.Or(w.maxAge, DefaultMaxAge), Recorder: w.notes, Types: w.types,
 		Gate: open, DrainTimeout: drainTimeout, Log: slog.New(slog.DiscardHandler), Registerer: w.registry,
 	})

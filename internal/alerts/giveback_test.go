@@ -49,7 +49,7 @@ func (s handingBus) hand(d event.Delivery) {
 func (w *world) handing() (*Deliverer, handingBus) {
 	s := handingBus{w.bus.session(), make(chan event.Message[event.Delivery]), make(chan struct{}), make(chan struct{})}
 	d := w.deliverer(s.fakeSession)
-	d.Source = s
+	d.Bus = s
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {

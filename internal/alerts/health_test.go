@@ -172,7 +172,7 @@ func TestTheCopyWithMoreAttemptsCounts(t *testing.T) {
 }
 
 func TestMissingOptionsAreNamed(t *testing.T) {
-	if _, err := NewDeliverer(DelivererOptions{DrainTimeout: -1}); err == nil || !strings.Contains(err.Error(), "Schedule is missing") ||
+	if _, err := NewDeliverer(DelivererOptions{DrainTimeout: -1}); err == nil || !strings.Contains(err.Error(), "Bus is missing") ||
 		!strings.Contains(err.Error(), "DrainTimeout") {
 		t.Errorf("got %v", err)
 	}

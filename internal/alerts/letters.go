@@ -26,7 +26,7 @@ func (d *Deliverer) eachDead(ctx context.Context, key event.ProviderKey, since t
 	for next := uint64(1); next > 0; {
 		err := d.inTurn(ctx, key.Namespace, func() (err error) {
 			var letter *event.Dead
-			if letter, next, err = d.Dead.NextDead(ctx, key.Namespace, key.Provider, since, next); letter != nil {
+			if letter, next, err = d.Bus.NextDead(ctx, key.Namespace, key.Provider, since, next); letter != nil {
 				f(letter)
 			}
 			return err
@@ -59,7 +59,7 @@ func endedOf(d *event.Delivery, seq uint64) ended {
 // try or another replay has published it, or the bus has dropped it, or its event.
 func (d *Deliverer) republish(ctx context.Context, key event.ProviderKey, e *ended) (doubtful bool, err error) {
 	if e.sent != nil && e.sent.Test {
-		return false, d.Dead.Replay(ctx, event.Dead{Delivery: *e.sent})
+		return false, d.Bus.Replay(ctx, event.Dead{Delivery: *e.sent})
 	}
 	err = d.inTurn(ctx, key.Namespace, func() error {
 		letter, err := d.readEnded(ctx, key, e)
@@ -71,7 +71,7 @@ func (d *Deliverer) republish(ctx context.Context, key event.ProviderKey, e *end
 			return err
 		}
 		renew(&letter.Delivery, time.Now())
-		return d.Dead.Replay(ctx, *letter)
+		return d.Bus.Replay(ctx, *letter)
 	})
 	return doubtful, err
 }
@@ -79,7 +79,7 @@ func (d *Deliverer) republish(ctx context.Context, key event.ProviderKey, e *end
 // readEnded returns an ended delivery whole, or view.ErrNotFound if it is gone.
 func (d *Deliverer) readEnded(ctx context.Context, key event.ProviderKey, e *ended) (*event.Dead, error) {
 	if e.sent == nil {
-		letter, _, err := d.Dead.NextDead(ctx, key.Namespace, key.Provider, time.Time{}, e.seq)
+		letter, _, err := d.Bus.NextDead(ctx, key.Namespace, key.Provider, time.Time{}, e.seq)
 		if err == nil && (letter == nil || letter.Seq != e.seq) {
 			err = view.ErrNotFound
 		}
@@ -104,7 +104,7 @@ var errOtherAlert = fmt.Errorf("%w: it was another Alert's", view.ErrNotFound)
 // madeAnew makes a delivery that was sent anew, as the router makes it: from its event, for its Alert. It returns view.ErrNotFound if the event is
 // not kept, and errOtherAlert.
 func (d *Deliverer) madeAnew(ctx context.Context, a *Alert, order uint64, id string) (*event.Delivery, error) {
-	rec, err := d.Archive.EventAt(ctx, a.Namespace, order)
+	rec, err := d.Bus.EventAt(ctx, a.Namespace, order)
 	if err != nil {
 		return nil, err
 	}

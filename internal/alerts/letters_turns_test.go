@@ -11,7 +11,7 @@ import (
 )
 
 // slowLetters has ten letters of every Provider, each of which takes ten milliseconds to read.
-type slowLetters struct{ DeadLetters }
+type slowLetters struct{ Bus }
 
 func (slowLetters) NextDead(ctx context.Context, _, _ string, _ time.Time, from uint64) (*event.Dead, uint64, error) {
 	select {
@@ -31,7 +31,7 @@ func TestT6TheDeadLettersOfANamespaceKeepNoOtherProviderWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		d := w.deliverer(w.bus.session())
-		d.Dead = slowLetters{}
+		d.Bus = slowLetters{}
 		ctx, cancel := context.WithCancel(t.Context())
 		for i := range 2000 {
 			go func() {

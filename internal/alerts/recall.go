@@ -181,7 +181,7 @@ func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (foun
 		}
 		ctx, cancel := busContext(work)
 		defer cancel()
-		found, err = s.Schedule.Recall(ctx, s.number, event.Scheduled{
+		found, err = s.Bus.Recall(ctx, s.number, event.Scheduled{
 			ID: p.entry.id, Order: p.entry.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: p.line.object,
 		})
 		q.share.hold(0, sizeOf(&found))

@@ -82,14 +82,14 @@ func TestAnAnswerAboutAFormerPlaceOfADeliveryIsNotTaken(t *testing.T) {
 
 // slowReads is a schedule off which it takes a second to read a delivery. It counts them.
 type slowReads struct {
-	Schedule
+	Bus
 	n *atomic.Int64
 }
 
 func (s slowReads) Recall(ctx context.Context, shard int, p event.Scheduled) (event.Recalled, error) {
 	s.n.Add(1)
 	pass(time.Second)
-	return s.Schedule.Recall(ctx, shard, p)
+	return s.Bus.Recall(ctx, shard, p)
 }
 
 // A new worker reads all that waits. Fails when a drain meanwhile waits until the rest of it is read: the next worker could not begin.
@@ -104,7 +104,7 @@ func TestADrainReadsNothingMoreOffTheSchedule(t *testing.T) {
 		wait(time.Minute)
 		stop()
 		var reads atomic.Int64
-		_, _, stop = w.startWith(func(d *Deliverer, s *fakeSession) { d.Schedule = slowReads{s, &reads} })
+		_, _, stop = w.startWith(func(d *Deliverer, s *fakeSession) { d.Bus = slowReads{s, &reads} })
 		for reads.Load() < 2*badDepth { // by the sweep, which looks at all
 			wait(time.Second / 2)
 		}

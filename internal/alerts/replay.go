@@ -76,7 +76,7 @@ func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []e
 	if len(ready) == 0 {
 		return 0, nil, nil
 	}
-	s := d.shards.get(d.Source.DeliveryShard(key.Namespace, key.Provider))
+	s := d.shards.get(d.Bus.DeliveryShard(key.Namespace, key.Provider))
 	if s == nil {
 		return 0, nil, view.ErrNoWorker
 	}

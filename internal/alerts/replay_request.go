@@ -127,7 +127,7 @@ func (r *replayed) named(ctx context.Context, req view.ReplayRequest) (found []v
 	if len(ids) > view.MaxReplay {
 		ids, r.result.More = ids[:view.MaxReplay], true
 	}
-	kept, err := r.Archive.FindDeliveries(ctx, r.namespace, time.Time{}, ids)
+	kept, err := r.Bus.FindDeliveries(ctx, r.namespace, time.Time{}, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (r *replayed) selected(ctx context.Context, req view.ReplayRequest) (found 
 	}
 	seen := map[string]bool{}
 	for {
-		page, err := r.Archive.ListDeliveries(ctx, r.namespace, q)
+		page, err := r.Bus.ListDeliveries(ctx, r.namespace, q)
 		if err != nil {
 			return nil, err
 		}

@@ -1,22 +1,11 @@
 package alerts
 
 import (
-	"context"
 	"time"
 
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
-
-// Archive reads the deliveries and events of a namespace that the bus keeps.
-type Archive interface {
-	// ListDeliveries returns a page of the deliveries that a query selects, newest first.
-	ListDeliveries(ctx context.Context, namespace string, q view.Query) (view.Page[view.Delivery], error)
-	// FindDeliveries returns the kept deliveries of some IDs, none of them older than since unless that is zero.
-	FindDeliveries(ctx context.Context, namespace string, since time.Time, ids []string) (map[string]view.Delivery, error)
-	// EventAt returns the event at a place in the stream of events, or view.ErrNotFound.
-	EventAt(ctx context.Context, namespace string, order uint64) (*event.Record, error)
-}
 
 const (
 	// requestEvery is how often replays and tests of one Provider may be asked for in the long run. requestBurst is how many may be asked

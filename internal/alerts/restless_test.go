@@ -199,7 +199,7 @@ func playRestless(t *testing.T, seed uint64) {
 		return nil
 	}
 	d := w.deliverer(s.fakeSession)
-	d.Source = s
+	d.Bus = s
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {

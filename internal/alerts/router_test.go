@@ -89,7 +89,7 @@ func newRouted(tb testing.TB) routed {
 	r.notes = newNotes(r.alerts, r.destinations)
 	s := newFakeBus().session()
 	d, err := NewDeliverer(DelivererOptions{
-		Source: s, Schedule: s, History: s, Dead: s, Archive: s, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes.ledger,
+		Bus: s, Alerts: r.alerts, Destinations: r.destinations, Reports: r.notes.ledger,
 		Quota: 1, MaxAge: DefaultMaxAge, Recorder: r.notes, Types: []string{"generic"}, Gate: open, DrainTimeout: drainTimeout,
 		Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})

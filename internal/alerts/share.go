@@ -116,7 +116,7 @@ var causes = [...]struct{ label, reason string }{
 // enforceShare gives up the oldest deliveries of a queue that is over its share. Direct deliveries do not count: a destination that keeps
 // up loses nothing in a burst beyond its share.
 func (s *shard) enforceShare(work context.Context, q *queue) {
-	deliveries, bytes := s.Source.Quota()
+	deliveries, bytes := s.Bus.Quota()
 	quota, kib := min(s.Quota, deliveries), bytes>>10
 	excess, most := q.share.excess(q.entries-q.givenUp, quota, kib)
 	if unknown := q.unknown - max(1, most/unknownShare); unknown > 0 {

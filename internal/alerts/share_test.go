@@ -43,7 +43,7 @@ func TestT6DeliveriesForMoreProvidersThanTheQuotaAreBounded(t *testing.T) {
 }
 
 // deadUnreadable are dead letters that the bus does not count.
-type deadUnreadable struct{ DeadLetters }
+type deadUnreadable struct{ Bus }
 
 func (deadUnreadable) DeadProviders(context.Context, int) (map[event.ProviderKey]int, error) {
 	return nil, errors.New("no answer")
@@ -60,7 +60,7 @@ func TestAFailedTakeoverLeavesNothingInTheShares(t *testing.T) {
 		w.bus.add(waiting, time.Now().Add(time.Hour))
 		w.bus.mu.Unlock()
 		d := w.deliverer(w.bus.session())
-		d.Dead = deadUnreadable{d.Dead}
+		d.Bus = deadUnreadable{d.Bus}
 		if err := d.serve(t.Context(), 0, nil); err == nil {
 			t.Error("the shard was served")
 		}

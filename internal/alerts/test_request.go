@@ -40,7 +40,7 @@ func (d *Deliverer) Test(ctx context.Context, namespace string, req view.TestReq
 		return view.TestResult{}, err
 	}
 	defer turn.Release()
-	known, err := d.Archive.FindDeliveries(ctx, namespace, t.Routed.Add(-testMemory), []string{t.ID})
+	known, err := d.Bus.FindDeliveries(ctx, namespace, t.Routed.Add(-testMemory), []string{t.ID})
 	if err != nil {
 		return view.TestResult{}, fmt.Errorf("look for the test message: %w", err)
 	}

@@ -166,7 +166,7 @@ func (s *shard) discard(work context.Context, q *queue, it *item) {
 	p := event.Scheduled{ID: it.entry.id, Order: it.entry.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: it.line.object}
 	s.spawn(func() {
 		s.persist(work, q.key.Namespace, func(ctx context.Context) error {
-			r, err := s.Schedule.Recall(ctx, s.number, p)
+			r, err := s.Bus.Recall(ctx, s.number, p)
 			if err != nil || r.At.IsZero() {
 				return err
 			}

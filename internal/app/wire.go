@@ -156,9 +156,8 @@ func (a *App) wireReports(hooks *receiver.Table, subscriptions *subscribe.Subscr
 func (a *App) wireAlerts(plane alertPlane) (err error) {
 	log := a.log.With("component", "alerts")
 	a.deliverer, err = alerts.NewDeliverer(alerts.DelivererOptions{
-		Source: a.bus, Schedule: a.bus, History: a.bus, Dead: a.bus, Archive: a.bus, Alerts: plane.alerts, Destinations: plane.destinations,
-		Reports: plane.ledger, Recorder: a.recorder, Types: registry.Types(), Quota: a.options.NamespaceQuota,
-		ReplayWindow: a.options.DeadLetterReplay, MaxAge: a.options.DeliveryMaxAge,
+		Bus: a.bus, Alerts: plane.alerts, Destinations: plane.destinations, Reports: plane.ledger, Recorder: a.recorder,
+		Types: registry.Types(), Quota: a.options.NamespaceQuota, ReplayWindow: a.options.DeadLetterReplay, MaxAge: a.options.DeliveryMaxAge,
 		DrainTimeout: sendsDrain, Gate: a.reconcile.Complete(), Log: log, Registerer: a.registry,
 	})
 	if err != nil {

@@ -91,9 +91,7 @@ func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prome
 	sink := &lateSink{}
 	sink.Recorder = recorder.New(sink, discard())
 	d, err := alerts.NewDeliverer(alerts.DelivererOptions{
-		Source: noDeliveries{}, Schedule: struct{ alerts.Schedule }{}, History: struct{ alerts.History }{},
-		Dead: struct{ deadLetters }{}, Archive: struct{ alerts.Archive }{},
-		Alerts: o.Alerts, Destinations: o.Destinations, Reports: l, Recorder: sink.Recorder, Types: []string{"generic"}, Quota: 40,
+		Bus: noDeliveries{}, Alerts: o.Alerts, Destinations: o.Destinations, Reports: l, Recorder: sink.Recorder, Types: []string{"generic"}, Quota: 40,
 		MaxAge: alerts.DefaultMaxAge, DrainTimeout: time.Second, Gate: make(chan struct{}), Log: slog.New(slog.DiscardHandler), Registerer: registry,
 	})
 	if err != nil {
@@ -102,11 +100,8 @@ func losingDeliverer(t *testing.T, o *Options, l *alerts.Ledger, registry *prome
 	return d, sink
 }
 
-// deadLetters has another name than its method, as embedding requires.
-type deadLetters interface{ alerts.DeadLetters }
-
-// noDeliveries is a source without deliveries.
-type noDeliveries struct{ alerts.DeliverySource }
+// noDeliveries is a bus without deliveries.
+type noDeliveries struct{ alerts.Bus }
 
 func (noDeliveries) Shards() int { return 1 }
 
