@@ -31,42 +31,29 @@ type Message[T any] struct {
 // Divide returns n Ackers that together represent s. s is acknowledged when each of them is, and nakked when one is. A second Ack
 // or Nak of the same Acker does nothing.
 func Divide(s Acker, n int) []Acker {
+	var left *atomic.Int64 // one part needs none
 	if n > 1 {
-		whole := &divided{Acker: s}
-		whole.left.Store(int64(n))
-		s = whole
+		left = new(atomic.Int64)
+		left.Store(int64(n))
 	}
 	parts, ackers := make([]part, n), make([]Acker, n)
 	for i := range parts {
-		parts[i].Acker = s
+		parts[i].Acker, parts[i].left = s, left
 		ackers[i] = &parts[i]
 	}
 	return ackers
 }
 
-// divided acknowledges a message with the last of its parts.
-type divided struct {
-	Acker
-	left atomic.Int64
-}
-
-// Ack implements Acker.
-func (d *divided) Ack(ctx context.Context) error {
-	if d.left.Add(-1) > 0 {
-		return nil
-	}
-	return d.Acker.Ack(ctx)
-}
-
-// part is an Acker that ends once.
+// part is an Acker that ends once. The last part to be acknowledged acknowledges the message: left counts those that are not.
 type part struct {
 	Acker
+	left  *atomic.Int64
 	ended atomic.Bool
 }
 
 // Ack implements Acker.
 func (p *part) Ack(ctx context.Context) error {
-	if p.ended.Swap(true) {
+	if p.ended.Swap(true) || p.left != nil && p.left.Add(-1) > 0 {
 		return nil
 	}
 	return p.Acker.Ack(ctx)
