@@ -75,27 +75,19 @@ func newShard(d *Deliverer, number int) *shard {
 
 // expect records the deliveries on the bus at takeover. A schedule may have fired while the shard had no owner, so that a delivery is in
 // the stream behind its successors: they wait for it (invariant E4). The open events are routed again, and a rescheduled delivery may
-// have predecessors among theirs. So no rescheduled delivery is sent until all of these events were routed.
+// have predecessors among theirs. So no rescheduled delivery is sent until all of these events were routed. A delivery that was rescheduled
+// again while it was handed out is listed twice, and is on the schedule.
 func (s *shard) expect(backlog []event.Scheduled, now time.Time) {
-	slices.SortFunc(backlog, compareScheduled)
+	slices.SortFunc(backlog, func(x, y event.Scheduled) int { // each is added at the end of its line
+		return comparePlaces(x.Order, x.ID, y.Order, y.ID)
+	})
 	for _, p := range backlog {
 		q := s.queue(p.Namespace, p.Provider, now)
 		l, e := q.place(p.ObjectKey, p.Order, p.ID, now)
-		e.onSchedule, e.rescheduled = !p.Due, !p.Due
+		e.onSchedule = e.onSchedule || !p.Due
+		e.rescheduled = e.onSchedule
 		q.refresh(l)
 	}
-}
-
-// compareScheduled orders deliveries so that each is added at the end of its line. A delivery that was rescheduled again while it was
-// handed out is listed twice. Its entry on the schedule is the later one and counts: otherwise the copy there would be left.
-func compareScheduled(x, y event.Scheduled) int {
-	if c := comparePlaces(x.Order, x.ID, y.Order, y.ID); c != 0 || x.Due == y.Due {
-		return c
-	}
-	if x.Due {
-		return -1
-	}
-	return 1
 }
 
 func (s *shard) queue(namespace, provider string, now time.Time) *queue {
