@@ -40,11 +40,9 @@ type verdict struct {
 	action action
 	// at is when a rescheduled delivery is handed out, or a delivery that stays in memory is tried again.
 	at time.Time
-	// onSchedule says that the delivery waits on the schedule until it is recalled.
-	onSchedule bool
 	// label and reason give the cause.
 	label, reason string
-	// outcome is the word for the metrics, empty for a dead letter.
+	// outcome is the word for the metrics, empty for a dead letter and for a delivery that is put back without an attempt.
 	outcome string
 	// began and took are the attempt's start and duration, and failure is its error, nil for a success. All are zero if nothing was sent, or
 	// if the drain cut the send off.
@@ -267,28 +265,35 @@ func busContext(work context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(work), busTimeout)
 }
 
-// account counts and logs an outcome.
+// account reports an outcome, unless the delivery was put back without an attempt.
 func (s *shard) account(ctx context.Context, d *event.Delivery, dest *Destination, v verdict) {
 	switch {
 	case v.action == toDeadLetters:
-		s.Lost(d, dest, v.label, v.reason)
-		return
-	case v.outcome == "":
-		return // put back without an attempt
+		s.Lost(d, dest, v.label, v.reason) //nolint:contextcheck // the router has no context for it
+	case v.outcome != "":
+		s.report(ctx, s.log, d, dest, v)
 	}
-	s.metrics.count(dest, v.outcome, cmp.Or(v.label, labelNone))
+}
+
+// report counts and logs an outcome, and has the ledger note it if it changes the state of the delivery's Alert or Provider.
+func (d *Deliverer) report(ctx context.Context, log *slog.Logger, of *event.Delivery, dest *Destination, v verdict) {
+	d.metrics.count(dest, v.outcome, cmp.Or(v.label, labelNone))
 	level := slog.LevelInfo
-	if v.action == drop {
+	switch v.action {
+	case drop:
 		level = slog.LevelDebug
-	} else {
-		s.Reports.note(d, dest, v, time.Now())
+	case toDeadLetters:
+		level = slog.LevelWarn
 	}
-	if !s.log.Enabled(ctx, level) {
+	if v.action != drop {
+		d.Reports.note(of, dest, v, time.Now())
+	}
+	if !log.Enabled(ctx, level) {
 		return
 	}
-	if left, ok := s.logLines.Admit(d.Namespace); ok {
-		s.log.Log(ctx, level, "delivery", "outcome", v.outcome, "id", d.ID, "namespace", d.Namespace, "object", d.Event.InvolvedObject.String(), "alert", d.Alert,
-			"provider", d.Provider, "attempts", d.Attempts, "reason", v.reason, "lines_left_out", left)
+	if left, ok := d.logLines.Admit(of.Namespace); ok {
+		log.Log(ctx, level, "delivery", "outcome", v.outcome, "id", of.ID, "namespace", of.Namespace, "object", of.Event.InvolvedObject.String(), "alert", of.Alert,
+			"provider", of.Provider, "attempts", of.Attempts, "reason", v.reason, "lines_left_out", left)
 	}
 }
 
@@ -298,17 +303,11 @@ func (d *Deliverer) Lost(lost *event.Delivery, dest *Destination, label, reason 
 	if dest == nil {
 		dest = d.Destinations.Get(lost.Namespace, lost.Provider)
 	}
-	object := lost.Event.InvolvedObject.String()
-	d.metrics.count(dest, outcomeDead, label)
-	if left, ok := d.logLines.Admit(lost.Namespace); ok {
-		d.Log.Warn("delivery", "outcome", outcomeDead, "id", lost.ID, "namespace", lost.Namespace, "object", object, "alert", lost.Alert,
-			"provider", lost.Provider, "attempts", lost.Attempts, "reason", reason, "lines_left_out", left)
-	}
+	d.report(context.Background(), d.Log, lost, dest, verdict{action: toDeadLetters, outcome: outcomeDead, label: label, reason: reason})
 	d.recordFailure(lost, reason)
-	d.Reports.note(lost, dest, verdict{outcome: outcomeDead, label: label, reason: reason}, time.Now())
 	if dest == nil || lost.Test { // a test message's failure was recorded above, and no notification is lost
 		return
 	}
 	d.Recorder.Event(kindProvider, lost.Namespace, lost.Provider, dest.UID, warning, ReasonGivenUp,
-		fmt.Sprintf("notification about %s for Alert %s was given up: %s", object, lost.Alert, reason))
+		fmt.Sprintf("notification about %s for Alert %s was given up: %s", lost.Event.InvolvedObject, lost.Alert, reason))
 }

@@ -47,7 +47,7 @@ func (s *shard) putBack(work context.Context, it *item, now time.Time) {
 	if !now.Before(at) {
 		at = now.Add(leastScheduled)
 	}
-	s.putAway(work, it, nil, verdict{action: reschedule, at: at, onSchedule: true})
+	s.putAway(work, it, nil, verdict{action: reschedule, at: at})
 }
 
 // leastScheduled is the least time on the schedule. A delivery past its lifetime whose destination accepts sends is then not handed out all

@@ -239,7 +239,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 	default:
 		s.drop(it)
 		rescheduled := it.entry.rescheduled
-		q.release(it, v.at, v.onSchedule)
+		q.release(it, v.at, v.action == reschedule && v.outcome == "") // without an attempt it waits to be recalled
 		others := s.ackTwins(work, it, v)
 		if v.action == toDeadLetters {
 			s.dead.add(q.key, it.d.Alert, 1)
