@@ -11,7 +11,7 @@ const (
 )
 
 // breaker limits the sends to a destination that fails. While it is open it admits one probe at a time, each after a pause that doubles
-// up to longestOpen. The first success closes it. The zero value is closed.
+// up to longestOpen. The first answer closes it. The zero value is closed.
 type breaker struct {
 	failures int
 	opened   int // times in a row; zero while closed
@@ -27,9 +27,6 @@ func (b *breaker) concurrency() int {
 	}
 	return maxConcurrent
 }
-
-// success records that the destination answered, which closes the breaker.
-func (b *breaker) success() { *b = breaker{} }
 
 // failure counts a retryable failure, and reports whether it opened the breaker.
 func (b *breaker) failure(now time.Time) bool {

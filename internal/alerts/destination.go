@@ -42,9 +42,6 @@ type Destination struct {
 // takes reports whether the destination is sent a notification.
 func (d *Destination) takes(n provider.Notification) bool { return d.Takes == nil || d.Takes(n) }
 
-// limited reports whether the destination has a limit.
-func (d *Destination) limited() bool { return d.Limit > 0 && d.Limit != rate.Inf }
-
 // Destinations has the Providers. A send uses the current entry of the table, so new credentials count at once.
 type Destinations struct {
 	entries sync.Map // event.ProviderKey → *Destination

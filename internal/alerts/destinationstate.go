@@ -38,7 +38,16 @@ type destinationState struct {
 	// mended says that the Provider was changed. recovered says that it accepted a delivery after it had refused one (refused). Earlier dead
 	// letters are then worth another try.
 	mended, refused, recovered bool
-	health                     health
+	// health is that of the Provider with the UID healthOf, empty until it is known. With news the ledger does not have it yet.
+	health   Health
+	healthOf string
+	news     bool
+}
+
+// setHealth records the health of a Provider, and whether it is news.
+func (d *destinationState) setHealth(uid string, h Health) {
+	d.news = d.news || d.health != h || d.healthOf != uid
+	d.health, d.healthOf = h, uid
 }
 
 // attempted takes in the result of an attempt to a Provider, nil for a success. It reports whether that opened the breaker.
@@ -47,17 +56,17 @@ func (d *destinationState) attempted(uid string, took time.Duration, failure *ev
 	switch {
 	case failure == nil:
 		d.recovered, d.refused = d.recovered || d.refused, false
-		d.breaker.success()
-		d.health.succeeded(uid)
+		d.breaker = breaker{}
+		d.setHealth(uid, Health{StateOK, ReasonDelivered, "the last notification was accepted"})
 	case failure.Class == event.Permanent:
 		// A refusal is an answer: the destination works.
 		d.refused = true
-		d.breaker.success()
-		d.health.failed(uid, false, failure)
+		d.breaker = breaker{}
+		d.setHealth(uid, failing(failure, false))
 	default:
 		opened = d.breaker.failure(now)
 		d.notBefore = later(d.notBefore, now.Add(pauseOf(failure)))
-		d.health.failed(uid, d.breaker.open(), failure)
+		d.setHealth(uid, failing(failure, d.breaker.open()))
 	}
 	return opened
 }
@@ -83,18 +92,6 @@ func (d *destinationState) bad(now time.Time) bool {
 	return d.unusable || d.breaker.open() || d.notBefore.Sub(now) > horizon
 }
 
-// speed returns how many deliveries a second the destination is expected to accept. It must have a limit or a known pace.
-func (d *destinationState) speed() float64 {
-	speed := math.Inf(1)
-	if d.pace > 0 {
-		speed = maxConcurrent / d.pace.Seconds()
-	}
-	if d.limiter != nil {
-		speed = min(speed, float64(d.limiter.Limit()))
-	}
-	return speed
-}
-
 // depth returns how many items may wait in memory.
 func (d *destinationState) depth(now time.Time) int {
 	switch {
@@ -103,7 +100,14 @@ func (d *destinationState) depth(now time.Time) int {
 	case d.pace == 0 && d.limiter == nil:
 		return unknownDepth
 	}
-	return int(max(minDepth, min(d.speed()*horizon.Seconds(), maxDepth)))
+	speed := math.Inf(1) // how many deliveries a second the destination is expected to accept
+	if d.pace > 0 {
+		speed = maxConcurrent / d.pace.Seconds()
+	}
+	if d.limiter != nil {
+		speed = min(speed, float64(d.limiter.Limit()))
+	}
+	return int(max(minDepth, min(speed*horizon.Seconds(), maxDepth)))
 }
 
 // adopt takes over a destination and its limit. A changed destination may have been mended, so an open breaker probes it at once. A wait
@@ -122,7 +126,7 @@ func (d *destinationState) adopt(to *Destination, now time.Time) {
 		d.notBefore, d.mended = time.Time{}, true
 	}
 	switch {
-	case !to.limited():
+	case to.Limit <= 0 || to.Limit == rate.Inf:
 		d.limiter = nil
 	case d.limiter == nil:
 		d.limiter = rate.NewLimiter(to.Limit, max(1, to.Burst))

@@ -51,36 +51,17 @@ type Health struct {
 	Reason, Message string
 }
 
-// health is the health of one Provider, by its UID.
-type health struct {
-	uid   string
-	now   Health
-	dirty bool
-}
-
-// set records the state, and marks it to be reported if it is news.
-func (h *health) set(uid string, s State, reason, message string) {
-	is := Health{State: s, Reason: reason, Message: message}
-	h.dirty = h.dirty || h.now != is || h.uid != uid
-	h.uid, h.now = uid, is
-}
-
-func (h *health) succeeded(uid string) {
-	h.set(uid, StateOK, ReasonDelivered, "the last notification was accepted")
-}
-
-// failed records a failed attempt. While the breaker is open, that is the reason that counts.
-func (h *health) failed(uid string, open bool, e *event.Error) {
-	reason := ReasonRetrying
+// failing returns the health of a destination after a failed attempt. While the breaker is open, that is the reason that counts.
+func failing(e *event.Error, open bool) Health {
+	h := Health{StateFailing, ReasonRetrying, e.Reason}
 	switch {
 	case e.Class == event.Permanent:
-		reason = ReasonFailed
+		h.Reason = ReasonFailed
 	case open:
-		reason = ReasonBreakerOpen
+		h.Reason = ReasonBreakerOpen
 	}
-	message := e.Reason
 	if next := provider.Advice(e); next != "" {
-		message += "; " + next
+		h.Message += "; " + next
 	}
-	h.set(uid, StateFailing, reason, message)
+	return h
 }

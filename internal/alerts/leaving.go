@@ -71,14 +71,14 @@ func (s *shard) spare(work context.Context, it *item, dest *Destination) {
 func (s *shard) expire(work context.Context, it *item) {
 	last := it.d.LastError
 	if last == "" && it.queue.unusable {
-		last = it.queue.health.now.Reason
+		last = it.queue.health.Reason
 	}
 	s.giveUp(work, it, labelExpired, s.expired(last))
 }
 
 // giveUpAll gives up all waiting items in memory. Deliveries on the schedule follow as they are recalled.
 func (s *shard) giveUpAll(work context.Context, q *queue, dest *Destination, label, reason string) {
-	q.health.set(dest.UID, StateFailing, ReasonGivenUp, reason)
+	q.setHealth(dest.UID, Health{StateFailing, ReasonGivenUp, reason})
 	for len(q.waiting) > 0 {
 		s.giveUp(work, q.waiting[0], label, reason)
 	}

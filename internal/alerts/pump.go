@@ -71,7 +71,7 @@ func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
 		return
 	}
 	q.unusable = true
-	q.health.set(uid, StateFailing, reason, message)
+	q.setHealth(uid, Health{StateFailing, reason, message})
 	for _, it := range q.waiting {
 		if it.d.LastError != reason {
 			if it.d.Reschedules == 0 {

@@ -42,9 +42,9 @@ func (s *shard) tellHealth(q *queue) {
 	if q.entries == 0 && q.told > 0 {
 		s.sample(q)
 	}
-	if q.health.dirty {
-		q.health.dirty = false
+	if q.news {
+		q.news = false
 		s.sample(q)
-		s.Reports.health(kindProvider, q.key.Namespace, q.key.Provider, q.health.uid, q.health.now)
+		s.Reports.health(kindProvider, q.key.Namespace, q.key.Provider, q.healthOf, q.health)
 	}
 }
