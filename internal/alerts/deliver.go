@@ -92,7 +92,7 @@ type Deliverer struct {
 	// of one delivery.
 	asked *fair.Capacities[string]
 	rate  *fair.Limiters[event.ProviderKey]
-	again *fair.Limiters[deliveryKey]
+	again *fair.Limiters[string] // by namespace and ID
 	// whole bounds the deliveries that are read whole at a time.
 	whole *fair.Capacities[string]
 	// heldBytes is about the size of the deliveries in the memory of all shards.
@@ -112,7 +112,7 @@ func NewDeliverer(o DelivererOptions) (*Deliverer, error) {
 		DelivererOptions: o, sends: newSends(), logLines: fair.NewLines(), shares: newShares(), metrics: newDeliverMetrics(o.Registerer, o.Types),
 		asked: fair.NewCapacities[string](fair.NewCapacity(requestsAtOnce), 1, 0),
 		rate:  fair.NewLimiters[event.ProviderKey](rate.Every(requestEvery), requestBurst, requestKeys),
-		again: fair.NewLimiters[deliveryKey](rate.Every(againEvery), 1, againKeys),
+		again: fair.NewLimiters[string](rate.Every(againEvery), 1, againKeys),
 		whole: fair.NewCapacities[string](fair.NewCapacity(lettersAtOnce), namespaceLetters, 0),
 	}
 	d.shards = newServing(o.Bus.Shards(), o.Reports, d.shares)

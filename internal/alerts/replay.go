@@ -94,7 +94,7 @@ func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []e
 				refused[e.id] = refusedWaiting
 				continue
 			}
-			token := d.again.Take(deliveryKey{key.Namespace, e.id}, time.Now())
+			token := d.again.Take(key.Namespace+"/"+e.id, time.Now())
 			if token == nil {
 				refused[e.id] = refusedJustNow
 				continue

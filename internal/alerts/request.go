@@ -23,9 +23,6 @@ const (
 	requestsAtOnce = 4
 )
 
-// deliveryKey is a delivery of a namespace by its ID.
-type deliveryKey struct{ namespace, id string }
-
 // Labels of requests that are not served.
 const (
 	labelTooOften = "too_often"
