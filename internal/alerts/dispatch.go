@@ -132,7 +132,7 @@ func (s *shard) spill(work context.Context, match func(*item) bool) {
 		case !it.direct || !match(it):
 		case !it.busy:
 			s.putBack(work, it, now)
-		case it.sending:
+		case it.line.sending == it:
 			s.spillSending(work, it, now)
 		}
 	}

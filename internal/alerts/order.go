@@ -21,8 +21,8 @@ type item struct {
 	entry *entry
 	// due is when the item may be tried, zero at once.
 	due time.Time
-	// busy says that a task works on the item. sending says that the task is a send, which keeps the line busy.
-	busy, sending bool
+	// busy says that a task works on the item.
+	busy bool
 	// recalled says that the message is still on the schedule, so that the item returns there without a write.
 	recalled bool
 	// direct says that the acker is that of the event, which the delivery keeps open since taken. term is that of the last router that
@@ -155,12 +155,12 @@ func (e *entry) before(other *entry) bool {
 }
 
 // line has the known deliveries of one object to one Provider, in the order in which they must be sent (invariant E4). Only its head may
-// be sent, and none while busy. Deliveries of two Alerts with one Provider have the same order and differ by ID.
+// be sent, and none during a send. Deliveries of two Alerts with one Provider have the same order and differ by ID.
 type line struct {
 	object  string
 	entries []*entry
-	// busy is set from the start of a send until its outcome is on the bus.
-	busy bool
+	// sending is the item that is being sent, from the start until the outcome is on the bus.
+	sending *item
 	// next is the entry to recall, nil if there is none now. rank and recallIndex are its place among its queue's recallable lines.
 	next        *entry
 	rank        rank

@@ -173,7 +173,7 @@ func (s *shard) start(work context.Context, it *item, dest *Destination, place s
 	it.d.Destination = dest.Version
 	q.dequeue(it)
 	q.inflight++
-	it.busy, it.sending, it.line.busy = true, true, true
+	it.busy, it.line.sending = true, it
 	it.storing, it.spilled = false, nil
 	s.spawnFor(func() func() {
 		v := s.try(work, it, dest)
@@ -225,10 +225,10 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		s.returnAll(it)
 		return
 	}
-	if it.sending {
-		it.line.busy = false
+	if it.line.sending == it {
+		it.line.sending = nil
 	}
-	it.busy, it.sending = false, false
+	it.busy = false
 	switch {
 	case v.action == again && s.draining:
 		s.returnAll(it)

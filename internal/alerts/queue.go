@@ -194,7 +194,7 @@ func (q *queue) next(now time.Time, awaits func() bool) (*item, time.Time) {
 	var soonest time.Time
 	q.awaiting = false
 	for _, it := range q.waiting {
-		if it.line.busy {
+		if it.line.sending != nil {
 			continue
 		}
 		// The head of its line precedes it, even a less urgent one.
