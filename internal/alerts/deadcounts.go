@@ -34,13 +34,9 @@ type deadCounts struct {
 	ledger *Ledger
 	// of has the count of each Provider that has any.
 	of map[event.ProviderKey]*letterCount
-	// changes counts, by Provider, the dead letters that are being written or removed. It has the Providers whose number is zero again since
-	// the last reading of dead letters began as well.
+	// changes counts, by Provider, the dead letters that are being written or removed, until the shard knows whether they were. It has the
+	// Providers whose number is zero again since the last reading of dead letters began as well.
 	changes map[event.ProviderKey]int
-}
-
-func newDeadCounts(l *Ledger) *deadCounts {
-	return &deadCounts{ledger: l, of: map[event.ProviderKey]*letterCount{}, changes: map[event.ProviderKey]int{}}
 }
 
 // get returns the count of a Provider.
@@ -63,56 +59,26 @@ func (d *deadCounts) revivable(key event.ProviderKey, now time.Time) bool {
 // read again: the bus drops the oldest on its own. It leaves out the Providers of changes: the numbers may have these, or not.
 func (d *deadCounts) recount(providers map[event.ProviderKey]int) {
 	for key, n := range providers {
-		if c := d.of[key]; !d.unsettled(key) && (c == nil || c.n != n || c.by != nil && c.attributed() != n) {
-			d.set(key, n)
+		c := d.of[key]
+		if _, changes := d.changes[key]; !changes && (c == nil || c.n != n || c.by != nil && c.attributed() != n) {
+			d.set(key, n, nil)
 		}
 	}
-	for key, c := range d.of {
-		if _, there := providers[key]; !there && c.n > 0 && !d.unsettled(key) {
-			d.set(key, 0)
+	for key := range d.of {
+		_, there := providers[key]
+		if _, changes := d.changes[key]; !there && !changes {
+			d.set(key, 0, nil)
 		}
 	}
 }
 
-// changing records that n dead letters of a Provider are being written or removed. For each of them changed is called.
-func (d *deadCounts) changing(key event.ProviderKey, n int) {
-	if n > 0 {
-		d.changes[key] += n
+// set sets the number of a Provider's dead letters, and how many of them are of each Alert, nil if that is to be read.
+func (d *deadCounts) set(key event.ProviderKey, n int, by map[string]int) {
+	if n == 0 {
+		by = map[string]int{}
 	}
-}
-
-// changed records that the shard knows whether a dead letter was written or removed.
-func (d *deadCounts) changed(key event.ProviderKey) { d.changes[key]-- }
-
-// unsettled reports whether dead letters of a Provider are being written or removed, or were since the last settle.
-func (d *deadCounts) unsettled(key event.ProviderKey) bool {
-	_, changes := d.changes[key]
-	return changes
-}
-
-// settle forgets the changes that have ended.
-func (d *deadCounts) settle() {
-	maps.DeleteFunc(d.changes, func(_ event.ProviderKey, n int) bool { return n == 0 })
-}
-
-// set sets the number of a Provider's dead letters, whose Alerts are to be read.
-func (d *deadCounts) set(key event.ProviderKey, n int) {
 	c := d.get(key)
 	d.ledger.count(objectName{kindProvider, key.Namespace, key.Provider}, 0, n-c.n)
-	if c.n = n; n > 0 {
-		d.attribute(key, nil)
-		return
-	}
-	d.attribute(key, map[string]int{})
-	delete(d.of, key)
-}
-
-// attribute sets the number of a Provider's dead letters by Alert, nil while it is not known.
-func (d *deadCounts) attribute(key event.ProviderKey, by map[string]int) {
-	c := d.of[key]
-	if c == nil {
-		return
-	}
 	for alert, n := range c.by {
 		d.ledger.count(objectName{kindAlert, key.Namespace, alert}, 0, -n)
 	}
@@ -125,7 +91,9 @@ func (d *deadCounts) attribute(key event.ProviderKey, by map[string]int) {
 	case by != nil && c.by == nil:
 		d.ledger.unlearned(key.Namespace, -1)
 	}
-	c.by = by
+	if c.n, c.by = n, by; n == 0 {
+		delete(d.of, key)
+	}
 }
 
 // add adds n to the dead letters of a Provider and an Alert; n is -1 for a replayed one.
@@ -143,7 +111,7 @@ func (d *deadCounts) add(key event.ProviderKey, alert string, n int) {
 		d.ledger.count(objectName{kindAlert, key.Namespace, alert}, 0, n)
 	}
 	if c.n <= 0 {
-		d.set(key, 0)
+		d.set(key, 0, nil)
 	}
 }
 
@@ -196,7 +164,7 @@ func (s *shard) readLetters(work context.Context, again bool) {
 		return
 	}
 	s.readingLetters, s.recountSoon = true, false
-	s.dead.settle()
+	maps.DeleteFunc(s.dead.changes, func(_ event.ProviderKey, n int) bool { return n == 0 })
 	s.spawn(func() {
 		if again {
 			if providers, err := s.Bus.DeadProviders(work, s.number); err == nil {
@@ -210,7 +178,11 @@ func (s *shard) readLetters(work context.Context, again bool) {
 				s.log.Debug("dead letters not counted, it will be tried again", "namespace", key.Namespace, "provider", key.Provider, "error", err)
 				continue
 			}
-			s.post(func() { s.dead.attribute(key, by) })
+			s.post(func() {
+				if c := s.dead.of[key]; c != nil {
+					s.dead.set(key, c.n, by)
+				}
+			})
 		}
 		s.post(func() { s.readingLetters, s.recountSoon = false, len(s.dead.changes) > 0 })
 	})

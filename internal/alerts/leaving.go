@@ -100,7 +100,7 @@ func (s *shard) putAway(work context.Context, it *item, dest *Destination, v ver
 	it.queue.dequeue(it)
 	it.busy = true
 	if v.action == toDeadLetters {
-		s.dead.changing(it.queue.key, 1)
+		s.dead.changes[it.queue.key]++
 	}
 	s.leaving.Push(leaving{it, dest, v})
 	s.write(work)

@@ -207,7 +207,7 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, v v
 	q := it.queue
 	q.inflight--
 	if v.action == toDeadLetters {
-		s.dead.changing(q.key, 1)
+		s.dead.changes[q.key]++
 	}
 	if !v.began.IsZero() && q.attempted(dest.UID, v.took, v.failure, time.Now()) {
 		s.log.Warn("destination fails, sending only probes", "namespace", q.key.Namespace, "provider", q.key.Provider, "reason", v.failure.Reason)
@@ -219,7 +219,7 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, v v
 func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool) {
 	q, now := it.queue, time.Now()
 	if v.action == toDeadLetters {
-		s.dead.changed(q.key)
+		s.dead.changes[q.key]--
 	}
 	if !stored { // the ownership has ended: the item stays busy, so that nothing of its line is tried here any more
 		s.returnAll(it)

@@ -151,8 +151,8 @@ type republished struct {
 func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 	for i := range p.letters {
 		q.place(p.letters[i].object, p.letters[i].order, p.letters[i].id, time.Now())
+		s.dead.changes[q.key]++
 	}
-	s.dead.changing(q.key, len(p.letters))
 	s.spawn(func() {
 		n := 0
 		for ; n < len(p.letters) && (n == 0 || until.Err() == nil); n++ {
@@ -166,7 +166,7 @@ func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 			p.published.Add(1)
 			s.metrics.replayed.Inc()
 			s.post(func() {
-				s.dead.changed(q.key)
+				s.dead.changes[q.key]--
 				if e.seq > 0 {
 					s.dead.add(q.key, e.alert, -1)
 				}
@@ -177,7 +177,7 @@ func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 		}
 		s.post(func() {
 			for i := range p.letters[n:] {
-				s.dead.changed(q.key)
+				s.dead.changes[q.key]--
 				s.leavePlace(q, &p.letters[n+i])
 			}
 			if n > 0 {

@@ -33,7 +33,7 @@ func (s *shard) takeBack() {
 		s.sample(q)
 	}
 	for key := range s.dead.of {
-		s.dead.set(key, 0)
+		s.dead.set(key, 0, nil)
 	}
 }
 

@@ -44,7 +44,7 @@ type shard struct {
 	load atomic.Pointer[load]
 	// dead counts the dead letters. readingLetters says that they are being read, and recountSoon that they are to be counted at the next
 	// tick.
-	dead                        *deadCounts
+	dead                        deadCounts
 	readingLetters, recountSoon bool
 	// longest is the queue that most recently had the most waiting items.
 	longest *queue
@@ -67,7 +67,9 @@ type shard struct {
 func newShard(d *Deliverer, number int) *shard {
 	return &shard{
 		Deliverer: d, log: d.Log.With("shard", number), number: number, since: time.Now(),
-		queues: map[event.ProviderKey]*queue{}, items: map[*item]struct{}{}, dead: newDeadCounts(d.Reports),
+		queues: map[event.ProviderKey]*queue{}, items: map[*item]struct{}{},
+		dead: deadCounts{d.Reports, map[event.ProviderKey]*letterCount{}, map[event.ProviderKey]int{}},
+
 		leaving: fair.NewQueue(leaving.namespace), results: make(chan func(), writers),
 		calls: make(chan func(context.Context)), stopped: make(chan struct{}),
 	}
