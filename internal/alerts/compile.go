@@ -24,27 +24,25 @@ const MaxSources = 1024
 // bus's subjects, and a NATS server closes the connection of a client whose subject exceeds 4 KiB.
 const maxName = 253
 
-// Compile checks a spec and prepares it for matching. The error joins all faults of the spec, each fault of a pattern as a *PatternError.
-// Sources that name another namespace are no error: they are in Alert.Denied and the others work. Sources beyond MaxSources are no error
-// either: they are ignored. Patterns beyond a bound are as filter.Compile has them: Alert.Unserved is its unserved.
+// Compile checks a spec and prepares it for matching. The error joins all faults of the spec. With faults of patterns alone it returns an
+// Alert as well, unless that would match nothing: see filter.Compile, whose unserved is Alert.Unserved. Sources that name another namespace
+// are no error: they are in Alert.Denied and the others work. Sources beyond MaxSources are no error either: they are ignored.
 func Compile(spec AlertSpec) (*Alert, error) {
 	a := existing(spec)
-	errs := []error{a.setSeverity(spec.Severity), a.setSources(spec.Sources)}
-	var err error
-	a.filter, a.Unserved, err = filter.Compile(spec.Inclusion, spec.Exclusion)
-	errs = append(errs, err)
+	errs := []error{a.setSeverity(spec.Severity), a.setSources(spec.Sources), a.setMetadata(spec)}
 	switch {
 	case spec.Provider == "":
 		errs = append(errs, errors.New("spec.providerRef.name is empty"))
 	case len(spec.Provider) > maxName:
 		errs = append(errs, errors.New("spec.providerRef.name is longer than a Provider's name can be"))
 	}
-	errs = append(errs, a.setMetadata(spec))
-	if err = errors.Join(errs...); err != nil {
-		return nil, err
+	f, unserved, faults := filter.Compile(spec.Inclusion, spec.Exclusion)
+	if err := errors.Join(errs...); err != nil || f == nil {
+		return nil, errors.Join(err, faults)
 	}
+	a.filter, a.Unserved = *f, unserved
 	a.share()
-	return a, nil
+	return a, faults
 }
 
 // Inert returns an Alert that exists but matches nothing. It is for the Table when a spec does not compile and no earlier one is known.

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
@@ -47,16 +46,7 @@ func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
 		if _, beyond := errors.AsType[filter.LimitError](err); beyond {
 			f.reason = v1.LimitExceededReason
 		}
-		faulty, only := patternErrors(err)
-		if !only {
-			return alerts.Inert(spec), f
-		}
-		spec.Inclusion = without(spec.Inclusion, "inclusionList", faulty)
-		spec.Exclusion = without(spec.Exclusion, "exclusionList", faulty)
-		if len(spec.Inclusion) == 0 && len(a.Spec.InclusionList) > 0 {
-			return alerts.Inert(spec), f
-		}
-		if compiled, err = alerts.Compile(spec); err != nil {
+		if compiled == nil {
 			return alerts.Inert(spec), f
 		}
 	}
@@ -118,31 +108,4 @@ func unmatchedSources(a *v1beta3.Alert) *fault {
 		}
 	}
 	return nil
-}
-
-// patternErrors returns the faults of patterns in a compile's error, and reports whether the error has only such faults.
-func patternErrors(err error) (faulty []*filter.PatternError, only bool) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		only = true
-		for _, e := range joined.Unwrap() {
-			f, o := patternErrors(e)
-			faulty, only = append(faulty, f...), only && o
-		}
-		return faulty, only
-	}
-	if p, ok := errors.AsType[*filter.PatternError](err); ok {
-		return []*filter.PatternError{p}, true
-	}
-	return nil, false
-}
-
-// without returns list except the faulty patterns of field.
-func without(list []string, field string, faulty []*filter.PatternError) []string {
-	var kept []string
-	for i, expr := range list {
-		if !slices.ContainsFunc(faulty, func(p *filter.PatternError) bool { return p.List == field && p.Index == i }) {
-			kept = append(kept, expr)
-		}
-	}
-	return kept
 }

@@ -16,53 +16,43 @@ const (
 // Filter has the compiled patterns of an Alert. The zero value admits every message.
 type Filter struct{ include, exclude []pattern }
 
-// PatternError names a pattern that does not compile.
-type PatternError struct {
-	// List is the field, "inclusionList" or "exclusionList", Index the pattern's place in it.
-	List  string
-	Index int
-	Err   error
-}
-
-func (e *PatternError) Error() string {
-	return fmt.Sprintf("spec.%s[%d]: %v", e.List, e.Index, e.Err)
-}
-
-// Unwrap returns the fault of the pattern.
-func (e *PatternError) Unwrap() error { return e.Err }
-
 // LimitError names the part of the lists that is beyond a bound, so that the Alert cannot work as specified.
 type LimitError string
 
 func (e LimitError) Error() string { return string(e) }
 
 // Compile compiles the exclusions first, since all of them count, and then as many inclusions as the bounds allow. The error joins the
-// faults, that of each pattern as a *PatternError.
+// faults. A pattern at fault never matches, as with Flux, and the filter has the others. It is nil if the Alert matches nothing: if no
+// inclusion is left, or with a LimitError.
 //
 // If there are too many inclusions, the first are served and unserved names the bound: the Alert sends less than its spec asks for. An
 // exclusion beyond a bound is a LimitError: without it the Alert would send notifications that its author excludes, and a sent
 // notification cannot be taken back.
-func Compile(inclusion, exclusion []string) (f Filter, unserved string, err error) {
+func Compile(inclusion, exclusion []string) (f *Filter, unserved string, err error) {
 	room := patternRoom{maxPatterns, programs, maxPatternText}
 	excluding, left, faults := room.compile("exclusionList", exclusion)
 	if left > 0 {
-		return Filter{}, "", LimitError(fmt.Sprintf("spec.exclusionList has too many patterns, and only the first %d could be served: so that "+
+		return nil, "", LimitError(fmt.Sprintf("spec.exclusionList has too many patterns, and only the first %d could be served: so that "+
 			"none is ignored, the Alert matches nothing", len(exclusion)-left))
 	}
 	for _, f := range faults {
 		if _, beyond := errors.AsType[patterns.LimitError](f); beyond {
-			return Filter{}, "", LimitError(f.Error() + "; so that it is not ignored, the Alert matches nothing")
+			return nil, "", LimitError(f.Error() + "; so that it is not ignored, the Alert matches nothing")
 		}
 	}
 	including, left, more := room.compile("inclusionList", inclusion)
 	switch {
 	case left > 0 && left == len(inclusion):
-		return Filter{}, "", LimitError("spec.exclusionList leaves no room for spec.inclusionList: the Alert matches nothing")
+		return nil, "", LimitError("spec.exclusionList leaves no room for spec.inclusionList: the Alert matches nothing")
 	case left > 0:
 		unserved = fmt.Sprintf("spec.inclusionList has too many patterns, and only the first %d are served: "+
 			"join them, or use another Alert", len(inclusion)-left)
 	}
-	return Filter{including, excluding}, unserved, errors.Join(append(more, faults...)...)
+	err = errors.Join(append(more, faults...)...)
+	if len(inclusion) > 0 && len(including) == 0 {
+		return nil, "", err
+	}
+	return &Filter{including, excluding}, unserved, err
 }
 
 // Empty reports whether the filter has no patterns.
@@ -126,7 +116,7 @@ func (r *patternRoom) compile(list string, expressions []string) (compiled []pat
 		case p.size > r.instructions:
 			return compiled, len(expressions) - i, faults
 		case err != nil:
-			faults = append(faults, &PatternError{List: list, Index: i, Err: err})
+			faults = append(faults, fmt.Errorf("spec.%s[%d]: %w", list, i, err))
 		default:
 			compiled = append(compiled, p)
 		}

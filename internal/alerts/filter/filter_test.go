@@ -68,11 +68,20 @@ func TestPatternsAtFaultTakeRoomAsWell(t *testing.T) {
 	}
 }
 
+// Fails when a pattern at fault is not named by its place, when the others are not served, or when a list of inclusions without a valid one
+// includes everything.
 func TestEveryBadPatternIsNamed(t *testing.T) {
-	_, _, err := Compile([]string{"(", "ok", "["}, nil)
-	p, ok := errors.AsType[*PatternError](err)
-	if !ok || p.List != "inclusionList" || p.Index != 0 || !strings.Contains(err.Error(), "inclusionList[2]") {
-		t.Errorf("got %v", err)
+	f, _, err := Compile([]string{"(", "ok", "["}, []string{"no", ")"})
+	for _, place := range []string{"spec.inclusionList[0]: ", "spec.inclusionList[2]: ", "spec.exclusionList[1]: "} {
+		if err == nil || strings.Count(err.Error(), place) != 1 {
+			t.Errorf("%s is not in %v", place, err)
+		}
+	}
+	if f == nil || len(f.include) != 1 || len(f.exclude) != 1 {
+		t.Errorf("the others are %+v", f)
+	}
+	if f, _, err := Compile([]string{"("}, []string{"no"}); f != nil || err == nil {
+		t.Errorf("with no inclusion left: %+v, %v", f, err)
 	}
 }
 
