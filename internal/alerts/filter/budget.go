@@ -39,7 +39,6 @@ type Message struct {
 	budget    *Budget
 	left      time.Duration
 	started   time.Time
-	done      bool
 }
 
 // Message returns a message of an event in a namespace. The time that its filters take is charged to the budget by End.
@@ -53,8 +52,7 @@ func (m *Message) exhausted() bool {
 	if m.started.IsZero() {
 		m.started, m.left = now, min(messageTime, m.budget.Left(m.namespace))
 	}
-	m.done = m.done || now.Sub(m.started) >= m.left
-	return m.done
+	return now.Sub(m.started) >= m.left
 }
 
 // End charges the time that the filters took to the namespace, and returns it.
