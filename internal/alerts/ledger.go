@@ -246,19 +246,14 @@ func (l *Ledger) unlearned(namespace string, n int) {
 	}
 }
 
-// complete records that all shards have counted their deliveries on the bus.
-func (l *Ledger) complete() {
+// setCounted records whether all shards have counted their deliveries on the bus.
+func (l *Ledger) setCounted(all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.counted, l.tell = true, true
-	l.wake()
-}
-
-// incomplete records that the deliveries of a shard are not counted.
-func (l *Ledger) incomplete() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.counted = false
+	if l.counted = all; all {
+		l.tell = true
+		l.wake()
+	}
 }
 
 // prune forgets objects that no longer exist. The caller has the lock.

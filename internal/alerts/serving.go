@@ -60,9 +60,7 @@ func (v *serving) add(s *shard) (dispatched []early, term int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.shards[s.number] = s
-	if len(v.shards) == v.count {
-		v.ledger.complete()
-	}
+	v.ledger.setCounted(len(v.shards) == v.count)
 	dispatched = v.takeEarly(s.number)
 	if v.returned[s.number] {
 		dispatched = nil
@@ -75,7 +73,7 @@ func (v *serving) remove(s *shard) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.shards, s.number)
-	v.ledger.incomplete()
+	v.ledger.setCounted(false)
 }
 
 // giveBack records that a shard is about to give back a delivery of a router's term, or does not take it as the router has ended. The bus
