@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"notifier/internal/alerts/filter"
-	"notifier/internal/event"
 )
 
 // AlertSpec is an Alert as its author wrote it.
@@ -85,11 +84,6 @@ func (a *Alert) share() {
 // was made is not for it: its namespace may have been another tenant's (invariant E1).
 func (a *Alert) youngerThan(accepted time.Time) bool {
 	return a.Created.After(accepted) && a.seen.After(accepted) && !accepted.IsZero()
-}
-
-// wants reports whether the Alert takes events of this severity.
-func (a *Alert) wants(severity string) bool {
-	return !a.errorsOnly || severity == event.SeverityError
 }
 
 // conflictDue reports whether a metadata conflict may be reported: at most once a minute.

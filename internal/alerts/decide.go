@@ -55,7 +55,7 @@ type decision struct {
 func (t *Destinations) decide(rec *event.Record, m *filter.Message, a *Alert, d *decision) {
 	exact := true
 	switch {
-	case !a.wants(rec.Event.Severity):
+	case a.errorsOnly && rec.Event.Severity != event.SeverityError:
 		d.ruling = ruledSeverity
 	case a.youngerThan(rec.Accepted):
 		d.ruling = ruledYounger

@@ -92,9 +92,3 @@ func (t *Destinations) Get(namespace, name string) *Destination {
 	}
 	return v.(*Destination)
 }
-
-// changed reports whether the Provider of that name has another version than d.
-func (t *Destinations) changed(namespace, name string, d *Destination) bool {
-	current := t.Get(namespace, name)
-	return current != nil && current.Version != d.Version
-}

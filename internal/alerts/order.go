@@ -47,12 +47,10 @@ func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && 
 // owner is the Alert that asked for deliveries.
 type owner struct{ alert, uid string }
 
-// ownerCount counts an owner's deliveries in a queue: pending is their number, and told the number last reported to the ledger. gone says that
-// the Alert did not exist at the last sweep, if the destination could not be sent to then.
+// ownerCount counts an owner's deliveries in a queue: pending is their number, and told the number last reported to the ledger.
 type ownerCount struct {
 	named         owner
 	pending, told int
-	gone          bool
 }
 
 // instant is a time in nanoseconds since 1970, zero for none. It takes a third of the memory of a time.Time.

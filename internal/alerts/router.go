@@ -148,7 +148,10 @@ func (r *Router) match(rec *event.Record, ds []event.Delivery, room []*Alert) (_
 	for _, a := range selected {
 		r.Destinations.decide(rec, &message, a, &d)
 		if d.cutShort {
-			r.cutShort(a)
+			r.metrics.cutShort.Inc()
+			if r.Reports.cutShort(a, time.Now()) {
+				r.Log.Warn("patterns took too long, event passed unfiltered", "namespace", a.Namespace, "alert", a.Name)
+			}
 		}
 		if d.ruling.matched() {
 			ds = r.take(a, &d, ds)
@@ -198,12 +201,4 @@ func conflictMessage(object event.ObjectReference, keys []string) string {
 	}
 	return fmt.Sprintf("metadata of the event about %s and of this Alert disagree on %s%s; the controller's value is kept over "+
 		"the summary, that over spec.eventMetadata, that over the object's annotations", object, strings.Join(told, ", "), more)
-}
-
-// cutShort reports that an Alert's patterns took too long and were not all evaluated.
-func (r *Router) cutShort(a *Alert) {
-	r.metrics.cutShort.Inc()
-	if r.Reports.cutShort(a, time.Now()) {
-		r.Log.Warn("patterns took too long, event passed unfiltered", "namespace", a.Namespace, "alert", a.Name)
-	}
 }

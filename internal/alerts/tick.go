@@ -127,14 +127,15 @@ func (s *shard) sweep(work context.Context, q *queue, now time.Time) {
 		return
 	}
 	at, bad, providerGone := instantOf(now), q.bad(now), q.gone(now)
+	gone := map[*ownerCount]bool{}
 	if bad {
 		for _, o := range q.owners {
 			exists, _ := s.ownerOf(q.key.Namespace, o.named, now, now)
-			o.gone = !exists
+			gone[o] = !exists
 		}
 	}
 	ended := func(e *entry) bool {
-		return bad && (e.bound && providerGone || e.owner.gone && at.sub(e.routed) >= ownerGrace)
+		return bad && (e.bound && providerGone || gone[e.owner] && at.sub(e.routed) >= ownerGrace)
 	}
 	var looks []lookup
 	for _, l := range q.lines {
