@@ -17,8 +17,9 @@ const (
 	// checksAtOnce bounds the concurrent checks of one user, maxChecks those of all.
 	checksAtOnce = 4
 	maxChecks    = 16
-	// namespacesFor is how long a result is kept.
-	namespacesFor = 10 * time.Second
+	// namespacesFor is how long a result is kept. With the time for which a right is kept it is within the ten seconds after which a revoked
+	// right must have ended.
+	namespacesFor = 5 * time.Second
 	// maxAnswers bounds the users whose result is kept.
 	maxAnswers = 1024
 	// checkTimeout bounds the checks of one request. The others are left out.

@@ -3,15 +3,18 @@ package access
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/internal/api"
+	"notifier/internal/event/view"
 )
 
 // namespaces has one namespace, unless made is zero, or answers with an error.
@@ -77,3 +80,40 @@ func TestW2ARightInANamespaceThatIsMadeAgainIsNotOneInTheNamespaceBefore(t *test
 		}
 	})
 }
+
+// W5. Fails when the list of a user's namespaces has one for more than ten seconds after the right to it is revoked: the list is kept, and the
+// right that it was made by may have been kept before.
+func TestW5AListOfNamespacesEndsWithTheRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		revoked := false
+		a, k, _ := newAuthority(t, nil)
+		k.right = func(s authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+			return authorizationv1.SubjectAccessReviewStatus{Allowed: s.ResourceAttributes.Namespace == "team-a" && !revoked}, nil
+		}
+		service, err := api.New(api.Options{
+			Authority: a, Store: struct{ api.Store }{}, Worker: struct{ api.Worker }{}, Explainer: struct{ api.Explainer }{}, Objects: ofTeamA{},
+			Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &api.User{Name: "jane"}
+		if ok, err := a.Allowed(t.Context(), u, api.ListRight(view.Deliveries), "team-a"); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		k.set(func() { revoked = true })
+		for _, tc := range []struct {
+			after time.Duration
+			want  int
+		}{{allowedFor - time.Millisecond, 1}, {10*time.Second - allowedFor, 0}} {
+			<-time.After(tc.after)
+			if found, err := service.Namespaces(t.Context(), u); err != nil || len(found.Items) != tc.want {
+				t.Errorf("%s later: %v, %v, want %d", tc.after, found.Items, err, tc.want)
+			}
+		}
+	})
+}
+
+type ofTeamA struct{ api.Objects }
+
+func (ofTeamA) Namespaces() []string { return []string{"team-a"} }
