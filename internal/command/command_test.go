@@ -29,6 +29,28 @@ func TestAListShowsAllPagesUpToItsLimit(t *testing.T) {
 		"AGE", "3h", "dead", "Kustomization/apps", "HealthCheckFailed", "all", "slack", "3f1c", "77aa", "the destination answered 503")
 }
 
+// Fails when a list that the limit cuts looks as if it was whole, or a whole one as if it was cut.
+func TestAListThatIsCutSaysSo(t *testing.T) {
+	other := dead
+	other.Namespace = "team-b"
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces":                            view.Namespaces{Items: []string{"team-a", "team-b"}},
+		"GET /v1/namespaces/team-a/deliveries?limit=1":  view.Page[view.Delivery]{Items: []view.Delivery{dead}},
+		"GET /v1/namespaces/team-b/deliveries?limit=1":  view.Page[view.Delivery]{Items: []view.Delivery{other}},
+		"GET /v1/namespaces/team-c/deliveries?limit=1":  view.Page[view.Delivery]{Items: []view.Delivery{dead}, Next: "more"},
+		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{dead}},
+	})
+	for line, cut := range map[string]bool{
+		"deliveries list": false, "deliveries list --limit=1": false, "deliveries list --limit=1 -A": true, "deliveries list --limit=1 -n team-c -o json": true,
+	} {
+		r := call(t, api, strings.Fields(line)...)
+		r.wants(t, dead.ID)
+		if strings.Contains(r.notes, "--limit=0 shows all") != cut {
+			t.Errorf("%s: notes %q", line, r.notes)
+		}
+	}
+}
+
 // Fails when -A asks for one namespace only, or does not show the namespace of an item.
 func TestAllNamespacesAreThoseThatTheCallerMayList(t *testing.T) {
 	other := dead

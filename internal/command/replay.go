@@ -54,8 +54,8 @@ func replay(ctx context.Context, s *session, namespace string, ids []string) (er
 	switch {
 	case failure != nil:
 		return fmt.Errorf("the others were not replayed: %w", inNamespace(namespace, failure))
-	case err == nil && total.Replayed == 0 && len(total.Refused) > 0:
-		return errors.New("nothing was replayed")
+	case err == nil && len(total.Refused) > 0 && (total.Replayed == 0 || len(ids) > 0):
+		return fmt.Errorf("%d of %d were not replayed", len(total.Refused), total.Replayed+len(total.Refused))
 	}
 	return err
 }

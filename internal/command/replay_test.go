@@ -85,8 +85,8 @@ func TestRefusalsOfAReplayAreListedInOrder(t *testing.T) {
 		want += fmt.Sprintf("not %02d: it waits\n", id)
 	}
 	api, _ := replays(t, does(view.ReplayResult{Replayed: 1, Refused: refused}))
-	if r := call(t, api, "deliveries", "replay", "--state=sent"); r.notes != want {
-		t.Errorf("notes\n%swant\n%s", r.notes, want)
+	if r := call(t, api, "deliveries", "replay", "--state=sent"); r.notes != want || r.err != nil {
+		t.Errorf("error %v, notes\n%swant\n%s", r.err, r.notes, want)
 	}
 }
 
@@ -105,6 +105,15 @@ func TestAReplayThatEndsEarlySaysWhatItDid(t *testing.T) {
 	api, asked = replays(t, refuses(http.StatusTooManyRequests, ""))
 	if r := call(t, api, "deliveries", "replay", "--state=dead"); r.err == nil || len(*asked) != 1 {
 		t.Errorf("asked %d times, error %v", len(*asked), r.err)
+	}
+}
+
+// Fails when a script that names deliveries is told of success though some of them were not replayed.
+func TestAReplayOfIDsFailsIfOneIsRefused(t *testing.T) {
+	api, _ := replays(t, does(view.ReplayResult{Replayed: 2, Refused: map[string]string{"three": "it waits"}}))
+	r := call(t, api, "deliveries", "replay", "one", "two", "three")
+	if r.err == nil || !strings.Contains(r.err.Error(), "1 of 3") || !strings.Contains(r.out, "2 deliveries are on their way again") || r.notes != "not three: it waits\n" {
+		t.Errorf("error %v, output %s, notes %s", r.err, r.out, r.notes)
 	}
 }
 

@@ -27,6 +27,8 @@ type session struct {
 	out, notes io.Writer
 	// format is the form of results.
 	format string
+	// more says that older items may be left out because of the limit.
+	more bool
 }
 
 func (s *session) check() (err error) {
@@ -148,7 +150,10 @@ func listed[T view.Item](ctx context.Context, s *session, namespaces []string, o
 	}
 	slices.SortStableFunc(items, func(a, b T) int { return b.At().Compare(a.At()) })
 	if s.query.Limit > 0 && len(items) > s.query.Limit {
-		items = items[:s.query.Limit]
+		items, s.more = items[:s.query.Limit], true
+	}
+	if s.more {
+		fmt.Fprintf(s.notes, "These are the newest %d, and there may be older ones: --limit=0 shows all.\n", len(items))
 	}
 	return items, refused
 }
@@ -169,6 +174,7 @@ func pages[T any](ctx context.Context, s *session, namespace string, of view.Lis
 		}
 		items = append(items, page.Items...)
 		if page.Next == "" || len(items) >= most {
+			s.more = s.more || page.Next != ""
 			return items, nil
 		}
 		q.Cursor = page.Next
