@@ -177,6 +177,9 @@ func TestWhoeverSignsOutLeavesNothingOnTheScreen(t *testing.T) {
 	b.click("[data-signout]")
 	b.shows("The server cannot be reached")
 	b.hides("Kustomization", "BuildFailed", "Sign out", "system:serviceaccount", s.a.namespace)
+	if title := eval[string](b, `document.title`); title != "notifier" {
+		t.Errorf("the title is %q", title)
+	}
 	b.wait(`!document.body.dataset.watch`)
 }
 
@@ -365,7 +368,7 @@ const tooWide = `(() => {
 	return [...wide].join("\n");
 })()`
 
-// tooFaint returns the texts whose colour has a contrast of less than 4.5 to their background.
+// tooFaint returns the texts, those of empty fields too, whose colour has a contrast of less than 4.5 to their background.
 const tooFaint = `(() => {
 	const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 	const rgba = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
@@ -373,9 +376,11 @@ const tooFaint = `(() => {
 	const behind = (e) => { for (; e; e = e.parentElement) { const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] === 255) return c; } return [255, 255, 255]; };
 	const faint = new Set();
 	for (const e of document.querySelectorAll("body *")) {
-		const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+		const own = e.placeholder || [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
 		if (!own || e.closest("[aria-hidden]") || !e.checkVisibility()) continue;
-		const [x, y] = [light(rgba(getComputedStyle(e).color)), light(behind(e))];
+		const { color, opacity } = getComputedStyle(e, e.placeholder ? "::placeholder" : null), under = behind(e);
+		const seen = rgba(color).map((c, i) => c * opacity + under[i] * (1 - opacity));
+		const [x, y] = [light(seen), light(under)];
 		const contrast = (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 		if (contrast < 4.5) faint.add(contrast.toFixed(2) + " " + e.outerHTML.slice(0, 120));
 	}

@@ -13,9 +13,10 @@ import (
 type address string
 
 const (
-	// home is the first page, and top the beginning of a page's content.
-	home address = "/"
-	top  address = "#main"
+	// home is the first page, top the beginning of a page's content, and again the page of the link.
+	home  address = "/"
+	top   address = "#main"
+	again address = ""
 )
 
 // in returns the address of a page of a namespace.

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"net/url"
 	"strconv"
 
 	g "maragu.dev/gomponents"
@@ -12,12 +11,12 @@ import (
 	"notifier/internal/event/view"
 )
 
-func toDeliveries(v *visit) (*screen, error) { return &screen{redirect: v.in("deliveries")}, nil }
+func toDeliveries(v *visit) (*screen, error) {
+	return &screen{redirect: v.in("deliveries").with(v.values)}, nil
+}
 
-func deliveries(v *visit) (*screen, error) { return deliveriesOf(v, v.values) }
-
-func deliveriesOf(v *visit, values url.Values) (*screen, error) {
-	l, err := listed(v, view.Deliveries, values, v.Deliveries)
+func deliveries(v *visit) (*screen, error) {
+	l, err := listed(v, view.Deliveries, v.Deliveries)
 	if err != nil {
 		return nil, err
 	}
@@ -53,18 +52,11 @@ func replayQuestion(l *list[view.Delivery]) *question {
 		text += ", only those since " + since
 	}
 	return &question{
-		id:     "replay-all",
-		head:   "Replay all dead deliveries of Provider " + provider + "?",
-		text:   fmt.Sprintf("%s. At most %d at a time.", text, view.MaxReplay),
-		to:     l.in("deliveries", "replay"),
-		fields: []g.Node{hiddenField("provider", provider), hiddenField("alert", alert), hiddenField("since", since)},
-		yes:    "Replay all",
+		id:   "replay-all",
+		head: "Replay all dead deliveries of Provider " + provider + "?",
+		text: fmt.Sprintf("%s. At most %d at a time.", text, view.MaxReplay),
+		to:   l.in("deliveries", "replay").with(l.filter), yes: "Replay all",
 	}
-}
-
-// hiddenField returns a field of a form that the user does not see.
-func hiddenField(name, value string) g.Node {
-	return h.Input(h.Type("hidden"), h.Name(name), h.Value(value))
 }
 
 func deliveryTable(l *list[view.Delivery]) g.Node {

@@ -8,7 +8,7 @@ import (
 )
 
 func events(v *visit) (*screen, error) {
-	l, err := listed(v, view.Events, v.values, v.Events)
+	l, err := listed(v, view.Events, v.Events)
 	if err != nil {
 		return nil, err
 	}

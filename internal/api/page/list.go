@@ -27,9 +27,9 @@ type list[T any] struct {
 
 // listed reads the items that the query of an address selects.
 func listed[T any](
-	v *visit, name view.List, values url.Values, read func(context.Context, *api.User, string, view.Query) (view.Page[T], error),
+	v *visit, name view.List, read func(context.Context, *api.User, string, view.Query) (view.Page[T], error),
 ) (*list[T], error) {
-	f, q, err := parseFilter(name, values)
+	f, q, err := parseFilter(name, v.values)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (l *list[T]) form(fields ...g.Node) g.Node {
 		g.Group(fields),
 		choice("Since", "since", agesWith(l.filter.Get("since")), l.filter.Get("since")),
 		g.Map([]string{"event", "until"}, func(name string) g.Node {
-			return g.If(l.filter.Has(name), hiddenField(name, l.filter.Get(name)))
+			return g.If(l.filter.Has(name), h.Input(h.Type("hidden"), h.Name(name), h.Value(l.filter.Get(name))))
 		}),
 		h.Span(
 			h.Class("doing"),

@@ -18,9 +18,6 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// maxForm bounds the body of a POST in bytes.
-const maxForm = 16 << 10
-
 // Handler serves the page. It relies on the API's handler to refuse POSTs of other sites, and for the headers of every answer.
 type Handler struct {
 	service *api.Service
@@ -37,6 +34,7 @@ func New(service *api.Service, log *slog.Logger) *Handler {
 		"GET /{$}":                                namespaces,
 		"GET /ns/{ns}":                            toDeliveries,
 		"GET /ns/{ns}/deliveries":                 deliveries,
+		"GET /ns/{ns}/deliveries/replay":          toDeliveries,
 		"POST /ns/{ns}/deliveries/replay":         replayAll,
 		"GET /ns/{ns}/deliveries/{id}":            delivery,
 		"GET /ns/{ns}/deliveries/{id}/replay":     toDelivery,
@@ -84,9 +82,6 @@ type show func(*visit) (*screen, error)
 // page returns the handler of one kind of page, for authenticated users.
 func (h *Handler) page(show show) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		}
 		v := &visit{Service: h.service, place: place{namespace: r.PathValue("ns"), now: time.Now()}, request: r}
 		var s *screen
 		var err error

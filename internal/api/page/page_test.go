@@ -161,7 +161,7 @@ func TestAnothersNamespaceLooksAsIfItDidNotExist(t *testing.T) {
 func TestActionsAreOfferedOnlyToUsersWithTheRight(t *testing.T) {
 	for target, button := range map[string]string{
 		"/ns/team-a/deliveries/d1":                             `action="/ns/team-a/deliveries/d1/replay"`,
-		"/ns/team-a/deliveries?state=dead&provider=slack-main": `action="/ns/team-a/deliveries/replay"`,
+		"/ns/team-a/deliveries?state=dead&provider=slack-main": `action="/ns/team-a/deliveries/replay?provider=slack-main&amp;state=dead"`,
 		"/ns/team-a/health":                                    `action="/ns/team-a/providers/teams/test"`,
 	} {
 		contains(t, newFixture().get(t, target, "editor", http.StatusOK), button)
@@ -191,7 +191,7 @@ func TestActionsDoWhatTheySay(t *testing.T) {
 	for i := range 12 {
 		f.result.Refused[fmt.Sprintf("id-%02d", i)] = "its Provider is gone"
 	}
-	_, body = f.do(t, http.MethodPost, "/ns/team-a/deliveries/replay", "editor", url.Values{"provider": {"slack-main"}, "alert": {"all"}, "since": {"1h"}})
+	_, body = f.do(t, http.MethodPost, "/ns/team-a/deliveries/replay?provider=slack-main&alert=all&since=1h", "editor", url.Values{})
 	contains(t, body, "2 deliveries", "There are more", "id-09: its Provider is gone", "and 2 more")
 	if got := f.replays[1]; got.Provider != "slack-main" || got.Alert != "all" || got.State != view.StateDead || got.Since.IsZero() || got.IDs != nil {
 		t.Errorf("replayed %+v", got)
@@ -211,16 +211,16 @@ func TestActionsDoWhatTheySay(t *testing.T) {
 // TestAFailedActionIsShownWhereItWasRequested fails when a failed request hides the page, or does not show that nothing was done.
 func TestAFailedActionIsShownWhereItWasRequested(t *testing.T) {
 	for target, still := range map[string]string{
-		"/ns/team-a/deliveries/d1/replay": "What happened", "/ns/team-a/deliveries/replay": "Kustomization/app", "/ns/team-a/providers/teams/test": "Providers",
+		"/ns/team-a/deliveries/d1/replay": "What happened", "/ns/team-a/deliveries/replay?provider=slack-main": "Kustomization/app", "/ns/team-a/providers/teams/test": "Providers",
 	} {
 		f := newFixture()
 		f.refusal = view.ErrNoWorker
-		resp, body := f.do(t, http.MethodPost, target, "editor", url.Values{"provider": {"slack-main"}})
+		resp, body := f.do(t, http.MethodPost, target, "editor", url.Values{})
 		contains(t, body, still, `role="alert"`, "No replica is at work")
 		if resp.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("%s: got %d, want 503", target, resp.StatusCode)
 		}
-		if resp, _ := f.do(t, http.MethodPost, target, "viewer", url.Values{"provider": {"slack-main"}}); resp.StatusCode != http.StatusForbidden {
+		if resp, _ := f.do(t, http.MethodPost, target, "viewer", url.Values{}); resp.StatusCode != http.StatusForbidden {
 			t.Errorf("%s as a viewer: got %d, want 403", target, resp.StatusCode)
 		}
 	}
@@ -229,9 +229,9 @@ func TestAFailedActionIsShownWhereItWasRequested(t *testing.T) {
 // TestReplayingAllNeedsAProvider fails when a form without fields replays all dead letters of the namespace.
 func TestReplayingAllNeedsAProvider(t *testing.T) {
 	f := newFixture()
-	for _, form := range []url.Values{{}, {"provider": {""}}, {"provider": {"UPPER"}}, {"provider": {"x"}, "object": {"no-slash"}}} {
-		if resp, _ := f.do(t, http.MethodPost, "/ns/team-a/deliveries/replay", "editor", form); resp.StatusCode != http.StatusBadRequest {
-			t.Errorf("%v: got %d, want 400", form, resp.StatusCode)
+	for _, query := range []string{"", "?provider=", "?provider=UPPER", "?provider=x&object=no-slash"} {
+		if resp, _ := f.do(t, http.MethodPost, "/ns/team-a/deliveries/replay"+query, "editor", url.Values{"provider": {"x"}}); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%q: got %d, want 400", query, resp.StatusCode)
 		}
 	}
 	if len(f.replays) != 0 {
@@ -259,6 +259,11 @@ func TestAnotherSiteCannotAct(t *testing.T) {
 	// A GET changes nothing: it leads to the page that has the button.
 	for _, target := range []string{"/ns/team-a/deliveries/d1/replay", "/ns/team-a/providers/teams/test"} {
 		f.get(t, target, "editor", http.StatusSeeOther)
+	}
+	const filtered = "/ns/team-a/deliveries?provider=slack-main&state=dead"
+	resp, _ := f.do(t, http.MethodGet, "/ns/team-a/deliveries/replay?provider=slack-main&state=dead", "editor", nil)
+	if got := resp.Header.Get("Location"); resp.StatusCode != http.StatusSeeOther || got != filtered {
+		t.Errorf("a GET of a replay of all leads with %d to %q, want %q", resp.StatusCode, got, filtered)
 	}
 	if len(f.replays) != 0 || len(f.tests) != 0 {
 		t.Errorf("another site replayed %v and tested %v", f.replays, f.tests)
@@ -344,7 +349,11 @@ func TestProblemsHaveTheStatusAndNoInnards(t *testing.T) {
 	} {
 		f := newFixture()
 		f.err = err
-		lacks(t, f.get(t, "/ns/team-a/deliveries", "viewer", status), "secret detail")
+		body := f.get(t, "/ns/team-a/deliveries", "viewer", status)
+		lacks(t, body, "secret detail")
+		if again, may := strings.Contains(body, `href="">Try again</a>`), status == http.StatusServiceUnavailable; again != may { // a reload signs out
+			t.Errorf("%d: a link to the page itself: %v, want %v", status, again, may)
+		}
 	}
 	for _, target := range []string{
 		"/ns/team-a/deliveries?state=odd", "/ns/team-a/deliveries?since=yesterday", "/ns/team-a/events?object=x", "/ns/team-a/events?object=%zz", "/ns/team-a/deliveries?provider=" + strings.Repeat("a", 300),

@@ -108,10 +108,9 @@ func message(e *view.Event, name string, authored []string, above ...g.Node) g.N
 type question struct {
 	// id is the ID of the dialog, which a button of [question.button] opens.
 	id, head, text string
-	// to is the address that the form is sent to, with fields, when the user confirms.
-	to     address
-	fields []g.Node
-	yes    string
+	// to is the address that the form is sent to when the user confirms.
+	to  address
+	yes string
 }
 
 // button returns the button that opens the dialog.
@@ -127,7 +126,6 @@ func (q *question) dialog() g.Node {
 		h.P(g.Text(q.text)),
 		h.Form(
 			h.Method("post"), action(q.to),
-			g.Group(q.fields),
 			h.Span(
 				h.Class("doing"),
 				h.Button(h.Class("button strong"), h.Type("submit"), h.AutoFocus(), g.Text(q.yes)),

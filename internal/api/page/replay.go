@@ -38,14 +38,11 @@ func after(err error, n *notice, show func() (*screen, error)) (*screen, error) 
 	return s, nil
 }
 
-// replayAll replays the dead deliveries of a Provider, and shows the list again with the result.
+// replayAll replays the dead deliveries of a Provider, and shows the list again with the result. The filter is in the address, as that of the
+// list is: a browser that comes back to the address is led to the list.
 func replayAll(v *visit) (*screen, error) {
-	if err := v.request.ParseForm(); err != nil {
-		return nil, &api.Error{Status: http.StatusBadRequest, Text: "the form cannot be read"}
-	}
-	values := v.request.PostForm
-	values.Set("state", string(view.StateDead))
-	_, q, err := parseFilter(view.Deliveries, values)
+	v.values.Set("state", string(view.StateDead))
+	_, q, err := parseFilter(view.Deliveries, v.values)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +52,7 @@ func replayAll(v *visit) (*screen, error) {
 	result, err := v.Replay(v.ctx(), v.user, v.namespace, view.ReplayRequest{
 		Provider: q.Provider, Alert: q.Alert, State: q.State, Since: q.Since, Until: q.Until,
 	})
-	return after(err, replayed(result), func() (*screen, error) { return deliveriesOf(v, values) })
+	return after(err, replayed(result), func() (*screen, error) { return deliveries(v) })
 }
 
 // mostRefused bounds the refusals that a notice lists.

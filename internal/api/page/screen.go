@@ -32,7 +32,7 @@ type notice struct {
 	label string
 }
 
-// problem returns the screen for an error.
+// problem returns the screen for an error. It leads to the page once more if that may be there later: a reload signs out.
 func problem(status int, head, text string) *screen {
 	return &screen{
 		status: status, title: head,
@@ -40,7 +40,10 @@ func problem(status int, head, text string) *screen {
 			h.Class("empty"),
 			h.H1(h.TabIndex("-1"), g.Text(head)),
 			h.P(g.Text(label(text)+".")),
-			h.P(h.A(h.Class("button"), href(home), g.Text("Namespaces"))),
+			h.P(
+				g.If(status >= http.StatusTooManyRequests, g.Group{h.A(h.Class("button strong"), href(again), g.Text("Try again")), g.Text(" ")}),
+				h.A(h.Class("button"), href(home), g.Text("Namespaces")),
+			),
 		),
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func webhooks(v *visit) (*screen, error) {
-	l, err := listed(v, view.Webhooks, v.values, v.Webhooks)
+	l, err := listed(v, view.Webhooks, v.Webhooks)
 	if err != nil {
 		return nil, err
 	}

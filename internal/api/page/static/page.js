@@ -3,13 +3,13 @@
 "use strict";
 (() => {
   let token = "";
-  let loading = null; // the fetch of the page that is asked for last
-  let shown = new AbortController(); // ends what renews the page that is shown
+  let loading = null; // the fetch of a page that is under way: of the one that is asked for last, or of the one that is shown
   let watching = null; // the stream that is followed
   let due = 0; // the timer of the next renewal
   let renewed = 0; // when a list was last renewed
 
   const apart = 2000; // at least so many milliseconds are between two renewals
+  const pause = 8000; // so many more are after one that failed
   const silence = 45000; // after so many milliseconds without a sign of life, which comes every 15 seconds, a stream is opened again
   const $ = (selector) => document.querySelector(selector);
   const say = (text) => { $("#announce").textContent = text; };
@@ -23,11 +23,8 @@
     return token !== "";
   }
 
-  // clean is a token as a header can bear it, empty where it cannot.
-  function clean(text) {
-    const t = text.trim().replace(/^Bearer\s+/i, "");
-    return /^[\x21-\x7e]+$/.test(t) ? t : "";
-  }
+  // clean is a token as a header can bear it. Of a text that is none, the server says so.
+  const clean = (text) => text.trim().replace(/^Bearer\s+/i, "").replace(/[^\x21-\x7e]/g, "?");
 
   function ask(url, options = {}) {
     const headers = { ...options.headers };
@@ -37,9 +34,7 @@
 
   // load fetches a page and shows it. With push, its address becomes that of the tab.
   async function load(url, { push = false, body = null, top = true } = {}) {
-    if (loading) loading.abort();
-    shown.abort(); // an answer that comes later would put the old page back, also for a user who has signed out
-    shown = new AbortController();
+    if (loading) loading.abort(); // an answer that comes later would put the old page back, also for a user who has signed out
     const mine = loading = new AbortController();
     document.body.setAttribute("aria-busy", "true");
     try {
@@ -56,7 +51,7 @@
       if (top) scrollTo(0, 0);
       ($("#region h1") || $("#main")).focus({ preventScroll: true });
     } catch (error) {
-      if (error.name !== "AbortError") unreachable();
+      if (error.name !== "AbortError") unreachable(body);
     } finally {
       if (mine === loading) { loading = null; document.body.removeAttribute("aria-busy"); }
     }
@@ -76,16 +71,18 @@
     begin();
   }
 
-  function unreachable() {
+  // unreachable says that the server was asked in vain, until the page is renewed. It goes on to say so of an action, which may not be done.
+  function unreachable(action) {
     const question = $(":popover-open");
     if (question) question.hidePopover();
     const note = document.createElement("p");
-    note.className = "notice bad";
+    note.className = action ? "notice bad" : "notice bad away";
     note.setAttribute("role", "alert");
     note.textContent = "The server cannot be reached. Try again in a moment.";
     const old = $("#region > .notice");
     if (old) old.remove();
     $("#region").prepend(note);
+    failed();
   }
 
   // begin readies what was just put in place.
@@ -100,24 +97,34 @@
   // renew fetches the page that is shown once more and puts its region in place, without moving the focus or what is being read or typed.
   async function renew() {
     due = 0;
-    if (loading) return;
-    if (busy()) { later(); return; }
+    if (!document.body.dataset.watch) return;
+    if (loading) { later(); return; }
+    if (busy()) { mark("held"); later(); return; }
+    const mine = loading = new AbortController();
     renewed = Date.now();
     try {
-      const resp = await ask(location.href, { signal: shown.signal });
+      const resp = await ask(location.href, { signal: mine.signal });
       const next = parse(await resp.text());
-      if (!next) return;
-      if (!resp.ok) { if (resp.status === 401) token = ""; if (resp.status < 500 && resp.status !== 429) show(next); return; }
-      if (busy()) { later(); return; }
-      replace(next);
-    } catch { /* the stream says so, too, and is tried again */ }
+      if (mine.signal.aborted) return;
+      if (!next || resp.status === 429 || resp.status >= 500) throw new Error("the page cannot be had at the moment");
+      if (resp.status === 401) token = "";
+      if (!resp.ok || next.title !== document.title || next.body.dataset.watch !== document.body.dataset.watch) show(next);
+      else if (busy()) later();
+      else replace(next);
+    } catch {
+      if (mine.signal.aborted) return;
+      mark("away");
+      failed();
+    } finally {
+      if (mine === loading) loading = null;
+    }
   }
 
   // replace puts the region of a page in place of the one that is shown, marks the rows that are new, and says how many those are.
   function replace(next) {
     const had = new Set([...document.querySelectorAll("[data-item]")].map((row) => row.dataset.item));
     const focused = $("#region :focus");
-    const notice = $("#region > .notice");
+    const notice = $("#region > .notice:not(.away)");
     $("#region").replaceChildren(...next.querySelector("#region").childNodes);
     if (notice) $("#region").prepend(notice);
     begin();
@@ -133,16 +140,22 @@
   // name tells an element that can have the focus from the others of its page.
   const name = (e) => e.id || e.getAttribute("href") || e.getAttribute("popovertarget") || e.name || e.tagName;
 
-  // busy says that the user would be disturbed: a question is open, something is marked or read, or a filter is not applied yet.
+  // busy says that the user would be disturbed: a question is open, something is pressed, marked or read, or a filter is not applied yet.
   function busy() {
     const marked = getSelection();
     const changed = (e) => e.tagName === "OPTION" ? e.selected !== e.defaultSelected : e.value !== e.defaultValue;
-    return !!$(":popover-open, select:focus, .body:focus") || (marked && !marked.isCollapsed) ||
+    return !!$(":popover-open, select:focus, .body:focus, #region :active") || (marked && !marked.isCollapsed) ||
       [...document.querySelectorAll("#region form :is(input, option)")].some(changed);
   }
 
   function later() {
     if (!due) due = setTimeout(renew, Math.max(50, renewed + apart - Date.now()));
+  }
+
+  // failed has the page renewed after a pause: what was to renew it did not come, or was ended for a page that did not.
+  function failed() {
+    renewed = Date.now() + pause;
+    later();
   }
 
   // follow reads the stream of what is new on the page, again and again until another page is shown.
@@ -156,7 +169,8 @@
     for (let wait = 1000; mine === watching; wait = Math.min(wait * 2, 30000)) {
       try {
         const resp = await ask(url, { headers: { Accept: "text/event-stream" }, signal: mine.abort.signal });
-        if (resp.status === 401 || resp.status === 403) { mark(mine.state = "off"); later(); return; }
+        later(); // what came before the stream began, or while the server has no place for it
+        if (resp.status === 401 || resp.status === 403) { mark(mine.state = "off"); return; }
         if (resp.ok) {
           wait = 1000;
           mark(mine.state = "on");
@@ -166,7 +180,6 @@
       if (mine !== watching) return;
       mark(mine.state = "away");
       await new Promise((done) => setTimeout(done, wait * (0.5 + Math.random())));
-      if (mine === watching) later(); // what came while nothing was followed
     }
   }
 
@@ -184,13 +197,14 @@
     }
   }
 
-  // mark shows whether the stream is read: "on", "away" while it is opened again, "off" where the user may not watch.
+  // mark shows whether the page is renewed: "on", "held" while the user would be disturbed, "away" while the server is asked in vain, "off" where
+  // the user may not watch.
   function mark(state) {
     const live = $("[data-live]");
     if (!live) return;
     live.hidden = state === "off";
     live.classList.toggle("on", state === "on");
-    live.textContent = state === "on" ? "Live" : "Connecting";
+    live.textContent = { on: "Live", held: "Paused" }[state] || "Connecting";
   }
 
   // tick says how far each time is from now, in the words of the server.
@@ -219,6 +233,7 @@
       token = "";
       $("#region").replaceChildren(); // at once, also where the server cannot be reached
       document.querySelectorAll(".bar :is(.slash, .place, .user, nav)").forEach((e) => e.remove());
+      document.title = "notifier";
       document.body.dataset.watch = "";
       begin();
       load("/", { push: true });
@@ -261,7 +276,7 @@
     takeToken();
     load(location.href, { top: false }).then(() => scrollTo(0, (e.state && e.state.y) || 0));
   });
-  document.addEventListener("visibilitychange", () => { follow(); if (!document.hidden && document.body.dataset.watch) later(); });
+  document.addEventListener("visibilitychange", follow);
   setInterval(tick, 5000);
 
   if (takeToken()) load(location.href);
