@@ -159,13 +159,6 @@ func TestSelectingVisitsNothingOfOtherNamespaces(t *testing.T) {
 	}
 }
 
-// Ten thousand Alerts of one namespace are put at once, as at start. The cost is linear.
-func BenchmarkPut10000InOneNamespace(b *testing.B) {
-	for b.Loop() {
-		filled(b, 10_000, 1).Select(kustomization("ns-0", "app"), nil, nil)
-	}
-}
-
 // The two must cost the same (E8).
 func BenchmarkSelect(b *testing.B) {
 	for _, size := range []struct{ alerts, namespaces int }{{10, 5}, {10_000, 5_000}} {

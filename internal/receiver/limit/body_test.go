@@ -29,20 +29,3 @@ func TestAShortBodyTakesWhatItsSenderAnnounces(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkRead reads an event of a common size.
-func BenchmarkRead(b *testing.B) {
-	text := strings.Repeat("x", 700)
-	reader := strings.NewReader(text)
-	r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(reader))
-	r.ContentLength = int64(len(text))
-	b.ReportAllocs()
-	capacity := fair.NewCapacity(MaxBody)
-	for b.Loop() {
-		reader.Reset(text)
-		body := Body{Max: MaxBody, Use: capacity.Use()}
-		if err := body.Read(r); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -133,21 +133,6 @@ func TestT5ATokenIsTriedWithFewKeys(t *testing.T) {
 	}
 }
 
-// BenchmarkForgedToken measures the dearest token that names no key.
-func BenchmarkForgedToken(b *testing.B) {
-	n := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), maxRSA), big.NewInt(1))
-	keys := make([]jose.JSONWebKey, maxKeys)
-	for i := range keys {
-		keys[i].Key = &rsa.PublicKey{N: n, E: maxExponent}
-	}
-	forged := forgedToken("RS256", issuerURL, maxRSA/8)
-	for b.Loop() {
-		if _, err := verifySignature(b.Context(), forged, useOf(keys), Demand{}); !errors.Is(err, RefusedSigned) {
-			b.Fatal(err)
-		}
-	}
-}
-
 // Invariant T6: the keys of all tenants' issuers are kept together. Fails when other members of a key are kept with it, such as a mebibyte
 // of certificates for each issuer, and when an endless list of unfit entries is read to its end.
 func TestT6AStoredKeyIsSmall(t *testing.T) {
