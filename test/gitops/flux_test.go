@@ -52,15 +52,6 @@ func TestARestartOfSourceControllerWithEmptyStorageIsNoNews(t *testing.T) {
 	})
 }
 
-// Fails when an intermediate state of a source and its Kustomization is published: the Kustomization has failed until
-// the source has its first artifact, without a POST. Fails also when a state is published twice.
-func TestAFirstCommitIsReportedOnce(t *testing.T) {
-	eachWay(t, func(s *fixture) {
-		a, b := s.deployed()
-		s.nothingMore(a, b)
-	})
-}
-
 // The interval is an hour, so that only the webhook makes source-controller fetch. Fails when the reconcile request does
 // not reach it, when a message has another revision than the pushed one, is repeated or missing, or is sent to the other
 // tenant.
@@ -86,7 +77,8 @@ func TestAWebhookBringsACommitThatIsReportedOnceAndToItsTenantAlone(t *testing.T
 }
 
 // Fails when a failure or its end is published twice, the retries of the failure are published, or the failure is sent
-// to the other tenant.
+// to the other tenant. Of that tenant, whose app is only deployed, it fails when an intermediate state of the source and its Kustomization
+// is published: the Kustomization has failed until the source has its first artifact, without a POST.
 func TestABrokenManifestAndItsFixAreReportedOnce(t *testing.T) {
 	eachWay(t, func(s *fixture) {
 		a, b := s.deployed()
