@@ -138,13 +138,13 @@ func (h *history) load(ctx context.Context) error {
 
 // readUntil reads the records of HISTORY from a sequence, or from a time if that is zero, up to a sequence that was the last one.
 func (h *history) readUntil(ctx context.Context, next uint64, since time.Time, last uint64) error {
-	msgs, _, err := h.bus.readFrom(ctx, h.bus.streams[streamHistory], next, since, false)
+	msgs, pending, err := h.bus.readFrom(ctx, h.bus.streams[streamHistory], next, since, false)
 	if err != nil {
 		return err
 	}
 	defer msgs.Stop()
 	defer context.AfterFunc(ctx, msgs.Stop)()
-	for {
+	for pending > 0 { // none if the records were removed by hand
 		m, err := msgs.Next(jetstream.NextMaxWait(apiTimeout))
 		if err != nil {
 			return err
@@ -156,10 +156,11 @@ func (h *history) readUntil(ctx context.Context, next uint64, since time.Time, l
 		for _, r := range decodeLines[sentRun](m.Data()) {
 			h.add(m.Subject(), r.ID, r.Replays)
 		}
-		if meta.Sequence.Stream >= last || meta.NumPending == 0 {
-			return nil
+		if pending = meta.NumPending; meta.Sequence.Stream >= last {
+			break
 		}
 	}
+	return nil
 }
 
 // sentRun is the part of a record that identifies the sent delivery.

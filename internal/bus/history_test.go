@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
 )
@@ -51,6 +52,20 @@ func TestE3ATermBeginsWithWhatTheWorkerBeforeSent(t *testing.T) {
 		t.Errorf("the other worker's: %v (%v)", known, err)
 	}
 	must(t, h.Ack(ctx))
+}
+
+// E2: fails when a term does not begin because the newest records were removed by hand, as those of a tenant that is gone: it waits for them.
+func TestE2RecordsThatWereRemovedAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	for _, namespace := range []string{"stays", "goes"} {
+		must(t, b.history.load(ctx)) // as each term does
+		d := testDelivery("1", namespace, "slack")
+		must(t, b.Sent(ctx, &d))
+	}
+	must(t, b.streams[streamHistory].Purge(ctx, jetstream.WithPurgeSubject(historyFilter("goes", anyToken))))
+	must(t, b.history.load(ctx))
 }
 
 // Fails when each record is a message.
