@@ -152,7 +152,11 @@ func watchKeys(ctx context.Context, kv jetstream.KeyValue, once bool, each func(
 	if err != nil {
 		return err
 	}
-	defer func() { _ = w.Stop() }()
+	defer func() {
+		_ = w.Stop()
+		for range w.Updates() { // else the client would wait for ever, with all that the server has sent, until these are read
+		}
+	}()
 	for {
 		select {
 		case <-ctx.Done():

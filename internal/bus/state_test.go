@@ -3,10 +3,14 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
 )
 
 func TestStateIsReplacedOnlyAtTheRevisionThatWasRead(t *testing.T) {
@@ -78,4 +82,37 @@ func TestHealthIsWatchedFromTheLatestValues(t *testing.T) {
 	if diff := cmp.Diff([]string{"Alert/team/a.b 3"}, all); diff != "" {
 		t.Errorf("all: %s", diff)
 	}
+}
+
+// Fails when a list that ends halfway, as with its caller's term, leaves a goroutine of the client behind, with all that the server has sent.
+func TestAListThatEndsHalfwayLeavesNothingBehind(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx := testContext(t)
+	for i := range 1000 {
+		must(t, b.Health().Put(ctx, fmt.Sprint("Receiver/team/", i), []byte("1")))
+	}
+	before := goleak.IgnoreCurrent()
+	listing, stop := context.WithCancel(ctx)
+	defer stop()
+	err := b.Health().All(listing, func(string, []byte) {
+		for listing.Err() == nil && !blocked("WatchFiltered") { // until more keys have come than the client keeps
+			runtime.Gosched()
+		}
+		stop()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// blocked reports whether a goroutine waits to send on a channel in a function.
+func blocked(function string) bool {
+	stacks := make([]byte, 1<<20)
+	for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+		if strings.Contains(stack, "[chan send") && strings.Contains(stack, function) {
+			return true
+		}
+	}
+	return false
 }
