@@ -187,17 +187,14 @@ type stage[T any] struct {
 	offer func(subject string, m *event.Message[T])
 }
 
-// consume serves a consumer that was taken over: it runs a puller and the stage. When the term ends, the channel given to serve is closed
-// and its context is cancelled. The replica stays the worker until serve returns, so that messages it finishes in the meantime are not
-// handed out elsewhere. Messages that it leaves unacknowledged are handed to the next worker.
+// consume serves a consumer that was taken over: it runs a puller and the stage. When the term or the puller ends, the context given to
+// serve is cancelled, and by that alone the stage ends: it must not hide why the puller ended. The replica stays the worker until serve
+// returns, so that messages it finishes in the meantime are not handed out elsewhere. Others are handed to the next worker.
 func consume[T any](ctx context.Context, c *consumer, s stage[T]) error {
 	in := make(chan event.Message[T])
 	p := newPuller(c, s, in)
 	g, inner := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer close(in)
-		return p.run(inner)
-	})
+	g.Go(func() error { return p.run(inner) })
 	g.Go(func() error {
 		err := s.serve(inner, c.role.shard, in)
 		if err == nil && inner.Err() == nil {

@@ -21,11 +21,15 @@ func TestAConsumerThatWasDeletedIsMadeAgain(t *testing.T) {
 	s := stage[event.Trigger]{
 		decode: func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) },
 		serve: func(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
-			for m := range in {
-				got <- m.Value
-				_ = m.Ack(ctx) // the term may have ended
+			for {
+				select {
+				case m := <-in:
+					got <- m.Value
+					_ = m.Ack(ctx) // the term may have ended
+				case <-ctx.Done():
+					return nil
+				}
 			}
-			return nil
 		},
 	}
 	start(t, func(ctx context.Context) error {

@@ -23,7 +23,7 @@ func (b *Bus) DeliveryShard(namespace, provider string) int {
 // Deliveries calls serve for every shard in each term of this replica as the worker, until ctx ends. It hands out the deliveries whose time
 // on the schedule has come; all of one Provider are in one shard. Each carries Recheck, since a copy of it may be left from before a crash.
 //
-// The context of serve ends and in is closed when the term ends. serve should then finish or drop the deliveries in hand and return soon:
+// The context of serve ends when the term ends. serve should then finish or drop the deliveries in hand and return soon:
 // the lease is not released until it returns.
 func (b *Bus) Deliveries(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error,

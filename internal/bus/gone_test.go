@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"notifier/internal/event"
 )
 
 // E2, T3: a bus whose streams were deleted, as by hand or with the server's store, makes them again. Fails when Run goes on: every message is
@@ -102,6 +105,27 @@ func TestAConsumerThatFailsForLongDoesNotFillTheLog(t *testing.T) {
 		}
 		if lines != 1 {
 			t.Errorf("%d lines: %s", lines, line)
+		}
+	}
+}
+
+// Fails when a stage that ends because its puller has ended hides the reason: a consumer that lost the server for a moment is then given up,
+// and taken over a second later.
+func TestAStageDoesNotHideWhyItsPullerEnded(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	c := &consumer{bus: b, role: triggerRole(0), crashes: b.crashes}
+	s := stage[event.Trigger]{serve: func(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
+		select {
+		case <-in:
+		case <-ctx.Done():
+		}
+		return nil
+	}}
+	b.nc.Close()
+	for range 10_000 {
+		if err := consume(t.Context(), c, s); !errors.Is(err, nats.ErrConnectionClosed) {
+			t.Fatalf("got %v", err)
 		}
 	}
 }

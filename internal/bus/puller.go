@@ -106,7 +106,7 @@ func (p *puller[T]) run(ctx context.Context) error {
 			err = errInterrupted
 		case <-pulse.C: // p.ask checks the request
 		case <-keep.C:
-			err = p.keep()
+			p.keep()
 		}
 	}
 	if ctx.Err() != nil {
@@ -248,13 +248,12 @@ func (p *puller[T]) onDone() {
 }
 
 // keep marks the messages that were not handed out yet as in progress.
-func (p *puller[T]) keep() error {
+func (p *puller[T]) keep() {
 	for _, in := range p.queue {
-		if err := in.acker.InProgress(); err != nil {
-			return nil // not connected: messages that lapse are handed out again, marked for a recheck
+		if in.acker.InProgress() != nil {
+			return // not connected: messages that lapse are handed out again, marked for a recheck
 		}
 	}
-	return nil
 }
 
 // deadLetter writes a message that cannot be handled to DEADLETTERS and acknowledges it. When the write fails, the message is returned to the
