@@ -141,39 +141,29 @@ func (b *Bus) takeOver(ctx context.Context, r role) (*consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	c := &consumer{bus: b, role: r, crashes: b.crashes}
+	if r.logged() {
+		c.cursor, c.last, err = b.openCursor(ctx, r)
+		return c, err
+	}
 	s := b.streams[r.stream]
-	if err := c.startOver(ctx, s); err != nil {
-		return nil, err
+	if _, err := s.CreateOrUpdateConsumer(ctx, consumerConfig(r)); err != nil {
+		return nil, fmt.Errorf("set up consumer: %w", err)
+	}
+	if !event.Owned(ctx) {
+		return nil, errFenced
+	}
+	if err := s.UnpinConsumer(ctx, r.name, priorityGroup); err != nil {
+		return nil, fmt.Errorf("unpin last worker: %w", err)
+	}
+	if _, err := s.ResetConsumer(ctx, r.name); err != nil {
+		return nil, fmt.Errorf("reset consumer: %w", err)
 	}
 	info, err := s.Info(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read stream: %w", err)
 	}
 	c.last = info.State.LastSeq
-	if c.cursor != nil {
-		c.cursor.adopt(info) // events that it does not trust to be done are handed out again
-	}
 	return c, nil
-}
-
-func (c *consumer) startOver(ctx context.Context, s jetstream.Stream) (err error) {
-	if c.role.logged() {
-		c.cursor, err = c.bus.loadCursor(ctx, c.role)
-		return err
-	}
-	if _, err := s.CreateOrUpdateConsumer(ctx, consumerConfig(c.role)); err != nil {
-		return fmt.Errorf("set up consumer: %w", err)
-	}
-	if !event.Owned(ctx) {
-		return errFenced
-	}
-	if err := s.UnpinConsumer(ctx, c.role.name, priorityGroup); err != nil {
-		return fmt.Errorf("unpin last worker: %w", err)
-	}
-	if _, err := s.ResetConsumer(ctx, c.role.name); err != nil {
-		return fmt.Errorf("reset consumer: %w", err)
-	}
-	return nil
 }
 
 // cautious reports whether earlier workers died near this message, so that it must be handed out alone.

@@ -126,7 +126,7 @@ func TestAcknowledgedMessagesSurviveKill(t *testing.T) {
 }
 
 // Invariant E4 over a crash: messages that the dead process had in hand are handed out at once and before any younger one. Fails when
-// startOver does not reset the consumer: "1" is then handed out after event.AckWait, behind "2" and "3".
+// takeOver does not reset the consumer: "1" is then handed out after event.AckWait, behind "2" and "3".
 func TestMessagesOfADeadOwnerComeBackFirst(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, nil)

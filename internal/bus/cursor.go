@@ -27,6 +27,9 @@ const (
 	// that they need not stay open.
 	spillAt   = maxOpen / 4 * 3
 	spillLeft = maxOpen / 4
+	// lossLag is longer than it takes from the return of a server that lost events until a worker reads them. It is much shorter than
+	// historyTail, so what is handed out again is known to be sent.
+	lossLag = time.Minute
 	// closeTimeout is how long the end of a term waits for events that are being handled.
 	closeTimeout = 3 * time.Second
 )
@@ -73,25 +76,36 @@ func (b *Bus) loadCursor(ctx context.Context, r role) (*cursor, error) {
 	return c, nil
 }
 
-// rewindCursor moves a cursor back to the end of its stream if it is beyond it: the stream was made anew, or lost its end in a loss of
-// power. The next events would otherwise count as done, and so would those that are recorded beyond its floor. Of a cursor that cannot be
-// read it makes one at the beginning. It is called before this process accepts events.
-func (b *Bus) rewindCursor(ctx context.Context, r role) error {
-	c, err := b.loadCursor(ctx, r)
-	if err != nil {
-		return err
+// openCursor reads the cursor of a role and the end of its stream. It moves the cursor back, and saves that, if it is of another stream or of
+// events beyond the end: the stream was made anew, or the server lost its end in a loss of power. The next events would otherwise count as
+// done. Of a cursor that cannot be read it makes one at the beginning.
+//
+// Some of the next events may be stored already, since any replica publishes as soon as the server is back. So those of the last lossLag are
+// handed out as well, for a recheck.
+func (b *Bus) openCursor(ctx context.Context, r role) (c *cursor, end uint64, err error) {
+	if c, err = b.loadCursor(ctx, r); err != nil {
+		return nil, 0, err
 	}
 	// The end is read last: another replica's worker may be recording events that are stored meanwhile.
 	info, err := b.streams[streamEvents].Info(ctx)
 	if err != nil {
-		return fmt.Errorf("read stream: %w", err)
+		return nil, 0, fmt.Errorf("read stream: %w", err)
 	}
-	if c.adopt(info) && c.floor <= info.State.LastSeq {
-		return nil
+	end = info.State.LastSeq
+	if c.adopt(info) {
+		return c, end, nil
 	}
-	c.floor = min(c.floor, info.State.LastSeq)
+	latest := uint64(0)
+	if info.State.Msgs > 0 {
+		var msgs jetstream.MessagesContext
+		if msgs, latest, err = b.readFrom(ctx, b.streams[streamEvents], 0, info.State.LastTime.Add(-lossLag), true); err != nil {
+			return nil, 0, err
+		}
+		msgs.Stop()
+	}
+	c.forget(end - min(latest, end))
 	b.log.Warn("the place of the reader is not one of the events and is moved back", "role", r.name, "recorded", c.loaded.Floor, "now", c.floor)
-	return c.entry.save(ctx, cursorRecord{Created: info.Created, Floor: c.floor})
+	return c, end, c.save(ctx)
 }
 
 // adoptConsumer begins the subscriber's cursor at the place of the consumer of an earlier version, and removes that consumer.

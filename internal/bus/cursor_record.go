@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -47,24 +48,28 @@ func (r cursorRecord) sequences() map[uint64]struct{} {
 	return done
 }
 
-// adopt takes over the floor, and the events beyond it that are done, by the loaded record. It reports whether it trusts all of it: it
-// believes the record of this stream alone, and of no sequence that the stream does not have, since an event that is published later may
-// get that sequence. Of a stream that was made anew no event counts as done: another replica may have published some already.
+// adopt takes over the floor, and the events beyond it that are done, by the loaded record. It reports whether the record is of this stream
+// and of no sequence that the stream does not have. Of a stream that was made anew no event counts as done: another replica may have
+// published some already.
 func (c *cursor) adopt(info *jetstream.StreamInfo) (trusted bool) {
 	c.created = info.Created
 	if !c.loaded.Created.Equal(info.Created) {
 		c.floor, c.next = 0, 1
 		return c.entry.revision == 0
 	}
-	trusted = true
-	for seq := range c.loaded.sequences() {
-		if seq > info.State.LastSeq {
-			trusted = false
-		} else {
-			c.done[seq] = struct{}{}
-		}
+	c.done = c.loaded.sequences()
+	trusted = c.floor <= info.State.LastSeq
+	for seq := range c.done {
+		trusted = trusted && seq <= info.State.LastSeq
 	}
 	c.raise()
 	c.next = c.floor + 1
 	return trusted
+}
+
+// forget has no event after a sequence count as done.
+func (c *cursor) forget(last uint64) {
+	maps.DeleteFunc(c.done, func(seq uint64, _ struct{}) bool { return seq > last })
+	c.floor = min(c.floor, last)
+	c.next, c.changes = c.floor+1, c.changes+1
 }

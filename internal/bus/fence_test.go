@@ -113,8 +113,8 @@ func TestE3AReaderThatWasReplacedHandsNothingOut(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)
-	c := &consumer{bus: b, role: routeRole()}
-	must(t, c.startOver(ctx, b.streams[streamEvents]))
+	c, err := b.takeOver(ctx, routeRole())
+	must(t, err)
 	out := make(chan event.Message[*event.Record], 1)
 	r := &eventReader{consumer: c, handler: newHeldEvents().handler(), out: out}
 	replaced := event.WithFence(ctx, func() bool { return false })

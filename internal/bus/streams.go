@@ -138,12 +138,11 @@ func (b *Bus) setUp(ctx context.Context) error {
 	if err := b.untilReachable(ctx, b.adoptConsumer); err != nil {
 		return err
 	}
-	for _, r := range []role{routeRole(), subscribeRole()} {
-		if err := b.untilReachable(ctx, func(ctx context.Context) error { return b.rewindCursor(ctx, r) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.untilReachable(ctx, func(ctx context.Context) error { // before this process accepts events
+		_, _, route := b.openCursor(ctx, routeRole())
+		_, _, subscribe := b.openCursor(ctx, subscribeRole())
+		return errors.Join(route, subscribe)
+	})
 }
 
 func (b *Bus) setUpStream(ctx context.Context, cfg jetstream.StreamConfig) (err error) {
