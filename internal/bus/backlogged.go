@@ -156,9 +156,6 @@ func (b *Bus) publishBacklogged(ctx context.Context) {
 
 // followBacklogged keeps the namespaces that another replica, the worker, publishes, until the connection is closed.
 func (b *Bus) followBacklogged() error {
-	if b.embedded != nil {
-		return nil
-	}
 	_, err := b.nc.Subscribe(subjectBacklogged, func(m *nats.Msg) {
 		var sent backloggedMessage
 		if json.Unmarshal(m.Data, &sent) == nil && sent.From != b.opts.ReplicaID {

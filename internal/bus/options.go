@@ -133,9 +133,7 @@ func (o *Options) setDefaults() {
 	o.HistoryAge = cmp.Or(o.HistoryAge, DefaultHistoryAge)
 	o.DeadPerProvider = cmp.Or(o.DeadPerProvider, DefaultDeadPerProvider)
 	o.Shards = cmp.Or(o.Shards, DefaultShards)
-	if o.ReplicaID == "" {
-		o.ReplicaID = rand.Text()
-	}
+	o.ReplicaID = cmp.Or(o.ReplicaID, rand.Text())
 }
 
 func (o *Options) validate() error {

@@ -85,11 +85,7 @@ func (s *stats) refresh(ctx context.Context) error {
 		}
 		states[name] = info.State
 	}
-	unrouted, err := s.bus.notDone(ctx, routeRole(), states[streamEvents])
-	if err != nil {
-		return err
-	}
-	unread, err := s.bus.notDone(ctx, subscribeRole(), states[streamEvents])
+	unrouted, unread, err := s.bus.notDone(ctx, states[streamEvents])
 	if err != nil {
 		return err
 	}
@@ -164,13 +160,16 @@ func (s *stats) gone() error {
 	return fmt.Errorf("deleted on the server, a start sets it up again: %w", s.missed)
 }
 
-// notDone returns how many events are beyond the cursor of a role.
-func (b *Bus) notDone(ctx context.Context, r role, state jetstream.StreamState) (uint64, error) {
-	c, err := b.loadCursor(ctx, r)
-	if err != nil {
-		return 0, err
+// notDone returns how many events are beyond the cursor of the router, and beyond that of the subscriber.
+func (b *Bus) notDone(ctx context.Context, state jetstream.StreamState) (unrouted, unread uint64, err error) {
+	for role, count := range map[role]*uint64{routeRole(): &unrouted, subscribeRole(): &unread} {
+		c, err := b.loadCursor(ctx, role)
+		if err != nil {
+			return 0, 0, err
+		}
+		*count = state.LastSeq - min(max(c.floor, state.FirstSeq-1), state.LastSeq)
 	}
-	return state.LastSeq - min(max(c.floor, state.FirstSeq-1), state.LastSeq), nil
+	return unrouted, unread, nil
 }
 
 // state returns the state of a stream, and when the streams last answered.

@@ -185,11 +185,7 @@ func (b *Bus) keepOwed(ctx context.Context, name string, bound *int64) error {
 	}
 	if name == streamEvents {
 		b.streams[name] = s
-		unrouted, err := b.notDone(ctx, routeRole(), state)
-		if err != nil {
-			return err
-		}
-		unread, err := b.notDone(ctx, subscribeRole(), state)
+		unrouted, unread, err := b.notDone(ctx, state)
 		if err != nil {
 			return err
 		}
