@@ -102,7 +102,7 @@ func (s *shard) queue(namespace, provider string, now time.Time) *queue {
 	return q
 }
 
-// run serves the shard until ctx ends or in is closed.
+// run serves the shard until ctx ends.
 func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]) {
 	// Sends and writes continue for the time of the drain after the ownership ends.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -125,14 +125,12 @@ func (s *shard) run(ctx context.Context, in <-chan event.Message[event.Delivery]
 	for _, q := range s.queues {
 		s.pump(work, q)
 	}
-	for open := true; open && ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		timer.Reset(s.nextWake())
 		select {
 		case <-ctx.Done():
-		case h, ok := <-in:
-			if open = ok; ok {
-				s.admit(work, h)
-			}
+		case h := <-in:
+			s.admit(work, h)
 		case f := <-s.calls:
 			f(work)
 		case f := <-s.results:
