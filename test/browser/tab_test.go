@@ -212,8 +212,14 @@ func (b *tab) click(selector string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
-		b.Fatalf("click %s: %v\n%s", selector, err, b.text())
+	for {
+		err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "Could not find node") { // else the page renewed itself meanwhile
+			b.Fatalf("click %s: %v\n%s", selector, err, b.text())
+		}
 	}
 }
 
