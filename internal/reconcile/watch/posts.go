@@ -91,11 +91,11 @@ func (n *posts) add(x post) {
 	}
 }
 
-// take looks for a POST that covers tr, observed after prior was published, and uses it up. It also drops all posts that no later
-// transition may use: those older than the used one, and those older than the observation of tr.
+// take looks for a POST that covers tr, observed after prior was published, uses it up and returns when it was accepted. It also drops all
+// posts that no later transition may use: those older than the used one or, without one, than the observation of tr.
 //
 // With left the object has left the state. Otherwise a POST does not count if one of another outcome followed it: that was told last.
-func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) bool {
+func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) (accepted time.Time, found bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all, _ := n.items.Peek(it)
@@ -104,16 +104,14 @@ func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) bo
 	if place >= 0 {
 		used := all[place]
 		if !left && all[len(all)-1].contradicts(tr.state) {
-			return false
+			return time.Time{}, false
 		}
-		if used.accepted.After(since) {
-			since = used.accepted
-		}
+		since = used.accepted
 		all = slices.Delete(all, place, place+1)
 		n.n--
 	}
 	n.keep(it, all, func(x post) bool { return !x.accepted.Before(since) })
-	return place >= 0
+	return since, place >= 0
 }
 
 // last returns the POST about an object that was accepted last and covered no transition.

@@ -213,6 +213,27 @@ func TestE6TheReturnFromAStateThatAPostToldIsATransition(t *testing.T) {
 	})
 }
 
+// E6: the cache of a worker that has just begun lags behind the POSTs: it sees a failure, which a POST told, when the POST of the return from
+// it is accepted already. Fails when the return is published as well.
+func TestE6AReturnIsToldOnceThoughTheFailureWasSeenLate(t *testing.T) {
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		pass(time.Minute)
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
+		w.put(kustomization{failed: true})
+		pass(time.Second)
+		stop()
+		pass(time.Second)
+		w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
+		pass(time.Second)
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Second)
+		w.put(kustomization{})
+		pass(time.Minute)
+		w.wantTold()
+	})
+}
+
 // Fails when a failure that follows another within a second, and which a POST told already, is published as well.
 func TestAStateThatIsLeftForASecondIsToldOnce(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {

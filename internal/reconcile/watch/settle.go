@@ -56,6 +56,9 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 		return err
 	}
 	next := lastPublished{state: tr.state, Since: tr.object.ready.since.time(), Observed: tr.observed, Ordinal: 1}
+	if !tr.told.IsZero() && tr.told.Before(tr.observed) {
+		next.Observed = tr.told // the cache lagged, and the POST of the next state may have been accepted before it was observed
+	}
 	if prior.UID == tr.UID {
 		next.Ordinal = prior.Ordinal + 1
 	}
@@ -82,10 +85,12 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	if tr.decided && tr.result != resultPublished {
 		return nil, true, nil
 	}
-	if !tr.decided && !tr.found && t.posts.take(it, tr, prior, false) {
-		t.metrics.posts.Set(float64(t.posts.len()))
-		tr.result = resultPosted
-		return nil, t.claim(it, tr), nil
+	if !tr.decided && !tr.found {
+		if accepted, found := t.posts.take(it, tr, prior, false); found {
+			t.metrics.posts.Set(float64(t.posts.len()))
+			tr.result, tr.told = resultPosted, accepted
+			return nil, t.claim(it, tr), nil
+		}
 	}
 	last, err = t.last(ctx, it)
 	switch {
@@ -94,7 +99,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	case tr.decided:
 		return last, true, nil
 	case tr.found && known(last, tr, prior):
-		tr.result = resultKnown
+		tr.result, tr.told = resultKnown, last.Accepted
 		return nil, t.claim(it, tr), nil
 	case tr.found:
 		t.mu.Lock()
@@ -105,7 +110,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	}
 	tr.result = resultPublished
 	if t.coveredBy(it, last, tr, prior) {
-		tr.result = resultPosted // its post has not arrived yet
+		tr.result, tr.told = resultPosted, last.Accepted // its post has not arrived yet
 	} else if wait := contradicted(last, tr); wait > 0 {
 		t.queue.EnqueueAfter(it, wait)
 		return nil, false, nil

@@ -45,6 +45,8 @@ type transition struct {
 	// The following fields belong to the worker that settles the transition.
 	result    string
 	published bool
+	// told is when the event that told the state before was accepted. It is zero if none did.
+	told time.Time
 	// overtaken counts the events of the object that were published while this one was being published.
 	overtaken int
 }
@@ -173,10 +175,12 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 // from it is then a transition as well. POSTs that covered it cover no later one.
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
-	if len(s.pending) == 1 && !w.found && !w.again && t.posts.take(it, w, s.last, true) { // else too many could wait while nothing is recorded
-		w.decided, w.result = true, resultPosted
-		t.queue.Enqueue(it)
-		return
+	if len(s.pending) == 1 && !w.found && !w.again { // else too many could wait while nothing is recorded
+		if accepted, found := t.posts.take(it, w, s.last, true); found {
+			w.decided, w.result, w.told = true, resultPosted, accepted
+			t.queue.Enqueue(it)
+			return
+		}
 	}
 	t.posts.forget(it, w.UID, w.Outcome)
 	if s.left == nil {
