@@ -28,7 +28,8 @@ type lastPublished struct {
 	state
 	// Since is the time of the Ready condition's transition into the state.
 	Since time.Time `json:"since"`
-	// Observed is when the watcher saw the state, or before that accepted the event that told it. Older POSTs are about earlier states.
+	// Observed is when the watcher saw the state or, if that was earlier, when the event that told it was accepted. Older POSTs are about
+	// earlier states.
 	Observed time.Time `json:"observed"`
 	// Ordinal counts the published transitions of this UID.
 	Ordinal uint64 `json:"ordinal"`
