@@ -133,6 +133,22 @@ func TestTheEmbeddedServerRefusesBeyondTheDisk(t *testing.T) {
 	}
 }
 
+// A start at a server that may store too little says what to change, and how much it needs. Fails when setUpStream returns only the answer.
+func TestAServerThatMayStoreTooLittleIsSaidToNeedMore(t *testing.T) {
+	t.Parallel()
+	small := startServerWith(t, t.TempDir(), server.RANDOM_PORT, func(o *server.Options) { o.JetStreamMaxStore = mib })
+	t.Cleanup(func() { small.Shutdown(); small.WaitForShutdown() })
+	b, err := Open(testContext(t), testOptions("", func(o *Options) { o.URL = small.ClientURL() }))
+	if err == nil {
+		closeBus(t, b)
+		t.Fatal("a bus whose streams do not fit was opened")
+	}
+	budgets := defaultBudgets()
+	if want := fmt.Sprintf("need %d MiB on each NATS server (max_file_store", budgets.total()/mib); !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
+	}
+}
+
 // Run ends with an error when JetStream shuts down in the process, as it does on a full disk. Fails when watchLoss does not check the
 // embedded server.
 func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {

@@ -150,7 +150,12 @@ func (b *Bus) setUpStream(ctx context.Context, cfg jetstream.StreamConfig) (err 
 		return err
 	}
 	if b.streams[cfg.Name], err = b.js.CreateOrUpdateStream(ctx, cfg); err != nil {
-		return fmt.Errorf("set up stream %s: %w", cfg.Name, err)
+		err = fmt.Errorf("set up stream %s: %w", cfg.Name, err)
+		if refused, ok := errors.AsType[*jetstream.APIError](err); ok && refused.ErrorCode == codeStorageExceeded && b.embedded == nil {
+			err = fmt.Errorf("%w: the streams need %d MiB on each NATS server (max_file_store, or the limit of the account)",
+				err, b.opts.Budgets.total()/mib)
+		}
+		return err
 	}
 	b.created[cfg.Name] = b.streams[cfg.Name].CachedInfo().Created
 	name, isBucket := strings.CutPrefix(cfg.Name, bucketStream)

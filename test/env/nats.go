@@ -65,8 +65,9 @@ func launchNATS(ctx context.Context, o NATSOptions) (*NATSServer, error) {
 		sync = "sync_interval: always"
 	}
 	config := filepath.Join(dir, "nats.conf")
+	// What the server may store does not depend on the disk of the machine: its default is a share of what is free there.
 	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\nhttp: \"127.0.0.1:%d\"\nmax_payload: 8MB\n"+
-		"jetstream { store_dir: %q, %s }\n%s\n", ports[0], ports[1], filepath.Join(dir, "data"), sync, o.Config)
+		"jetstream { store_dir: %q, max_file_store: 16GB, %s }\n%s\n", ports[0], ports[1], filepath.Join(dir, "data"), sync, o.Config)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
