@@ -40,14 +40,10 @@ func postOf(it item, r *event.Record) post {
 	return x
 }
 
-// postLead is how much older a POST may be than the state that it is about: controllers POST the outcome of a reconciliation before
-// they write it, and write it once the POST is answered.
-const postLead = 10 * time.Second
-
 // covers reports whether the POST published tr, observed after prior was published. It counts if it has the UID and the outcome of tr,
 // no other revision, and is not older than the observation of prior. A client that reaches the events endpoint and knows the UID can
 // forge that (invariant E9), so there are more conditions. A failure must be in the object's own words, which no client can know
-// before. A success must be accepted at most postLead before the state was reached, or later.
+// before. A success must be accepted at most statusLag before the state was reached, or later.
 func (x post) covers(tr *transition, prior lastPublished) bool {
 	switch {
 	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
@@ -57,7 +53,7 @@ func (x post) covers(tr *transition, prior lastPublished) bool {
 	case tr.Outcome == event.OutcomeFailed:
 		return tr.object.says(x.message)
 	default:
-		return !x.accepted.Before(tr.reached.Add(-postLead))
+		return !x.accepted.Before(tr.reached.Add(-statusLag))
 	}
 }
 

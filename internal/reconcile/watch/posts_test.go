@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,7 +58,7 @@ func TestE9AForgedPostWithTheTrueUIDDoesNotSilenceWhatReallyHappens(t *testing.T
 		"no text":                                         {forged: with(event.OutcomeFailed, "", nil), ahead: time.Second},
 		"how the text begins":                             {forged: with(event.OutcomeFailed, "build", nil), ahead: time.Second},
 		"the text, by a POST that was doubted":            {forged: with(event.OutcomeFailed, "build failed: x", func(r *event.Record) { r.Doubted = true }), ahead: time.Second},
-		"a recovery, long before":                         {forged: with(event.OutcomeSucceeded, "forged", nil), ahead: 2 * postLead, recover: true},
+		"a recovery, long before":                         {forged: with(event.OutcomeSucceeded, "forged", nil), ahead: 2 * statusLag, recover: true},
 		"a recovery, just before, by a POST in doubt":     {forged: with(event.OutcomeSucceeded, "x", func(r *event.Record) { r.Doubted = true }), ahead: time.Second, recover: true},
 		"a failure, just before the object has recovered": {forged: with(event.OutcomeFailed, "build failed: x", nil), ahead: time.Second, recover: true},
 	} {
@@ -232,6 +234,38 @@ func TestE6AReturnIsToldOnceThoughTheFailureWasSeenLate(t *testing.T) {
 		pass(time.Minute)
 		w.wantTold()
 	})
+}
+
+// E6: a process dies after it stored the POST of a state and before it answered. The controller tries again, and writes the status once it has
+// an answer. Fails when the state before, which lasts meanwhile, is told once more, or the state itself.
+func TestE6AStateWhosePostWasNotAnsweredIsToldOnce(t *testing.T) {
+	for name, failed := range map[string]bool{"a failure": true, "a recovery": false} {
+		for _, stood := range []time.Duration{time.Minute, 2 * time.Second} {
+			for _, try := range []time.Duration{3 * time.Second, 7 * time.Second, 15 * time.Second, emitterTime} {
+				t.Run(fmt.Sprintf("%s after %s, answered after %s", name, stood, try), func(t *testing.T) {
+					restarted(t, kustomization{failed: failed}, func(t *testing.T, w *world, stop func()) {
+						outcomes := []event.Outcome{event.OutcomeFailed, event.OutcomeSucceeded}
+						if failed {
+							slices.Reverse(outcomes)
+						}
+						pass(time.Minute)
+						w.accept(postRecord(outcomes[0], "uid-1", "r1"))
+						w.put(kustomization{failed: !failed})
+						pass(stood)
+						w.accept(postRecord(outcomes[1], "uid-1", "r1"))
+						stop()
+						pass(2 * time.Second)
+						_, stop = w.replica(true)
+						defer stop()
+						pass(try - 2*time.Second)
+						w.put(kustomization{failed: failed})
+						pass(2 * time.Minute)
+						w.wantTold()
+					})
+				})
+			}
+		}
+	}
 }
 
 // Fails when a failure that follows another within a second, and which a POST told already, is published as well.

@@ -185,7 +185,7 @@ func (t *publisher) take(r *event.Record) {
 	it := item{kind, o.Namespace, o.Name}
 	t.posts.add(postOf(it, r))
 	if r.Accepted.Before(t.began) {
-		t.queue.EnqueueAfter(it, time.Until(r.Accepted.Add(restateAfter)))
+		t.queue.EnqueueAfter(it, time.Until(r.Accepted.Add(statusLag)))
 	}
 	t.metrics.posts.Set(float64(t.posts.len()))
 }

@@ -2,14 +2,11 @@ package watch
 
 import "time"
 
-// restateAfter is the age of a POST from an earlier term at which the object's state is published once more if it has another outcome. The
-// object would be in the outcome of the POST by then, and the controller has stopped trying to POST a later one.
-const restateAfter = emitterTime + settleTime
-
 // restate queues the last published state of an object once more if a POST of another outcome was accepted before this term and covered no
 // transition. The object was in that outcome, the former worker died before the outcome settled, and the POST of the return was lost: what was
 // told last would stay wrong (invariant E6). If Ready has not changed since the POST, the object was never in its outcome: such are errors
-// about an object that is Ready all the time. The POST itself proves nothing (invariant E9) and is not recorded.
+// about an object that is Ready all the time. The POST itself proves nothing (invariant E9) and is not recorded. Before statusLag has passed the
+// object may still get the outcome of the POST, and the controller may still try to POST a later one.
 func (t *publisher) restate(it item) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -21,7 +18,7 @@ func (t *publisher) restate(it item) {
 	if !found || !last.contradicts(s.last.state) || !last.accepted.After(s.last.Observed) || !last.accepted.Before(t.began) {
 		return
 	}
-	if wait := time.Until(last.accepted.Add(restateAfter)); wait > 0 {
+	if wait := time.Until(last.accepted.Add(statusLag)); wait > 0 {
 		t.queue.EnqueueAfter(it, wait)
 		return
 	}

@@ -15,6 +15,9 @@ const (
 	settleTime = 5 * time.Second
 	// emitterTime is how long a controller tries to POST an event: at once and after 1, 3, 7 and 15 s, each time for up to 5 s.
 	emitterTime = 20 * time.Second
+	// statusLag is how long after a POST was accepted its object may still be in another state than it told. A controller POSTs the outcome of a
+	// reconciliation before it writes it, and writes it once it has an answer: if a process dies before it answers, only the last try has.
+	statusLag = emitterTime + settleTime
 	// postsSince is the greatest age of a kind's last POST at which its controller counts as POSTing.
 	postsSince = time.Hour
 	// maxOvertaken bounds how often a transition waits for an event that was published at the same moment.
@@ -111,7 +114,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	tr.result = resultPublished
 	if t.coveredBy(it, last, tr, prior) {
 		tr.result, tr.told = resultPosted, last.Accepted // its post has not arrived yet
-	} else if wait := contradicted(last, tr); wait > 0 {
+	} else if wait := t.contradicted(last, tr); wait > 0 {
 		t.queue.EnqueueAfter(it, wait)
 		return nil, false, nil
 	}
@@ -156,13 +159,21 @@ func (t *publisher) claim(it item, tr *transition) bool {
 
 // contradicted returns the pause that a later POST which does not cover the transition demands. The object is then about to leave the
 // state, and an event published after a newer one of the object would be out of order (invariant E4). A POST proves nothing (invariant
-// E9), so the wait is bounded, and the transition is published if the object stays in the state.
-func contradicted(last *event.Record, tr *transition) time.Duration {
-	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted ||
-		last.Event.InvolvedObject.UID != tr.UID || !last.Accepted.After(tr.observed) {
+// E9), so the wait is bounded, and the transition is published if the object stays in the state. The wait is longer after a POST of the time
+// before this term, which may have had no answer.
+func (t *publisher) contradicted(last *event.Record, tr *transition) time.Duration {
+	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted || last.Event.InvolvedObject.UID != tr.UID {
 		return 0
 	}
-	until := last.Accepted.Add(settleTime)
+	var until time.Time
+	switch {
+	case last.Accepted.Before(t.began):
+		until = last.Accepted.Add(statusLag)
+	case last.Accepted.After(tr.observed):
+		until = last.Accepted.Add(settleTime)
+	default:
+		return 0
+	}
 	if latest := tr.first.Add(maxWait); until.After(latest) {
 		until = latest
 	}
