@@ -47,8 +47,7 @@
 //   - the configurations of streams and consumers before Open returns, or the next publish.
 //
 // The worker is handed an event of this process while it is synced, so it may be sent before the 2xx. The event is on disk before anything
-// that refers to it: a delivery that waits or is dead, the cursors, and the records of Subscribe, FollowEvents, ReadEvents and
-// LastEvent.
+// that refers to it: a delivery that waits or is dead, the cursors, and the records of Subscribe, FollowEvents and LastEvent.
 //
 // HISTORY, removals, consumers' acknowledgements and the leases are not synced: a loss of power then means a duplicate (invariant E3).
 // WEBHOOKS is not synced either: the results of the last webhooks are then not listed, and nothing else depends on them.

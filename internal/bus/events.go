@@ -13,7 +13,7 @@ import (
 	"notifier/internal/event"
 )
 
-// readIdle is how long ReadEvents waits for the next event.
+// readIdle is how long readStored waits for the next event.
 const readIdle = 10 * time.Second
 
 // errIdle says that nothing was read for readIdle.
@@ -120,11 +120,12 @@ func (b *Bus) durableEvents(ctx context.Context, seq uint64) error {
 }
 
 // FollowEvents calls h with every event accepted since from, in stream order, until ctx ends. Every replica that follows gets all events.
+// It calls caughtUp, unless nil, once, after the last event that EVENTS had when following began.
 // Of a record's event h may use the object, the reason, the severity, the time and the revision, and of a POSTed failure the first
 // event.MessageStart bytes of the message. It must not change the record's maps, since other readers share them. After the loss of the
 // connection following resumes at its place.
-func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
-	f := feed{bus: b, from: from, headers: true}
+func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record), caughtUp func()) error {
+	f := feed{bus: b, from: from, headers: true, end: caughtUp}
 	b.resuming(ctx, streamEvents, func() error {
 		return f.run(ctx, func(l logEntry) error {
 			if r := l.brief(); r != nil {
@@ -134,19 +135,6 @@ func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Re
 		})
 	})
 	return nil
-}
-
-// ReadEvents calls h with the events of one source that were stored since from and are in EVENTS when it is called, in stream order, and
-// returns after the last of them. h gets the part of a record that FollowEvents gives, and may keep it. It returns an error when nothing is
-// read for readIdle.
-func (b *Bus) ReadEvents(ctx context.Context, source event.Source, from time.Time, h func(*event.Record)) error {
-	return b.readStored(ctx, feed{from: from}, func(l logEntry) {
-		if l.source() == source {
-			if r := l.brief(); r != nil {
-				h(r)
-			}
-		}
-	})
 }
 
 // readStored calls each with the events that f reads and that are in EVENTS when it is called, in stream order, and returns after the last

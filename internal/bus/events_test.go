@@ -206,7 +206,7 @@ func TestEveryFollowerSeesTheHeadersOfEveryEventSinceItsTime(t *testing.T) {
 	first, second := make(chan *event.Record, 3), make(chan *event.Record, 3)
 	for _, to := range []chan *event.Record{first, second} {
 		start(t, func(ctx context.Context) error {
-			return b.FollowEvents(ctx, time.Now().Add(-time.Hour), func(r *event.Record) { to <- r })
+			return b.FollowEvents(ctx, time.Now().Add(-time.Hour), func(r *event.Record) { to <- r }, nil)
 		})
 	}
 	_, err = b.PublishEvent(ctx, testRecord("2", "team", "app"))
@@ -224,36 +224,40 @@ func TestEveryFollowerSeesTheHeadersOfEveryEventSinceItsTime(t *testing.T) {
 	}
 }
 
-// Fails when ReadEvents misses a stored event, or goes on with those that are stored later.
-func TestReadEventsEndsWithTheLastStoredEvent(t *testing.T) {
+// stored returns the events accepted since from that are stored when it is called. It calls each after each event that it reads.
+func stored(t testing.TB, b *Bus, from time.Time, each func()) (records []*event.Record) {
+	t.Helper()
+	ctx, caughtUp := context.WithCancel(testContext(t))
+	defer caughtUp()
+	must(t, b.FollowEvents(ctx, from, func(r *event.Record) {
+		records = append(records, r)
+		each()
+	}, caughtUp))
+	return records
+}
+
+// Fails when a follower has not read a stored event when it has caught up, or catches up only with those that are stored later.
+func TestAFollowerHasCaughtUpWithTheLastStoredEvent(t *testing.T) {
 	for name, change := range map[string]func(*Bus){"embedded": func(*Bus) {}, "remote": func(b *Bus) { b.embedded = nil }} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, t.TempDir(), nil)
 			server := b.embedded
 			change(b)
 			defer func() { b.embedded = server }()
-			ctx := testContext(t)
-			read := func(from time.Time, source event.Source, each func()) (ids []string) {
-				must(t, b.ReadEvents(ctx, source, from, func(r *event.Record) {
-					ids = append(ids, r.ID)
-					each()
-				}))
-				return ids
-			}
-			source := testRecord("", "team", "app").Source
 			for i, want := range [][]string{nil, {"1"}, {"1", "2"}} {
 				later := sync.OnceFunc(func() { published(t, b, fmt.Sprint("later", i), "team", fmt.Sprint("later", i)) })
-				got := slices.DeleteFunc(read(time.Now().Add(-time.Hour), source, later), func(id string) bool { return strings.HasPrefix(id, "later") })
+				var got []string
+				for _, r := range stored(t, b, time.Now().Add(-time.Hour), later) {
+					got = append(got, r.ID)
+				}
+				got = slices.DeleteFunc(got, func(id string) bool { return strings.HasPrefix(id, "later") })
 				if !slices.Equal(got, want) {
 					t.Errorf("read %v, want %v", got, want)
 				}
 				published(t, b, fmt.Sprint(i+1), "team", "app")
 			}
-			if got := read(time.Now().Add(time.Hour), source, func() {}); len(got) > 0 {
+			if got := stored(t, b, time.Now().Add(time.Hour), func() {}); len(got) > 0 {
 				t.Errorf("%v were stored in the future", got)
-			}
-			if got := read(time.Now().Add(-time.Hour), event.SourceWatch, func() {}); len(got) > 0 {
-				t.Errorf("%v are of another source", got)
 			}
 		})
 	}
@@ -268,9 +272,9 @@ func TestAReaderOfHeadersIsGivenNoObjectOfAnotherSubject(t *testing.T) {
 	m.Subject = objectSubject("other", "Kustomization", "app")
 	_, err = b.js.PublishMsg(ctx, m)
 	must(t, err)
-	must(t, b.ReadEvents(ctx, testRecord("", "", "").Source, time.Now().Add(-time.Hour), func(r *event.Record) {
-		t.Errorf("got %+v", r.Event.InvolvedObject)
-	}))
+	if got := stored(t, b, time.Now().Add(-time.Hour), func() {}); len(got) > 0 {
+		t.Errorf("got %+v", got[0].Event.InvolvedObject)
+	}
 }
 
 // A watcher compares a POSTed failure with the object by the beginning of its message, also when the object has no labels. Fails when the
@@ -285,7 +289,7 @@ func TestAFollowerSeesHowAPostedFailureBegins(t *testing.T) {
 	must(t, err)
 	got := make(chan *event.Record, 1)
 	start(t, func(ctx context.Context) error {
-		return b.FollowEvents(ctx, time.Now().Add(-time.Hour), func(r *event.Record) { got <- r })
+		return b.FollowEvents(ctx, time.Now().Add(-time.Hour), func(r *event.Record) { got <- r }, nil)
 	})
 	r := receive(t, got)
 	if r.Event.Message[:event.MessageStart] != record.Event.Message[:event.MessageStart] || !r.Doubted || r.Labels == nil || r.Event.Revision() != "main@sha1:abc" {
@@ -387,12 +391,8 @@ func TestAReaderOfStoredEventsEndsThoughSomeAreRemovedMeanwhile(t *testing.T) {
 	}
 	publishRecords(t, b, records...)
 	remove := sync.OnceFunc(func() { must(t, b.streams[streamEvents].Purge(ctx, jetstream.WithPurgeKeep(10))) })
-	last := ""
-	must(t, b.ReadEvents(ctx, records[0].Source, time.Now().Add(-time.Hour), func(r *event.Record) {
-		remove()
-		last = r.ID
-	}))
-	if want := fmt.Sprint(count - 1); last != want {
+	read := stored(t, b, time.Now().Add(-time.Hour), remove)
+	if last, want := read[len(read)-1].ID, fmt.Sprint(count-1); last != want {
 		t.Errorf("the last event is %s, want %s", last, want)
 	}
 }

@@ -22,14 +22,6 @@ type logEntry struct {
 	stored time.Time
 }
 
-// source returns the source of the event, from its header if it was read from the stream.
-func (l logEntry) source() event.Source {
-	if l.record != nil {
-		return l.record.Source
-	}
-	return event.Source(header(l.msg.Header, headerSource))
-}
-
 // brief returns a record with the text that is in the headers; nil if the message is no event. Its maps are shared with other readers.
 func (l logEntry) brief() *event.Record {
 	if l.record != nil {

@@ -96,7 +96,7 @@ func (a *accepted) follow(ctx context.Context, t *testing.T) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.followed[r.ID]++
-	})
+	}, nil)
 }
 
 // publish publishes an event until it is accepted, or is given up.

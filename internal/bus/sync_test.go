@@ -89,7 +89,7 @@ func TestAnEventIsHandedOutDuringItsSync(t *testing.T) {
 	events, followed, answer := newHeldEvents(), make(chan string, 2), make(chan error, 1)
 	start(t, events.read(b))
 	start(t, func(ctx context.Context) error {
-		return b.FollowEvents(ctx, time.Now().Add(-time.Minute), func(r *event.Record) { followed <- r.ID })
+		return b.FollowEvents(ctx, time.Now().Add(-time.Minute), func(r *event.Record) { followed <- r.ID }, nil)
 	})
 	publish := func(id string) {
 		_, err := b.PublishEvent(context.Background(), testRecord(id, "team", "app"))

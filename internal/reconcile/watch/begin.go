@@ -14,27 +14,17 @@ import (
 // baselinePrefix begins the key that marks a kind's first state as recorded.
 const baselinePrefix = "baseline-done."
 
-// load reads the last published states and retries until ctx ends. It reports whether it succeeded.
+// load reads the last published states and retries until ctx ends. It reports whether it succeeded. Nothing is published before.
 func (t *publisher) load(ctx context.Context) bool {
-	return t.retry(ctx, func() error {
-		if err := t.opts.State.All(ctx, t.loaded); err != nil {
-			return fmt.Errorf("read last published states: %w", err)
-		}
-		return nil
-	})
-}
-
-// retry calls try until it succeeds or ctx ends, and reports whether it succeeded. Nothing is published before.
-func (t *publisher) retry(ctx context.Context, try func() error) bool {
 	for pause := minBusPause; ; pause = min(2*pause, maxBusPause) {
-		err := try()
+		err := t.opts.State.All(ctx, t.loaded)
 		if err == nil {
 			return true
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-		t.log.Warn("transitions cannot be published yet, it will be tried again", "error", err)
+		t.log.Warn("last published states cannot be read yet, it will be tried again", "error", err)
 		if fair.Sleep(ctx, pause) != nil {
 			return false
 		}

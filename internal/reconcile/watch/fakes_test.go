@@ -64,8 +64,10 @@ type fakeBus struct {
 	fail     bool
 	// loseAnswers is how many events of watchers are stored but not confirmed.
 	loseAnswers int
-	// failedReads is how many calls of ReadEvents fail.
+	// failedReads is how many calls of FollowEvents fail.
 	failedReads int
+	// followPause is the time between two events of the past that a follower gets.
+	followPause time.Duration
 	// beforePublish is called before a watcher's event is published, beforeLast before the last event of an object is read.
 	beforePublish, beforeLast func()
 }
@@ -121,30 +123,24 @@ func headersOf(r *event.Record) *event.Record {
 	return &h
 }
 
-func (b *fakeBus) ReadEvents(_ context.Context, source event.Source, from time.Time, h func(*event.Record)) error {
+func (b *fakeBus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record), caughtUp func()) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.failedReads > 0 {
 		b.failedReads--
+		b.mu.Unlock()
 		return errBus
 	}
-	for _, r := range b.events {
-		if r.Source == source && !r.Accepted.Before(from) {
+	for i := 0; i < len(b.events); i++ {
+		if r := b.events[i]; !r.Accepted.Before(from) {
 			h(headersOf(r))
-		}
-	}
-	return nil
-}
-
-func (b *fakeBus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error {
-	b.mu.Lock()
-	for _, r := range b.events {
-		if !r.Accepted.Before(from) {
-			h(headersOf(r))
+			b.mu.Unlock()
+			<-time.After(b.followPause)
+			b.mu.Lock()
 		}
 	}
 	b.follower = h
 	b.mu.Unlock()
+	caughtUp()
 	<-ctx.Done()
 	b.mu.Lock()
 	defer b.mu.Unlock()

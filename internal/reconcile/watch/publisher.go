@@ -88,12 +88,18 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	if !t.load(ctx) || !t.loadUnrecorded(ctx) {
+	if !t.load(ctx) {
 		return nil
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { t.follow(ctx) })
+	caughtUp := make(chan struct{})
+	wg.Go(func() { t.follow(ctx, caughtUp) })
+	select {
+	case <-caughtUp: // a state may be told by each event of the time before
+	case <-ctx.Done():
+		return nil
+	}
 	for _, kind := range kinds {
 		t.kindChanged(kind)
 	}
@@ -140,9 +146,16 @@ func (t *publisher) observed(result kube.Result, _ time.Duration) {
 	}
 }
 
-// follow takes the accepted POSTs, from before the newest record on: the states of later ones may not have settled.
-func (t *publisher) follow(ctx context.Context) {
+// follow takes the accepted POSTs, from before the newest record on: the states of later ones may not have settled. Once it has those of the
+// time before, it queues the transitions without a record and closes caughtUp.
+func (t *publisher) follow(ctx context.Context, caughtUp chan<- struct{}) {
 	from, pause := t.newestRecord().Add(-recordLag), minBusPause
+	before := newUnrecorded(t)
+	stored := sync.OnceFunc(func() {
+		before.push()
+		before = nil
+		close(caughtUp)
+	})
 	var last uint64
 	for {
 		err := t.opts.Events.FollowEvents(ctx, from, func(r *event.Record) {
@@ -150,8 +163,11 @@ func (t *publisher) follow(ctx context.Context) {
 				return // repeated after an error
 			}
 			last, from, pause = r.Seq, r.Accepted, minBusPause
+			if before != nil {
+				before.add(r)
+			}
 			t.take(r)
-		})
+		}, stored)
 		if ctx.Err() != nil {
 			return
 		}

@@ -233,7 +233,7 @@ func (t *publisher) last(ctx context.Context, it item) (*event.Record, error) {
 }
 
 // known reports whether the object's last event on the bus published the state already. Either it was POSTed and the transition that it
-// covered was lost while it waited, or another worker published it and loadUnrecorded did not see that.
+// covered was lost while it waited, or another worker published it and its event was stored after those that follow read back.
 func known(r *event.Record, tr *transition, prior lastPublished) bool {
 	switch {
 	case r == nil, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"notifier/internal/event"
@@ -12,43 +11,42 @@ import (
 // its event is stored. Only if the store refuses the record of one object for longer, while it takes those of others, may a crash lose it.
 const recordLag = 2 * time.Minute
 
-// loadUnrecorded queues the transitions that an earlier worker published and did not record before it died. An object may have returned to
-// its recorded state since. Compared with the old record alone, that return would be no transition. It retries until ctx ends, and reports
-// whether it succeeded.
-func (t *publisher) loadUnrecorded(ctx context.Context) bool {
-	from := t.newestRecord().Add(-recordLag)
-	return t.retry(ctx, func() error {
-		unrecorded, err := t.unrecorded(ctx, from)
-		for it, r := range unrecorded {
-			t.pushUnrecorded(it, r)
-		}
-		return err
-	})
+// unrecorded finds the transitions that an earlier worker published and did not record before it died. An object may have returned to its
+// recorded state since. Compared with the old record alone, that return would be no transition.
+type unrecorded struct {
+	publisher *publisher
+	// found is the last event of each object whose transition has no record. recorded are the objects whose recorded event was read. An event
+	// that is stored after it has none, whatever its time says: workers' clocks differ.
+	found    map[item]*event.Record
+	recorded map[item]bool
 }
 
-// unrecorded returns the last event of each object whose transition has no record. An event that is stored after the recorded one has
-// none, whatever its time says: workers' clocks differ.
-func (t *publisher) unrecorded(ctx context.Context, from time.Time) (map[item]*event.Record, error) {
-	found, recorded := map[item]*event.Record{}, map[item]bool{}
-	err := t.opts.Events.ReadEvents(ctx, event.SourceWatch, from, func(r *event.Record) {
-		o := r.Event.InvolvedObject
-		kind := kindNamed(o.Kind)
-		if kind == nil || !t.isRecorded(kind) {
-			return
-		}
-		it := item{kind, o.Namespace, o.Name}
-		switch last := t.lastOf(it); {
-		case r.Accepted.Equal(last.Observed):
-			recorded[it] = true
-			delete(found, it)
-		case recorded[it], r.Accepted.After(last.Observed):
-			found[it] = r
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("compare events with the records: %w", err)
+func newUnrecorded(t *publisher) *unrecorded {
+	return &unrecorded{publisher: t, found: map[item]*event.Record{}, recorded: map[item]bool{}}
+}
+
+// add takes in the next stored event.
+func (u *unrecorded) add(r *event.Record) {
+	o := r.Event.InvolvedObject
+	kind := kindNamed(o.Kind)
+	if r.Source != event.SourceWatch || kind == nil || !u.publisher.isRecorded(kind) {
+		return
 	}
-	return found, nil
+	it := item{kind, o.Namespace, o.Name}
+	switch last := u.publisher.lastOf(it); {
+	case r.Accepted.Equal(last.Observed):
+		u.recorded[it] = true
+		delete(u.found, it)
+	case u.recorded[it], r.Accepted.After(last.Observed):
+		u.found[it] = r
+	}
+}
+
+// push queues the transitions.
+func (u *unrecorded) push() {
+	for it, r := range u.found {
+		u.publisher.pushUnrecorded(it, r)
+	}
 }
 
 // newestRecord returns when the newest recorded state was observed, or the beginning of the term if there is none before it.

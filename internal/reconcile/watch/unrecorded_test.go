@@ -103,6 +103,47 @@ func TestE6TheNextWorkerCorrectsWhatAPostTold(t *testing.T) {
 	})
 }
 
+// E6: POSTs tell a failure and the return from it, and the worker dies before either settles. The next reads the POSTs back one by one. Fails
+// when it publishes the return once more as long as it has read the first alone.
+func TestE6AStateIsNotCorrectedBeforeThePostsAreReadBack(t *testing.T) {
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		pass(time.Minute)
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
+		pass(time.Second)
+		stop()
+		pass(time.Second)
+		w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
+		w.put(kustomization{since: time.Now()})
+		pass(time.Minute)
+		w.bus.followPause = time.Second
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Minute)
+		w.wantTold()
+	})
+}
+
+// E6: a recovery is POSTed and has not settled when the worker dies, and the object is being reconciled when the next one begins. Fails when
+// covers compares the POST only with the time at which that worker sees the recovery.
+func TestE6APostCountsForAStateThatANewWorkerSeesLate(t *testing.T) {
+	restarted(t, kustomization{failed: true}, func(t *testing.T, w *world, stop func()) {
+		pass(time.Minute)
+		since := time.Now()
+		w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
+		w.put(kustomization{since: since})
+		pass(time.Second)
+		stop()
+		pass(time.Minute)
+		w.put(kustomization{unknown: true, reason: "Progressing", since: time.Now()})
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Second)
+		w.put(kustomization{since: since})
+		pass(time.Minute)
+		w.wantTold()
+	})
+}
+
 // T6: fails when a record that cannot be written, as in a full store, holds up other objects.
 func TestARecordThatCannotBeWrittenHoldsUpNoOtherObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

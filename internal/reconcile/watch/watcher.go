@@ -24,12 +24,10 @@ type Events interface {
 	// PublishEventAfter is PublishEvent, but returns event.ErrOvertaken when an event of the object was published after that at seq, zero
 	// for none.
 	PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error)
-	// FollowEvents calls h with every record accepted since from. Of its event it needs only the object, the revision, and the beginning
-	// of a failure's message. It returns when ctx ends or on an error.
-	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record)) error
-	// ReadEvents calls h with the same part of the records of one source that were stored since from, and returns after the last that is
-	// stored when it is called. h may keep them.
-	ReadEvents(ctx context.Context, source event.Source, from time.Time, h func(*event.Record)) error
+	// FollowEvents calls h with every record accepted since from, and caughtUp after the last that is stored when it is called. Of a record's
+	// event it needs only the object, the revision, and the beginning of a failure's message, and h may keep it. It returns when ctx ends or
+	// on an error.
+	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record), caughtUp func()) error
 	// LastEvent returns the last stored record about an object.
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
 }
