@@ -19,12 +19,13 @@ GOTEST  := go test -count=1 -timeout=20m -vet=off
 # Tests wait more than they compute, so more of them run at once than there are processors. Those under test/ run without the race
 # detector themselves: that would compile all of Kubernetes once more. The notifier they start is built with it. The tests of ALONE
 # load a machine as far as it goes, so they run after the others and one after the other. What takes longest begins first. The packages that
-# play what Flux does with its times run before those that load the machine. They wait for two thirds of their time, so the packages of LIGHT
-# run beside them, one at a time. Two at a time take as long in all, since both processors are busy, and slow down the plays. Flux's
-# controllers, the destinations and kubectl, whose compiling takes all processors for minutes, are compiled before that.
-# The packages that load the machine run four of their tests at a time each: with eight a dozen notifiers start at once.
+# play what Flux does with its times, replay and gitops, run before those that load the machine, HEAVY. They wait for two thirds of their
+# time, so the packages of LIGHT run beside them, one at a time. Two at a time take as long in all, since both processors are busy, and slow
+# down the plays. The small packages fill the gaps at the end. Flux's controllers, the destinations and kubectl, whose compiling takes all
+# processors for minutes, are compiled before that.
 ALONE := ^Test(E2T4NothingIsLostOver|T6AFloodIsNotFeltByAnotherTenant|T6AThousandReadsASecond|AnotherReplicaTakesOverInTime)
-LIGHT := limits access install browser controlplane cmd/scale conformance env destinations
+LIGHT := limits browser access conformance
+HEAVY := chaos e2e
 
 # The race detector needs cgo and a C compiler; without one the tests run all the same.
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
@@ -56,10 +57,9 @@ test: ## Run every test, end-to-end tests on a real control plane included.
 	$(GOTEST) -run '$(PLAIN)' $(PLAIN_IN:%=./internal/%)
 	cd tools && $(GOTEST) ./...
 	cd test/alarms && $(GOTEST) ./...
-	cd test && $(GOTEST) -p 1 -run '^Test(TheControllersAreReleasesOfFlux|TheVendorsAreReleases|TheKubectlIsARelease)$$' ./gitops ./destinations ./e2e
-	cd test && $(GOTEST) -p 3 -parallel 8 -skip '$(ALONE)' ./replay ./gitops $(LIGHT:%=./%)
-	cd test && $(GOTEST) -p 3 -parallel 4 -skip '$(ALONE)' ./chaos ./e2e \
-	  $$(go list ./... | grep -v $(patsubst %,-e '/%$$',replay gitops $(LIGHT)))
+	cd test && $(GOTEST) -run '^Test(TheControllersAreReleasesOfFlux|TheVendorsAreReleases|TheKubectlIsARelease)$$' ./gitops ./destinations ./e2e
+	cd test && $(GOTEST) -p 3 -skip '$(ALONE)' ./replay ./gitops $(LIGHT:%=./%) $(HEAVY:%=./%) \
+	  $$(go list ./... | grep -v $(patsubst %,-e '/%$$',replay gitops $(LIGHT) $(HEAVY)))
 	cd test && $(GOTEST) -p 1 -run '$(ALONE)' ./chaos ./limits
 
 .PHONY: bench

@@ -10,7 +10,8 @@ import (
 	"notifier/test/env"
 )
 
-func TestMain(m *testing.M) { env.Main(m) }
+// Each of the tests starts several notifiers: with eight at a time a dozen would start at once.
+func TestMain(m *testing.M) { env.MainParallel(m, 4) }
 
 var sharedSystem = env.Shared(func(ctx context.Context) (*env.System, error) { return env.NewSystem(ctx, true) })
 

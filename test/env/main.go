@@ -21,12 +21,15 @@ var registry struct {
 	dirs      []string
 }
 
-// parallelTests is how many tests that call t.Parallel run at a time, unless -parallel is given. They mostly wait for
-// other processes, so it does not depend on the number of processors, which is go test's default.
-const parallelTests = 16
+// parallelTests is how many tests of a package that call t.Parallel run at a time, unless -parallel is given. They mostly
+// wait for other processes, so it does not depend on the number of processors, which is go test's default.
+const parallelTests = 8
 
 // Main is the body of a TestMain: it runs the tests, ends the processes that they started and exits.
-func Main(m *testing.M) {
+func Main(m *testing.M) { MainParallel(m, parallelTests) }
+
+// MainParallel is Main with another number of tests that run at a time, unless -parallel is given.
+func MainParallel(m *testing.M, parallel int) {
 	if role := os.Getenv(diskRole); role != "" {
 		os.Exit(holdDisk(role))
 	}
@@ -34,7 +37,7 @@ func Main(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(parallelTests)) // go test declares it
+		_ = flag.Set("test.parallel", strconv.Itoa(parallel)) // go test declares it
 	}
 	code := m.Run()
 	if err := Shutdown(); err != nil {
