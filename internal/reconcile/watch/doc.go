@@ -16,7 +16,8 @@
 //     transition. It waits until it has settled (docs/adr/0019) and is then published, unless a POST about the same UID with the same
 //     outcome and revision was accepted. Such a POST is used up, and the transition is recorded as published. A POST proves nothing
 //     (invariant E9), so it counts under conditions. The POST of a failure must repeat the message in the object's own conditions. The
-//     POST of a success must be at most seconds older than the state. A POST that the events endpoint doubted does not count.
+//     POST of a success must be at most seconds older than the state. A POST that the events endpoint doubted does not count, nor does one
+//     that a watcher's event of the object followed: that was told last.
 //
 //   - One state of an object waits at a time. A later one of its outcome replaces it, and it is dropped when the object has left it. If a
 //     POST told it, it is recorded instead, so that the return from it is a transition. What a POST told last before a crash is corrected by

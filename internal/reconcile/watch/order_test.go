@@ -95,6 +95,30 @@ func TestE4AStateIsNotPublishedAfterANewerPost(t *testing.T) {
 	}
 }
 
+// E6: a POST tells the next failure, and the object stays in its state for longer than that is waited for, so that this one is published after
+// the POST. Fails when the POST counts for the next failure once the object is in it: what was told last would stay wrong.
+func TestE6APostThatAWatchersEventFollowedTellsNothing(t *testing.T) {
+	for name, crash := range map[string]bool{"while a worker runs": false, "over a change of the worker": true} {
+		t.Run(name, func(t *testing.T) {
+			restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+				w.put(kustomization{failed: true})
+				pass(4 * time.Second)
+				w.accept(postRecord(event.OutcomeFailed, "uid-1", "r2"))
+				pass(settleTime + time.Second)
+				w.wantTold("failed app r1")
+				if crash {
+					stop()
+					_, stop = w.replica(true)
+				}
+				w.put(kustomization{failed: true, revision: "r2"})
+				pass(time.Minute)
+				stop()
+				w.wantTold("failed app r1", "failed app r2")
+			})
+		})
+	}
+}
+
 // E4: fails when publish does not require the object's last event to be that which decide saw.
 func TestE4AnEventOfTheSameMomentIsNotOvertaken(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {

@@ -124,6 +124,14 @@ func (n *posts) last(it item) (last post, found bool) {
 	return all[len(all)-1], true
 }
 
+// drop drops all posts about an object.
+func (n *posts) drop(it item) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all, _ := n.items.Peek(it)
+	n.keep(it, all, func(post) bool { return false })
+}
+
 // forget drops the posts about a state that the object has left.
 func (n *posts) forget(it item, uid string, outcome event.Outcome) {
 	n.mu.Lock()

@@ -180,11 +180,19 @@ func (t *publisher) follow(ctx context.Context, caughtUp chan<- struct{}) {
 }
 
 // take makes a post of a record that may cover a transition. The record must be POSTed and not doubted, and the events endpoint must
-// have known its object by that UID. The cache must not know the object by another UID.
+// have known its object by that UID. The cache must not know the object by another UID. After an event of a watcher the POSTs before it
+// cover nothing: they did not tell the state last.
 func (t *publisher) take(r *event.Record) {
 	o := r.Event.InvolvedObject
 	kind := kindNamed(o.Kind)
-	if kind == nil || r.Source != event.SourcePost || !r.Known || r.Doubted {
+	if kind == nil {
+		return
+	}
+	it := item{kind, o.Namespace, o.Name}
+	if r.Source == event.SourceWatch {
+		t.posts.drop(it)
+	}
+	if r.Source != event.SourcePost || !r.Known || r.Doubted {
 		return
 	}
 	t.mu.Lock()
@@ -198,7 +206,6 @@ func (t *publisher) take(r *event.Record) {
 			return
 		}
 	}
-	it := item{kind, o.Namespace, o.Name}
 	t.posts.add(postOf(it, r))
 	if r.Accepted.Before(t.began) {
 		t.queue.EnqueueAfter(it, time.Until(r.Accepted.Add(statusLag)))

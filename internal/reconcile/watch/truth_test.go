@@ -17,8 +17,9 @@ func FuzzE6TheLastEventIsTheObjectsState(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed)
 	}
-	f.Add(uint64(707))  // fails when a POST's state that is left soon is not recorded
-	f.Add(uint64(1040)) // fails when a POST that is read back counts before those that followed it are
+	f.Add(uint64(707))   // fails when a POST's state that is left soon is not recorded
+	f.Add(uint64(1040))  // fails when a POST that is read back counts before those that followed it are
+	f.Add(uint64(24903)) // fails when a POST counts that a watcher's event followed
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { playTruth(t, seed) })
 	})
