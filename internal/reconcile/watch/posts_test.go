@@ -215,6 +215,24 @@ func TestE6TheReturnFromAStateThatAPostToldIsATransition(t *testing.T) {
 	})
 }
 
+// E6: POSTs tell a failure and the return from it, of which nothing can be recorded meanwhile, and the object fails once more without a POST.
+// Fails when leave asks for no POST while a transition has no record.
+func TestE6TheReturnToAStateWithoutARecordIsATransition(t *testing.T) {
+	led(t, func(t *testing.T, w *world) {
+		w.state.setFail(true)
+		for _, outcome := range []event.Outcome{event.OutcomeFailed, event.OutcomeSucceeded} {
+			w.accept(postRecord(outcome, "uid-1", "r1"))
+			w.put(kustomization{failed: outcome == event.OutcomeFailed})
+			pass(time.Second)
+		}
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.state.setFail(false)
+		pass(time.Minute)
+		w.wantTold("failed app r1")
+	})
+}
+
 // E6: the cache of a worker that has just begun lags behind the POSTs: it sees a failure, which a POST told, when the POST of the return from
 // it is accepted already. Fails when the return is published as well.
 func TestE6AReturnIsToldOnceThoughTheFailureWasSeenLate(t *testing.T) {

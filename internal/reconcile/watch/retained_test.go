@@ -7,6 +7,8 @@ import (
 	"time"
 	"unsafe"
 	"weak"
+
+	"notifier/internal/event"
 )
 
 // Fails when a published transition, or one whose state the object has left, stays in memory, and with it a former version of the object.
@@ -37,6 +39,28 @@ func TestAFormerVersionOfAnObjectIsNotKept(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Fails when an object whose POSTed states cannot be recorded has ever more of them in memory.
+func TestTheStatesOfAnObjectThatWaitToBeRecordedAreBounded(t *testing.T) {
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		stop()
+		watcher, stop := w.replica(true)
+		defer stop()
+		w.state.setFail(true)
+		for range 2 * maxPostsPerObject {
+			for _, outcome := range []event.Outcome{event.OutcomeFailed, event.OutcomeSucceeded} {
+				w.accept(postRecord(outcome, "uid-1", "r1"))
+				w.put(kustomization{failed: outcome == event.OutcomeFailed})
+				pass(time.Second)
+			}
+		}
+		for it, s := range watcher.leading.Load().subjects {
+			if n := len(s.pending); n > maxPostsPerObject+1 {
+				t.Errorf("%d states of %s wait", n, it)
+			}
+		}
+	})
 }
 
 // Fails when the publisher has a copy of its own of the names of an object that it loaded, or keeps those of a former version.

@@ -17,7 +17,7 @@ type subject struct {
 	terminal bool
 	// left is when the object last left an unpublished state, by outcome.
 	left map[event.Outcome]time.Time
-	// pending are, in this order, a transition that is decided and not yet recorded, the end of the object, and one waiting transition.
+	// pending are, in this order, transitions that are decided and not yet recorded, the end of the object, and one waiting transition.
 	// Each of them may be missing.
 	pending []*transition
 }
@@ -175,7 +175,7 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 // from it is then a transition as well. POSTs that covered it cover no later one.
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
-	if len(s.pending) == 1 && !w.found && !w.again { // else too many could wait while nothing is recorded
+	if len(s.pending) <= maxPostsPerObject && !w.found && !w.again { // else too many could wait while nothing is recorded
 		if accepted, found := t.posts.take(it, w, s.last, true); found {
 			w.decided, w.result, w.told = true, resultPosted, accepted
 			t.queue.Enqueue(it)
