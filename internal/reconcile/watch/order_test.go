@@ -158,6 +158,23 @@ func TestAStateThatComesBackIsPublishedWhenItsStatusIsWhole(t *testing.T) {
 	}
 }
 
+// The first request of a status has the message beside the old revision, also when the outcome stays. Fails when a state that is due is then
+// published with that message.
+func TestAStateWithANewMessageIsPublishedWhenItsStatusIsWhole(t *testing.T) {
+	led(t, func(t *testing.T, w *world) {
+		r := postRecord(event.OutcomeFailed, "uid-1", "r2")
+		r.Event.Message = "build failed: 2"
+		w.accept(r)
+		w.put(kustomization{failed: true, revision: "r2", message: "build failed: 2"})
+		pass(settleTime - 100*time.Millisecond)
+		w.put(kustomization{failed: true, revision: "r2", message: "build failed: 3"})
+		pass(150 * time.Millisecond)
+		w.put(kustomization{failed: true, revision: "r3", message: "build failed: 3"})
+		pass(time.Minute)
+		w.wantTold("failed app r3")
+	})
+}
+
 // Fails when each retry of a failure restarts its wait.
 func TestAFailureThatIsTriedAgainEveryTwoSecondsIsPublished(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {

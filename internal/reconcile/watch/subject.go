@@ -131,7 +131,7 @@ func (t *publisher) consider(o *object, found bool) {
 	tr := &transition{state: st, object: o, observed: now, came: now, found: found}
 	if w := s.waiting(); w != nil && w.state == st {
 		tr.observed, tr.found = w.observed, w.found
-		if stood {
+		if stood && w.object.ready.message == o.ready.message { // with another message it is the first request of another status
 			tr.came = w.came
 		}
 	}
