@@ -77,7 +77,7 @@ func (t *publisher) begin(ctx context.Context, of item) error {
 	present := make(map[item]bool, len(objects))
 	for _, o := range objects {
 		present[item{of.kind, o.Namespace, o.Name}] = true
-		t.consider(o, true)
+		t.consider(o, time.Now())
 	}
 	t.endMissing(of.kind, present)
 	return nil

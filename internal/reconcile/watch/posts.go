@@ -43,7 +43,7 @@ func postOf(it item, r *event.Record) post {
 // covers reports whether the POST published tr, observed after prior was published. It counts if it has the UID and the outcome of tr,
 // no other revision, and is not older than the observation of prior. A client that reaches the events endpoint and knows the UID can
 // forge that (invariant E9), so there are more conditions. A failure must be in the object's own words, which no client can know
-// before. A success must be accepted at most statusLag before the state was reached, or later. That is when Ready changed, if it did.
+// before. A success must be accepted at most statusLag before the state was reached, or later.
 func (x post) covers(tr *transition, prior lastPublished) bool {
 	switch {
 	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
@@ -52,12 +52,9 @@ func (x post) covers(tr *transition, prior lastPublished) bool {
 		return false
 	case tr.Outcome == event.OutcomeFailed:
 		return tr.object.says(x.message)
+	default:
+		return !x.accepted.Before(tr.reached.Add(-statusLag))
 	}
-	reached := tr.reached
-	if since := tr.object.ready.since.time(); prior.Outcome != tr.Outcome && !since.IsZero() && since.Before(reached) {
-		reached = since // the state was seen late, because the object was being reconciled when the term began
-	}
-	return !x.accepted.Before(reached.Add(-statusLag))
 }
 
 // contradicts reports whether the POST told another outcome of the object than its state has.

@@ -172,6 +172,23 @@ func TestE9AForgedLastEventDoesNotCountAsPublished(t *testing.T) {
 	}
 }
 
+// E9 for an object that is being reconciled when a worker begins. Fails when known counts a POST after the term began, whose age
+// covers would compare.
+func TestE9APostLongBeforeTheStateThatAWorkerSeesLateDoesNotCountAsPublished(t *testing.T) {
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		stop()
+		w.put(kustomization{unknown: true})
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Second)
+		w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r2"))
+		pass(2 * statusLag)
+		w.put(kustomization{revision: "r2"})
+		pass(time.Minute)
+		w.wantTold("succeeded app r2")
+	})
+}
+
 // One event for two sources. Fails when take ignores posts from before the observation, or drops those before looking for one.
 func TestATransitionThatComesBothWaysIsPublishedOnce(t *testing.T) {
 	for name, posted := range map[string]time.Duration{

@@ -41,7 +41,7 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 	if tr.unrecorded != nil {
 		return t.record(ctx, it, tr.unrecorded)
 	}
-	if !tr.decided && !tr.found && !t.isDue(it, tr) {
+	if !tr.decided && tr.found.IsZero() && !t.isDue(it, tr) {
 		return nil // nothing is read before
 	}
 	prior, revision, err := t.read(ctx, it)
@@ -88,7 +88,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	if tr.decided && tr.result != resultPublished {
 		return nil, true, nil
 	}
-	if !tr.decided && !tr.found {
+	if !tr.decided && tr.found.IsZero() {
 		if accepted, found := t.posts.take(it, tr, prior, false); found {
 			t.metrics.posts.Set(float64(t.posts.len()))
 			tr.result, tr.told = resultPosted, accepted
@@ -101,12 +101,12 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 		return nil, false, err
 	case tr.decided:
 		return last, true, nil
-	case tr.found && known(last, tr, prior):
+	case !tr.found.IsZero() && known(last, tr, prior):
 		tr.result, tr.told = resultKnown, last.Accepted
 		return nil, t.claim(it, tr), nil
-	case tr.found:
+	case !tr.found.IsZero():
 		t.mu.Lock()
-		tr.found = false
+		tr.found = time.Time{}
 		t.mu.Unlock()
 		t.queue.Enqueue(it)
 		return nil, false, nil
@@ -233,12 +233,13 @@ func (t *publisher) last(ctx context.Context, it item) (*event.Record, error) {
 }
 
 // known reports whether the object's last event on the bus published the state already. Either it was POSTed and the transition that it
-// covered was lost while it waited, or another worker published it and its event was stored after those that follow read back.
+// covered was lost while it waited, or another worker published it and its event was stored after those that follow read back. A later POST
+// than tr.found counts only under the conditions of covers.
 func known(r *event.Record, tr *transition, prior lastPublished) bool {
 	switch {
 	case r == nil, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:
 		return false
-	case r.Source != event.SourceWatch && (!r.Known || r.Doubted): // proves nothing (E9)
+	case r.Source != event.SourceWatch && (!r.Known || r.Doubted || !r.Accepted.Before(tr.found)): // proves nothing (E9)
 		return false
 	case r.Source != event.SourceWatch && r.Outcome == event.OutcomeFailed && !tr.object.says(r.Event.Message): // the same is true of this one
 		return false

@@ -15,6 +15,8 @@ type subject struct {
 	seen string
 	// terminal reports that the object is now in a terminal state: the waiting one, or else the last published one.
 	terminal bool
+	// found is when the term or the kind began, if the object has been in no terminal state since. Its next one may have existed before.
+	found time.Time
 	// left is when the object last left an unpublished state, by outcome.
 	left map[event.Outcome]time.Time
 	// pending are, in this order, transitions that are decided and not yet recorded, the end of the object, and one waiting transition.
@@ -39,8 +41,8 @@ type transition struct {
 	unrecorded *event.Record
 	// decided reports that the way of publishing the transition is fixed. From then on nothing replaces it.
 	decided bool
-	// found reports that the state existed when the term or the kind began, so that it may have been published before.
-	found bool
+	// found is when the term or the kind began, if the state existed then or may have, so that it may have been published before.
+	found time.Time
 
 	// The following fields belong to the worker that settles the transition.
 	result    string
@@ -88,7 +90,7 @@ func (t *publisher) observe(in *informer, o *object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.publishing[in.kind] == in {
-		t.consider(o, false)
+		t.consider(o, time.Time{})
 	}
 }
 
@@ -102,8 +104,9 @@ func (t *publisher) subjectOf(it item) *subject {
 	return s
 }
 
-// consider queues the object's state if it is terminal and unlike the last published one. The caller holds the lock.
-func (t *publisher) consider(o *object, found bool) {
+// consider queues the object's state if it is terminal and unlike the last published one. found is the present time if the term or the kind
+// begins, else zero. The caller holds the lock.
+func (t *publisher) consider(o *object, found time.Time) {
 	it := item{o.kind, o.Namespace, o.Name}
 	s := t.subjects[it]
 	if s != nil && kube.Older(o.ResourceVersion, s.seen) {
@@ -116,13 +119,17 @@ func (t *publisher) consider(o *object, found bool) {
 	s = t.subjectOf(it)
 	s.seen = o.ResourceVersion
 	stood := s.terminal
-	s.terminal = terminal
+	if found.IsZero() {
+		found = s.found
+	}
+	s.terminal, s.found = terminal, time.Time{}
 	if !terminal {
+		s.found = found
 		return
 	}
 	if len(s.pending) == 0 && s.last.state == st {
 		s.last.state, t.subjects[it] = st, s // the same state and key, but sharing the strings of the object
-		if _, posted := t.posts.last(it); found && posted {
+		if _, posted := t.posts.last(it); posted && !found.IsZero() {
 			t.queue.Enqueue(it) // see restate
 		}
 		return
@@ -144,7 +151,7 @@ func (t *publisher) consider(o *object, found bool) {
 // when it was observed, because controllers still try to POST the events of the time before. The caller holds the lock.
 func (t *publisher) reached(s *subject, tr *transition) time.Time {
 	since := tr.object.ready.since.time()
-	unseen := tr.object.listed && !tr.found && tr.observed.Sub(t.began) >= emitterTime
+	unseen := tr.object.listed && tr.found.IsZero() && tr.observed.Sub(t.began) >= emitterTime
 	if unseen && !since.IsZero() && since.Before(tr.observed) && s.decided().Outcome != tr.Outcome {
 		return since
 	}
@@ -175,7 +182,7 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 // from it is then a transition as well. POSTs that covered it cover no later one.
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
-	if len(s.pending) <= maxPostsPerObject && !w.found && !w.again { // else too many could wait while nothing is recorded
+	if len(s.pending) <= maxPostsPerObject && w.found.IsZero() && !w.again { // else too many could wait while nothing is recorded
 		if accepted, found := t.posts.take(it, w, s.last, true); found {
 			w.decided, w.result, w.told = true, resultPosted, accepted
 			t.queue.Enqueue(it)
@@ -203,7 +210,7 @@ func (t *publisher) drop(s *subject, place int) {
 func (t *publisher) push(it item, s *subject, tr *transition) {
 	s.pending = append(s.pending, tr)
 	t.metrics.waiting.Inc()
-	if tr.found || tr.gone {
+	if !tr.found.IsZero() || tr.gone {
 		t.queue.Enqueue(it)
 		return
 	}

@@ -22,6 +22,7 @@ func FuzzE6TheLastEventIsTheObjectsState(f *testing.F) {
 	f.Add(uint64(24903)) // fails when a POST counts that a watcher's event followed
 	f.Add(uint64(22882)) // fails when a POST's state that is left is recorded only if nothing else has no record
 	f.Add(uint64(25483)) // fails when a state that is due is published between the two requests of the next status
+	f.Add(uint64(13392)) // fails when a state of before the term that is seen late is not compared with the last event
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { playTruth(t, seed) })
 	})
