@@ -87,8 +87,8 @@ func (n *posts) add(x post) {
 	}
 }
 
-// take looks for a POST that covers tr, observed after prior was published, uses it up and returns when it was accepted. It also drops all
-// posts that no later transition may use: those older than the used one or, without one, than the observation of tr.
+// take looks for a POST that covers tr, observed after prior was published, uses it up and returns when it was accepted. It also drops the
+// older posts of the object, which no later transition may use.
 //
 // With left the object has left the state. Otherwise a POST does not count if one of another outcome followed it: that was told last.
 func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) (accepted time.Time, found bool) {
@@ -96,18 +96,12 @@ func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) (a
 	defer n.mu.Unlock()
 	all, _ := n.items.Peek(it)
 	place := slices.IndexFunc(all, func(x post) bool { return x.covers(tr, prior) })
-	since := tr.observed
-	if place >= 0 {
-		used := all[place]
-		if !left && all[len(all)-1].contradicts(tr.state) {
-			return time.Time{}, false
-		}
-		since = used.accepted
-		all = slices.Delete(all, place, place+1)
-		n.n--
+	if place < 0 || !left && all[len(all)-1].contradicts(tr.state) {
+		return time.Time{}, false
 	}
-	n.keep(it, all, func(x post) bool { return !x.accepted.Before(since) })
-	return since, place >= 0
+	accepted = all[place].accepted
+	n.keep(it, all, func(x post) bool { return x.accepted.After(accepted) })
+	return accepted, true
 }
 
 // last returns the POST about an object that was accepted last and covered no transition.
@@ -127,14 +121,6 @@ func (n *posts) drop(it item) {
 	defer n.mu.Unlock()
 	all, _ := n.items.Peek(it)
 	n.keep(it, all, func(post) bool { return false })
-}
-
-// forget drops the posts about a state that the object has left.
-func (n *posts) forget(it item, uid string, outcome event.Outcome) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	all, _ := n.items.Peek(it)
-	n.keep(it, all, func(x post) bool { return x.uid != uid || x.outcome != outcome })
 }
 
 // keep keeps the wanted ones of all posts of an object. The caller holds the lock.

@@ -112,7 +112,7 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 		return nil, false, nil
 	}
 	tr.result = resultPublished
-	if t.coveredBy(it, last, tr, prior) {
+	if coveredBy(it, last, tr, prior) {
 		tr.result, tr.told = resultPosted, last.Accepted // its post has not arrived yet
 	} else if wait := t.contradicted(last, tr); wait > 0 {
 		t.queue.EnqueueAfter(it, wait)
@@ -122,14 +122,8 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 }
 
 // coveredBy reports whether the object's last event is a POST that covers the transition.
-func (t *publisher) coveredBy(it item, last *event.Record, tr *transition, prior lastPublished) bool {
-	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted || !postOf(it, last).covers(tr, prior) {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.subjects[it]
-	return s != nil && last.Accepted.After(s.left[tr.Outcome])
+func coveredBy(it item, last *event.Record, tr *transition, prior lastPublished) bool {
+	return last != nil && last.Source == event.SourcePost && last.Known && !last.Doubted && postOf(it, last).covers(tr, prior)
 }
 
 // isDue reports whether the transition is due. Otherwise the object is looked at again: at the due time, or when the object, whose

@@ -17,8 +17,6 @@ type subject struct {
 	terminal bool
 	// found is when the term or the kind began, if the object has been in no terminal state since. Its next one may have existed before.
 	found time.Time
-	// left is when the object last left an unpublished state, by outcome.
-	left map[event.Outcome]time.Time
 	// pending are, in this order, transitions that are decided and not yet recorded, the end of the object, and one waiting transition.
 	// Each of them may be missing.
 	pending []*transition
@@ -179,7 +177,7 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 }
 
 // leave drops the waiting transition because its object has left the state. If a POST told the state, it is recorded instead: the return
-// from it is then a transition as well. POSTs that covered it cover no later one.
+// from it is then a transition as well.
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
 	if len(s.pending) <= maxPostsPerObject && w.found.IsZero() && !w.again { // else too many could wait while nothing is recorded
@@ -189,12 +187,8 @@ func (t *publisher) leave(it item, s *subject) {
 			return
 		}
 	}
-	t.posts.forget(it, w.UID, w.Outcome)
-	if s.left == nil {
-		s.left = map[event.Outcome]time.Time{}
-	}
-	s.left[w.Outcome] = time.Now()
 	t.drop(s, len(s.pending)-1)
+	t.queue.Enqueue(it) // see restate
 	t.metrics.transitions.WithLabelValues(resultLeft).Inc()
 }
 

@@ -23,6 +23,7 @@ func FuzzE6TheLastEventIsTheObjectsState(f *testing.F) {
 	f.Add(uint64(22882)) // fails when a POST's state that is left is recorded only if nothing else has no record
 	f.Add(uint64(25483)) // fails when a state that is due is published between the two requests of the next status
 	f.Add(uint64(13392)) // fails when a state of before the term that is seen late is not compared with the last event
+	f.Add(uint64(7624))  // fails when the POSTs about a state that is left are forgotten
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { playTruth(t, seed) })
 	})
@@ -136,4 +137,59 @@ func TestE6APostThatAnotherFollowedDoesNotTellTheState(t *testing.T) {
 		defer w.next()()
 		w.wantTold("failed app r1")
 	})
+}
+
+// E6: POSTs tell a failure and its end before the term, and the object fails once more before the worker has decided about the end. Fails when
+// the POST of the first failure counts for the second.
+func TestE6APostThatAnotherFollowedDoesNotTellTheStateThatComesBeforeADecision(t *testing.T) {
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		stop()
+		for _, outcome := range []event.Outcome{event.OutcomeFailed, event.OutcomeSucceeded} {
+			w.accept(postRecord(outcome, "uid-1", "r2"))
+			w.put(kustomization{failed: outcome == event.OutcomeFailed, revision: "r2"})
+			pass(time.Minute)
+		}
+		w.bus.setFail(true)
+		_, stop = w.replica(true)
+		defer stop()
+		w.put(kustomization{failed: true, revision: "r2"})
+		pass(time.Minute)
+		w.bus.setFail(false)
+		pass(time.Minute)
+		w.wantTold("failed app r2")
+	})
+}
+
+// E6: a POST tells a recovery before the term, and the object fails again before the worker has decided about the recovery. Fails when the
+// failure is not told once more because it is the last published state.
+func TestE6TheReturnFromAStateThatAWorkerFoundAndAPostToldIsPublished(t *testing.T) {
+	for name, tc := range map[string]struct{ before, work func(w *world) }{
+		"and the events cannot be read": {before: func(w *world) { w.bus.setFail(true) }, work: func(*world) {}},
+		"after another event, and is at work when the recovery is due": {
+			before: func(w *world) { w.accept(postRecord(event.OutcomeNone, "uid-1", "r1")) },
+			work: func(w *world) {
+				w.put(kustomization{unknown: true})
+				pass(emitterTime)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			restarted(t, kustomization{failed: true}, func(t *testing.T, w *world, stop func()) {
+				stop()
+				w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
+				w.put(kustomization{})
+				pass(time.Minute)
+				tc.before(w)
+				_, stop = w.replica(true)
+				defer stop()
+				pass(emitterTime - time.Second)
+				tc.work(w)
+				w.put(kustomization{failed: true})
+				pass(time.Minute)
+				w.bus.setFail(false)
+				pass(time.Minute)
+				w.wantTold("failed app r1")
+			})
+		})
+	}
 }
