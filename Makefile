@@ -24,7 +24,7 @@ GOTEST  := go test -count=1 -timeout=20m -vet=off
 # down the plays. The small packages fill the gaps at the end. Flux's controllers, the destinations and kubectl, whose compiling takes all
 # processors for minutes, are compiled before that.
 ALONE := ^Test(E2T4NothingIsLostOver|T6AFloodIsNotFeltByAnotherTenant|T6AThousandReadsASecond|AnotherReplicaTakesOverInTime)
-LIGHT := limits browser access conformance
+LIGHT := limits browser access install conformance
 HEAVY := chaos e2e
 
 # The race detector needs cgo and a C compiler; without one the tests run all the same.
