@@ -45,7 +45,7 @@ type transition struct {
 	// The following fields belong to the worker that settles the transition.
 	result    string
 	published bool
-	// told is when the event that told the state before was accepted. It is zero if none did.
+	// told is when an event was accepted that had told the state already. It is zero if none did.
 	told time.Time
 	// overtaken counts the events of the object that were published while this one was being published.
 	overtaken int
