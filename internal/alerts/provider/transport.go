@@ -52,6 +52,10 @@ func (c *Client) request(ctx context.Context, req *http.Request, cancel context.
 	if err != nil {
 		return nil, Classify(err)
 	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // the body is the connection itself, which cancel does not close
+		_ = resp.Body.Close()
+		resp.Body = http.NoBody
+	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode/100 != 2 {
 		return nil, c.refusal(resp, cancel)
@@ -144,7 +148,7 @@ func statusError(code int, retryAfter string, now time.Time) *event.Error {
 		class, label = event.Retry, LabelProxy
 	case code >= 500:
 		class, label = event.Retry, LabelServer
-	case code < 400:
+	case code/100 == 3:
 		label, reason = LabelRedirect, reason+" (redirects are not followed)"
 	}
 	e := event.NewError(class, label, reason, nil)

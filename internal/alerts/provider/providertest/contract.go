@@ -58,6 +58,7 @@ func Run(t *testing.T, s Subject) {
 	t.Run("a destination's wish to wait is honoured within bounds", s.retryAfter)
 	t.Run("a redirect is refused and its target never asked", s.redirect)
 	t.Run("a destination that hangs is given up in time", s.hang)
+	t.Run("a destination that switches protocols is refused in time", s.switches)
 	t.Run("a broken connection is worth another try", s.broken)
 	t.Run("an answer that never ends is a success and ends here", s.endless)
 	t.Run("an answer that drips is a success and ends here", s.drip)
@@ -213,6 +214,27 @@ func (s Subject) hang(t *testing.T) {
 		cfg := s.config(address)
 		cfg.Timeout = 50 * time.Millisecond
 		want(t, s.send(t, cfg), event.Retry, provider.LabelTimeout)
+	}
+}
+
+// switches fails when the send waits for the end of a connection that no context closes any more.
+func (s Subject) switches(t *testing.T) {
+	sink := NewSink(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		time.AfterFunc(20*time.Second, func() { _ = conn.Close() })
+		t.Cleanup(func() { _ = conn.Close() })
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+	})
+	cfg := s.config(sink.URL)
+	cfg.Timeout = time.Minute
+	start := time.Now()
+	want(t, s.send(t, cfg), event.Permanent, provider.LabelClient)
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("the send took %v", took)
 	}
 }
 
