@@ -86,8 +86,8 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) verdict {
 		return verdict{action: nak}
 	}
 	failure := event.AsError(err)
-	if is := s.Destinations.Get(d.Namespace, d.Provider); failure.Class == event.Permanent && is != nil && is.Version != dest.Version {
-		return verdict{action: again, at: now} // the refusal says nothing about the Provider as it is now
+	if is := s.Destinations.Get(d.Namespace, d.Provider); is != nil && is.Version != dest.Version {
+		return verdict{action: again, at: now} // the failure says nothing about the Provider as it is now
 	}
 	it.mu.Lock() // a copy may be made for the schedule
 	defer it.mu.Unlock()

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -101,6 +102,32 @@ func TestAChangeOfTheProviderEndsAWaitForARateLimit(t *testing.T) {
 		wait(tickEvery + time.Second)
 		if ids := mended.ids(); len(ids) != 2 {
 			t.Errorf("sent after the change: %v", ids)
+		}
+		stop()
+	})
+}
+
+// A Provider is changed while a delivery to its former account is under way, which then asks for a wait. Fails when the wait holds up what is
+// for the present one.
+func TestAWaitForTheFormerConfigurationHoldsUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, mended := newWorld(t), &sink{}
+		w.version("chat", "1", sendFunc(func(context.Context, provider.Notification) error {
+			<-time.After(10 * time.Second)
+			e := event.NewError(event.Retry, provider.LabelLimited, "too many requests", nil)
+			e.RetryAfter, e.Period = time.Hour, time.Hour
+			return e
+		}))
+		w.bus.publish(w.delivery("chat", "app"))
+		_, stop := w.run()
+		wait(time.Second)
+		w.version("chat", "2", mended)
+		w.bus.publish(w.delivery("chat", "other"))
+		wait(20 * time.Second)
+		w.bus.publish(w.delivery("chat", "third"))
+		wait(time.Minute)
+		if ids := mended.ids(); !slices.Equal(ids, []string{"d2", "d1", "d3"}) {
+			t.Errorf("sent %v", ids)
 		}
 		stop()
 	})
