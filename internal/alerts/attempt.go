@@ -57,8 +57,7 @@ var errPanic = errors.New("sender panicked")
 // try sends a delivery unless it was sent before. Until it returns, the item's delivery belongs to it.
 func (s *shard) try(work context.Context, it *item, dest *Destination) verdict {
 	d := &it.d
-	if d.ProviderUID == "" && !dest.takes(notification(d)) {
-		// The router drops such deliveries when it knows the Provider.
+	if !dest.takes(notification(d)) { // the router did not know the Provider, or it had another type
 		return verdict{action: drop, outcome: outcomeSkipped}
 	}
 	if !it.entry.unsent && !it.fresh() {

@@ -120,3 +120,20 @@ func TestAReplicaThatDeliversAgainSendsAClosingOnceMore(t *testing.T) {
 		}
 	})
 }
+
+// A Provider gets another type while deliveries wait for it. Fails when it is sent what the router routes to no Provider of that type.
+func TestAProviderIsSentWhatItsPresentTypeTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", NotReady: "the Secret does not exist"})
+		w.bus.publish(w.finished("chat", "app"), w.failed("chat", "other"))
+		_, stop := w.run()
+		wait(time.Minute)
+		w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "slack", Version: "2", Sender: dest, Takes: provider.TakesMessages})
+		wait(time.Minute)
+		stop()
+		if got := dest.ids(); !slices.Equal(got, []string{"d2"}) || len(w.bus.deadLetters()) > 0 || !w.bus.empty() {
+			t.Errorf("sent %v, %d are dead, empty %v", got, len(w.bus.deadLetters()), w.bus.empty())
+		}
+	})
+}
