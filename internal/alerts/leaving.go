@@ -77,8 +77,7 @@ func (s *shard) expire(work context.Context, it *item) {
 }
 
 // giveUpAll gives up all waiting items in memory. Deliveries on the schedule follow as they are recalled.
-func (s *shard) giveUpAll(work context.Context, q *queue, dest *Destination, label, reason string) {
-	q.setHealth(dest.UID, Health{StateFailing, ReasonGivenUp, reason})
+func (s *shard) giveUpAll(work context.Context, q *queue, label, reason string) {
 	for len(q.waiting) > 0 {
 		s.giveUp(work, q.waiting[0], label, reason)
 	}

@@ -50,11 +50,11 @@ func (s *shard) destination(work context.Context, q *queue, now time.Time) *Dest
 		return nil
 	case dest.Suspended:
 		q.adopt(dest, now)
-		s.giveUpAll(work, q, dest, labelSuspended, ReasonSuspended+": the Provider is suspended")
+		s.giveUpAll(work, q, labelSuspended, ReasonSuspended+": the Provider is suspended")
 		return nil
 	case dest.Unsupported:
 		q.adopt(dest, now)
-		s.giveUpAll(work, q, dest, labelUnsupported, dest.NotReady)
+		s.giveUpAll(work, q, labelUnsupported, dest.NotReady)
 		return nil
 	case dest.Sender == nil:
 		reason := cmp.Or(dest.NotReady, "Provider "+q.key.Provider+" is not ready")

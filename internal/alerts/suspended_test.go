@@ -53,3 +53,23 @@ func TestASuspendedProviderOfEveryTypeSendsNothing(t *testing.T) {
 		}
 	}
 }
+
+// Fails when a Provider that is suspended, or was, is reported to refuse deliveries: once it is resumed, nothing would take that back until
+// the next event.
+func TestASuspensionIsNoFaultOfTheDestination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		_, stop := w.run()
+		w.bus.publish(w.delivery("chat", "app"))
+		wait(time.Minute)
+		for _, suspended := range []bool{true, false} {
+			w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Type: "generic", Sender: dest, Suspended: suspended})
+			wait(time.Minute)
+			if told := w.notes.standings("Provider/team-a/chat"); told[len(told)-1].Health.State != StateOK {
+				t.Errorf("suspended %v: %+v", suspended, told[len(told)-1].Health)
+			}
+		}
+		stop()
+	})
+}
