@@ -22,11 +22,11 @@ const (
 
 // eachDead calls f with the dead letters of a Provider that are no older than since, in the order in which they were given up. f keeps no
 // letter.
-func (d *Deliverer) eachDead(ctx context.Context, key event.ProviderKey, since time.Time, f func(*event.Dead)) error {
+func (s *shard) eachDead(ctx context.Context, key event.ProviderKey, since time.Time, f func(*event.Dead)) error {
 	for next := uint64(1); next > 0; {
-		err := d.inTurn(ctx, key.Namespace, func() (err error) {
+		err := s.inTurn(ctx, key.Namespace, func() (err error) {
 			var letter *event.Dead
-			if letter, next, err = d.Bus.NextDead(ctx, key.Namespace, key.Provider, since, next); letter != nil {
+			if letter, next, err = s.Bus.NextDead(ctx, key.Namespace, key.Provider, since, next); letter != nil {
 				f(letter)
 			}
 			return err
@@ -123,4 +123,27 @@ func (d *Deliverer) inTurn(ctx context.Context, namespace string, f func() error
 	}
 	defer use.Release()
 	return f()
+}
+
+// errDrains says that a delivery was not read, since the shard is given up.
+var errDrains = errors.New("the shard is given up")
+
+// inTurn is Deliverer.inTurn until the drain begins. From then on it returns errDrains: the next owner reads anew.
+func (s *shard) inTurn(ctx context.Context, namespace string, f func() error) error {
+	return s.Deliverer.inTurn(ctx, namespace, func() error {
+		if s.drains() {
+			return errDrains
+		}
+		return f()
+	})
+}
+
+// drains reports whether the drain has begun. Tasks ask it; the loop has draining.
+func (s *shard) drains() bool {
+	select {
+	case <-s.stopped:
+		return true
+	default:
+		return false
+	}
 }

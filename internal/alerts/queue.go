@@ -32,8 +32,9 @@ type queue struct {
 	recalls    int
 	recallAt   time.Time
 	// replaying says that dead letters are being published anew, and listing that they are being read before that. Until they are known,
-	// nothing is sent: it might belong after one of them.
+	// nothing is sent: it might belong after one of them. listed is when that last began.
 	replaying, listing bool
+	listed             time.Time
 	// touched marks the queue while a batch is taken in.
 	touched bool
 	// awaiting says that rescheduled deliveries await older events of the namespace.

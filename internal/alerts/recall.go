@@ -168,14 +168,9 @@ func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 }
 
 // read reads a marked entry. It reads one that is not the first of several only while its namespace may have more in memory: what waits may be
-// larger than the memory. It reads none when the drain has begun.
+// larger than the memory.
 func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (found event.Recalled, err error) {
 	err = s.inTurn(work, q.key.Namespace, func() (err error) {
-		select {
-		case <-s.stopped:
-			return errNoRoom
-		default:
-		}
 		if !first && q.share.full() {
 			return errNoRoom
 		}

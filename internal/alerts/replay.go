@@ -3,6 +3,7 @@ package alerts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,10 @@ import (
 // DefaultReplayWindow is the greatest age at which a dead letter is replayed when its Provider is mended.
 const DefaultReplayWindow = time.Hour
 
+// recoverGap is the least time between two listings of a Provider's dead letters because of a success. A destination may refuse every second
+// message for good, and nothing is sent to it while they are listed.
+const recoverGap = time.Minute
+
 // final are the labels of dead letters that a change of the Provider cannot revive: they are unwanted, or cannot be sent.
 var final = []string{labelOwnerGone, labelSuspended, labelUnsupported, labelUnverified, event.LabelTooLarge}
 
@@ -24,12 +29,12 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 	if q.replaying {
 		return // and again when that has ended
 	}
-	mended, recovered := q.mended, q.recovered
-	q.mended, q.recovered = false, false
+	mended, recovered := q.mended, q.recovered && now.Sub(q.listed) >= recoverGap
+	q.mended, q.recovered = false, q.recovered && !recovered
 	if !mended && !recovered || !s.dead.revivable(q.key, now) || s.ReplayWindow == 0 {
 		return
 	}
-	q.replaying, q.listing = true, true
+	q.replaying, q.listing, q.listed = true, true, now
 	s.spawn(func() {
 		var letters []ended // all of them get their places before any is sent
 		places := map[string]int{}
@@ -48,11 +53,14 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 		})
 		s.post(func() {
 			q.listing = false
+			if errors.Is(err, errDrains) {
+				return
+			}
 			if err != nil {
 				s.metrics.busErrors.Inc()
 				s.log.Warn("dead letters not read", "namespace", q.key.Namespace, "provider", q.key.Provider, "error", err)
 				s.pump(work, q) // it does not list them at once, as q is replaying
-				q.replaying, q.mended, q.recovered = false, q.mended || mended, q.recovered || recovered
+				q.replaying, q.mended, q.recovered, q.listed = false, q.mended || mended, q.recovered || recovered, time.Time{}
 				s.wakes.set(q, time.Now().Add(recallGap))
 				return
 			}
@@ -147,7 +155,7 @@ type republished struct {
 }
 
 // publish publishes ended deliveries, one after the other. They get their places in the lines before that, so that no later delivery
-// overtakes them (invariant E4). At least one is published; when until ends, the others lose their places.
+// overtakes them (invariant E4). At least one is published; when until ends or the drain begins, the others lose their places.
 func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 	for i := range p.letters {
 		q.place(p.letters[i].object, p.letters[i].order, p.letters[i].id, time.Now())
@@ -155,7 +163,7 @@ func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 	}
 	s.spawn(func() {
 		n := 0
-		for ; n < len(p.letters) && (n == 0 || until.Err() == nil); n++ {
+		for ; n < len(p.letters) && (n == 0 || until.Err() == nil && !s.drains()); n++ {
 			e, doubtful := &p.letters[n], false
 			if !s.persist(work, q.key.Namespace, func(ctx context.Context) (err error) {
 				doubtful, err = s.republish(ctx, q.key, e)
