@@ -199,7 +199,7 @@ func TestAnAnswerOfFullLengthArrivesThroughAProxyThatSpeaksTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if answer, err := c.Send(t.Context(), Request{Body: []byte("{}")}); err != nil || len(answer) != reply {
+	if answer, err := c.Fetch(t.Context(), Request{Body: []byte("{}")}); err != nil || len(answer) != reply {
 		t.Errorf("%d bytes arrive: %v", len(answer), err)
 	}
 }
@@ -219,7 +219,7 @@ func TestAnswersOfFullLengthArriveOverOneConnection(t *testing.T) {
 				sends := make(chan error, idleConns)
 				for range idleConns {
 					go func() {
-						answer, err := c.Send(t.Context(), Request{Body: []byte("{}")})
+						answer, err := c.Fetch(t.Context(), Request{Body: []byte("{}")})
 						if err == nil && len(answer) != reply {
 							err = io.ErrUnexpectedEOF
 						}

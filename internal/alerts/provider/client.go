@@ -30,6 +30,12 @@ type ClientOptions struct {
 	// Authorize returns the value of the header Authorization for each request to the host of the address. It is for credentials that are
 	// made or requested at the time.
 	Authorize func(ctx context.Context) (string, error)
+	// Issuer is the client by which Authorize requests credentials, nil for none. It is closed with this one.
+	Issuer *Client
+	// Message returns the request that sends a notification, for a type whose Sender is its Client: one request is a send.
+	Message func(c *Client, n Notification) (Request, error)
+	// Outcome classifies the answer of 2xx to a Message, for a type that also refuses by such an answer.
+	Outcome func(answer []byte) error
 	// Limit returns the limit that the vendor publishes for a host, such as LimitOn.
 	Limit func(host string) Limit
 	// MaxReply is the longest answer that the type reads, in bytes. Zero means that the type reads no answers: a 2xx is then a success
@@ -120,6 +126,9 @@ func (c *Client) Close() error {
 		made.CloseIdleConnections()
 	}
 	c.conns.close()
+	if c.options.Issuer != nil {
+		return c.options.Issuer.Close()
+	}
 	return nil
 }
 

@@ -38,9 +38,9 @@
 // For the environment's proxy a name is also resolved here and its addresses are checked. A name without an address here passes: the
 // proxy then resolves it on its own. If a name answers differently to the proxy, only the proxy can refuse it.
 //
-// A type that speaks HTTP embeds its Client, whose Close and Limit are those of the Sender, and which is given the type's login. The
-// others connect by a Dialer, with the same checks, and by the environment's proxy for https. They call CheckOwned right before they write
-// a message, as the Client does before a body.
+// A type that speaks HTTP gives the type's login to a Client. Where one request is a send, the Client is the Sender, by its Message. Other
+// types embed it, whose Close and Limit are then those of the Sender. Types without HTTP connect by a Dialer, with the same checks, and by the
+// environment's proxy for https. They call CheckOwned right before they write a message, as the Client does before a body.
 //
 // Every request carries "Via: 1.1 notifier", which tenants cannot change. By this header the process's own endpoints recognize a
 // notification that was addressed to them and end the loop.

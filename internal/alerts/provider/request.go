@@ -65,8 +65,8 @@ func (c *Client) Exchange(ctx context.Context, r Request, out any, api string) e
 	return DecodeJSON(answer, out, api)
 }
 
-// Send makes one request as a whole send: it bounds it by the timeout and classifies the outcome.
-func (c *Client) Send(ctx context.Context, r Request) (answer []byte, err error) {
+// Fetch makes one request as a whole send: it bounds it by the timeout and classifies the outcome.
+func (c *Client) Fetch(ctx context.Context, r Request) (answer []byte, err error) {
 	err = c.Call(ctx, func(ctx context.Context) error {
 		answer, err = c.Do(ctx, r)
 		return err
@@ -74,10 +74,23 @@ func (c *Client) Send(ctx context.Context, r Request) (answer []byte, err error)
 	return answer, err
 }
 
-// Post is Send without the answer.
+// Post is Fetch without the answer.
 func (c *Client) Post(ctx context.Context, r Request) error {
-	_, err := c.Send(ctx, r)
+	_, err := c.Fetch(ctx, r)
 	return err
+}
+
+// Send sends a notification as its Message.
+func (c *Client) Send(ctx context.Context, n Notification) error {
+	r, err := c.options.Message(c, n)
+	if err != nil {
+		return err
+	}
+	answer, err := c.Fetch(ctx, r)
+	if err != nil || c.options.Outcome == nil {
+		return err
+	}
+	return c.options.Outcome(answer)
 }
 
 // URL returns a copy of the address with segments added to its path. Each is escaped so that it stays one segment. Query and user

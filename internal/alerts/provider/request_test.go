@@ -117,7 +117,7 @@ func TestCredentialsGoToTheAddressAlone(t *testing.T) {
 			t.Errorf("the address got %q, %v", got, err)
 		}
 		u.Host = other.Listener.Addr().String()
-		if _, err := c.Send(t.Context(), Request{URL: u}); err != nil || got != "" {
+		if _, err := c.Fetch(t.Context(), Request{URL: u}); err != nil || got != "" {
 			t.Errorf("another host got %q, %v", got, err)
 		}
 	}

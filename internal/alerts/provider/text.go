@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -171,12 +172,12 @@ func Visible(s, instead string) string {
 	return s
 }
 
-// KnownWord returns word if it is in one of the lists known, else an empty string. The text of an answer is the destination's own; a
+// KnownWord returns the first of the words that is in the list known, or an empty string. The text of an answer is the destination's own; a
 // known word reveals nothing but itself.
-func KnownWord(word string, known ...[]string) string {
-	for _, list := range known {
-		if i := slices.Index(list, word); i >= 0 {
-			return list[i]
+func KnownWord(known []string, words ...string) string {
+	for _, word := range words {
+		if i := slices.Index(known, word); i >= 0 {
+			return known[i]
 		}
 	}
 	return ""
@@ -190,7 +191,26 @@ func WordAt(path string, known ...string) func(answer []byte) string {
 		if decodeAt(answer, path, &word) != nil {
 			return ""
 		}
-		return KnownWord(word, known)
+		return KnownWord(known, word)
+	}
+}
+
+// WordIn is WordAt for a list of texts, of which it returns the first that is known.
+func WordIn(path string, known ...string) func(answer []byte) string {
+	return func(answer []byte) string {
+		var words []string
+		if decodeAt(answer, path, &words) != nil {
+			return ""
+		}
+		return KnownWord(known, words...)
+	}
+}
+
+// WordOrAt is WordAt for answers that may also be the text itself.
+func WordOrAt(path string, known ...string) func(answer []byte) string {
+	at := WordAt(path, known...)
+	return func(answer []byte) string {
+		return cmp.Or(KnownWord(known, strings.TrimSpace(string(answer))), at(answer))
 	}
 }
 

@@ -24,13 +24,6 @@ const (
 	maxReply   = 2 << 20 // bytes of an answer, which has up to 1,000 statuses
 )
 
-// Sender writes statuses in one repository.
-type Sender struct {
-	*githost.Statuses
-	// login is nil if a personal access token logs in.
-	login *cloudauth.Source
-}
-
 // host makes the calls of the API for one repository.
 type host struct {
 	client        *provider.Client
@@ -51,15 +44,16 @@ type statusContext struct {
 	Name  string `json:"name"`
 }
 
-// New returns a Sender. It needs a repository's address, and a token or a service account.
-func New(cfg provider.Config) (*Sender, error) {
+// New returns a Sender for one repository. It needs the repository's address, and a token or a service account.
+func New(cfg provider.Config) (*githost.Statuses, error) {
 	h, addressErr := locate(&cfg)
 	o := provider.ClientOptions{Login: login, MaxReply: maxReply, Word: word}
 	var source *cloudauth.Source
 	var sourceErr error
 	if cfg.Token == "" && cfg.ServiceAccount != "" && isService(cfg.Address) {
-		source, sourceErr = cloudauth.Azure(cfg, scope)
-		o.Authorize = source.Authorization
+		if source, sourceErr = cloudauth.Azure(cfg, scope); sourceErr == nil {
+			source.LogIn(&o)
+		}
 		cfg = cloudauth.Public(cfg)
 	}
 	client, clientErr := provider.NewClient(cfg, o)
@@ -67,7 +61,7 @@ func New(cfg provider.Config) (*Sender, error) {
 		return nil, err
 	}
 	h.client = client
-	return &Sender{githost.NewStatuses(cfg, client, h, form), source}, nil
+	return githost.NewStatuses(cfg, client, h, form), nil
 }
 
 // form is that of Azure DevOps.
@@ -91,9 +85,6 @@ func login(cfg provider.Config) (http.Header, error) {
 	}
 	return header, nil
 }
-
-// Close closes idle connections.
-func (s *Sender) Close() error { return errors.Join(s.Statuses.Close(), s.login.Close()) }
 
 // LastStatus looks for the context among the last statuses of the commit's contexts.
 func (h host) LastStatus(ctx context.Context, s githost.Status) (githost.Last, error) {

@@ -2,7 +2,6 @@ package azureeventhub
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -32,16 +31,8 @@ var (
 	namespaceForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$`)
 )
 
-// Sender sends to one hub.
-type Sender struct {
-	*provider.Client
-	url *url.URL
-	// source is nil unless a workload identity logs in.
-	source *cloudauth.Source
-}
-
-// New returns a Sender.
-func New(cfg provider.Config) (*Sender, error) {
+// New returns a Sender to one hub.
+func New(cfg provider.Config) (*provider.Client, error) {
 	address := strings.TrimSpace(cfg.Address)
 	if address == "" {
 		return nil, provider.ErrNoAddress
@@ -76,16 +67,13 @@ func New(cfg provider.Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := build(cloudauth.Public(cfg), "https://"+namespace, address, provider.ClientOptions{Authorize: source.Authorization})
-	if err != nil {
-		return nil, err
-	}
-	s.source = source
-	return s, nil
+	var o provider.ClientOptions
+	source.LogIn(&o)
+	return build(cloudauth.Public(cfg), "https://"+namespace, address, o)
 }
 
 // newShared returns a Sender for a connection string.
-func newShared(cfg provider.Config, address string) (*Sender, error) {
+func newShared(cfg provider.Config, address string) (*provider.Client, error) {
 	switch {
 	case cfg.Token != "":
 		return nil, errors.New("the Secret's key token and the connection string's SharedAccessKey both log in: leave one of them out")
@@ -101,14 +89,14 @@ func newShared(cfg provider.Config, address string) (*Sender, error) {
 		return nil, errors.New("the connection string has no EntityPath, and spec.channel is no name of a hub either")
 	}
 	k := &sharedKey{name: c.keyName, key: []byte(c.key), now: time.Now}
-	s, err := build(cfg, c.endpoint, c.hub, provider.ClientOptions{Authorize: k.authorization})
+	client, err := build(cfg, c.endpoint, c.hub, provider.ClientOptions{Authorize: k.authorization})
 	if err != nil {
 		return nil, err
 	}
-	resource := *s.url
-	resource.Path, resource.RawPath, resource.RawQuery = strings.TrimSuffix(resource.Path, "/messages"), "", ""
+	resource := client.URL(c.hub)
+	resource.RawQuery = ""
 	k.resource = resource.String()
-	return s, nil
+	return client, nil
 }
 
 // suffix returns the domain of the namespaces in the cloud of an Entra ID authority.
@@ -124,33 +112,25 @@ func suffix(authority string) string {
 }
 
 // build returns a Sender for a hub at an endpoint.
-func build(cfg provider.Config, endpoint, hub string, o provider.ClientOptions) (*Sender, error) {
+func build(cfg provider.Config, endpoint, hub string, o provider.ClientOptions) (*provider.Client, error) {
 	cfg.Address = endpoint
-	client, err := provider.NewClient(cfg, o)
-	if err != nil {
-		return nil, err
-	}
-	s := &Sender{Client: client, url: client.URL(hub, "messages")}
-	s.url.RawQuery = url.Values{"api-version": {apiVersion}, "timeout": {"60"}}.Encode()
-	return s, nil
+	o.Message = func(c *provider.Client, n provider.Notification) (provider.Request, error) { return request(c, n, hub) }
+	return provider.NewClient(cfg, o)
 }
 
-// Close closes idle connections.
-func (s *Sender) Close() error { return errors.Join(s.Client.Close(), s.source.Close()) }
-
-// Send sends the notification's event.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+// request returns the request that sends the notification's event to a hub.
+func request(c *provider.Client, n provider.Notification, hub string) (r provider.Request, err error) {
 	body, err := provider.EventJSON(n.Event, maxEvent)
 	if err != nil {
-		return err
+		return r, err
 	}
 	o := n.Event.InvolvedObject
 	key := sha256.Sum256([]byte(strings.Join([]string{o.Group(), o.Kind, o.Namespace, o.Name}, "\x00")))
 	properties, err := json.Marshal(map[string]string{"MessageId": n.DeliveryID, "PartitionKey": hex.EncodeToString(key[:16])})
 	if err != nil {
-		return event.NewError(event.Permanent, provider.LabelPayload, "properties could not be encoded", err)
+		return r, event.NewError(event.Permanent, provider.LabelPayload, "properties could not be encoded", err)
 	}
-	return s.Post(ctx, provider.Request{URL: s.url, Body: body, Header: http.Header{
-		"Content-Type": {contentType}, "BrokerProperties": {string(properties)},
-	}})
+	u := c.URL(hub, "messages")
+	u.RawQuery = url.Values{"api-version": {apiVersion}, "timeout": {"60"}}.Encode()
+	return provider.Request{URL: u, Body: body, Header: http.Header{"Content-Type": {contentType}, "BrokerProperties": {string(properties)}}}, nil
 }

@@ -78,9 +78,7 @@ func at(cfg provider.Config) (provider.Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	resource := *s.url
-	resource.Path, resource.RawQuery = strings.TrimSuffix(resource.Path, "/messages"), ""
-	k.resource = resource.String()
+	k.resource = s.URL("hub").String()
 	return s, nil
 }
 

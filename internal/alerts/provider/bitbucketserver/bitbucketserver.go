@@ -134,5 +134,5 @@ func word(answer []byte) string {
 		return ""
 	}
 	name := reply.Errors[0].Exception
-	return provider.KnownWord(name[strings.LastIndexByte(name, '.')+1:], exceptions)
+	return provider.KnownWord(exceptions, name[strings.LastIndexByte(name, '.')+1:])
 }

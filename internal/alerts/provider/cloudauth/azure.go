@@ -110,5 +110,5 @@ func azureWord(answer []byte) string {
 			return fmt.Sprintf("AADSTS%d: %s", code, meaning)
 		}
 	}
-	return provider.KnownWord(refusal.Error, oauthErrors)
+	return provider.KnownWord(oauthErrors, refusal.Error)
 }

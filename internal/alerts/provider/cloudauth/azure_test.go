@@ -75,7 +75,7 @@ func newAzure(t *testing.T, cfg provider.Config, h http.HandlerFunc) (*Source, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(func() { _ = s.client.Close() })
 	return s, sink
 }
 
@@ -257,7 +257,7 @@ func TestTheLoginIsGuardedAndTakesTheProvidersProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer s.client.Close()
 	if _, err := s.Token(t.Context()); err != nil || sink.Last(t).Host != "login.far.test" {
 		t.Errorf("by the proxy: %v", err)
 	}

@@ -127,7 +127,7 @@ func googleWord(answer []byte) string {
 	}
 	var word string
 	if json.Unmarshal(refusal.Error, &word) == nil {
-		return provider.KnownWord(word, oauthErrors)
+		return provider.KnownWord(oauthErrors, word)
 	}
 	return GoogleStatus(answer)
 }

@@ -65,7 +65,7 @@ func newGoogle(t *testing.T, annotations map[string]string, h http.HandlerFunc) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(func() { _ = s.client.Close() })
 	return s, sink
 }
 
@@ -208,6 +208,6 @@ func TestAProvidersOwnAuthorityDoesNotSpeakForACloud(t *testing.T) {
 		if _, err := s.Token(t.Context()); err == nil || len(sink.Requests()) != 0 {
 			t.Errorf("%s: %v, the author got %d requests with the account's token", name, err, len(sink.Requests()))
 		}
-		_ = s.Close()
+		_ = s.client.Close()
 	}
 }

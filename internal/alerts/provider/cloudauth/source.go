@@ -105,18 +105,12 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	return s.token.value, nil
 }
 
-// Authorization returns the value of the header that sends a valid token.
-func (s *Source) Authorization(ctx context.Context) (string, error) {
-	token, err := s.Token(ctx)
-	return "Bearer " + token, err
-}
-
-// Close closes idle connections. A nil Source has none.
-func (s *Source) Close() error {
-	if s == nil {
-		return nil
+// LogIn has a client send a valid token with its requests.
+func (s *Source) LogIn(o *provider.ClientOptions) {
+	o.Issuer, o.Authorize = s.client, func(ctx context.Context) (string, error) {
+		token, err := s.Token(ctx)
+		return "Bearer " + token, err
 	}
-	return s.client.Close()
 }
 
 // failed returns the classified failure of a login. A refusal by the cloud is retried.
@@ -130,7 +124,7 @@ func (s *Source) failed(err error) *event.Error {
 
 // post sends a body to a token endpoint and decodes its answer.
 func post(ctx context.Context, c *provider.Client, r provider.Request, answer any) error {
-	raw, err := c.Send(ctx, r)
+	raw, err := c.Fetch(ctx, r)
 	if err != nil {
 		return err
 	}

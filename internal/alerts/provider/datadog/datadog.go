@@ -3,7 +3,6 @@ package datadog
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -37,20 +36,10 @@ func New(cfg provider.Config) (*Sender, error) {
 	return &Sender{Client: client, now: time.Now}, nil
 }
 
-// answers are the texts by which the API refuses a request.
-var answers = []string{
+// word returns the part of a refusal's answer that is shown: a text by which the API refuses a request.
+var word = provider.WordIn("errors",
 	"API key required", "Forbidden", "Invalid API key", "Payload is not in the expected format.", "Too many requests", "Unauthorized",
-}
-
-func word(answer []byte) string {
-	var reply struct {
-		Errors []string `json:"errors"`
-	}
-	if json.Unmarshal(answer, &reply) != nil || len(reply.Errors) != 1 {
-		return ""
-	}
-	return provider.KnownWord(reply.Errors[0], answers)
-}
+)
 
 // wait returns the rest of the period in which no more requests are accepted.
 var wait = provider.WaitIn("X-RateLimit-Reset")

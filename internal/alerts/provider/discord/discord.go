@@ -1,7 +1,6 @@
 package discord
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -12,22 +11,16 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Sender sends to one webhook.
-type Sender struct {
-	*provider.Client
-	name string
-}
-
-// New returns a Sender.
-func New(cfg provider.Config) (*Sender, error) {
+// New returns a Sender to one webhook, which posts a notification as one embed.
+func New(cfg provider.Config) (*provider.Client, error) {
 	cfg.Address = webhook(cfg.Address)
-	client, err := provider.NewClient(cfg, provider.ClientOptions{
+	name := cfg.Username
+	return provider.NewClient(cfg, provider.ClientOptions{
 		Word: word, Wait: wait, Limit: provider.LimitOn(provider.Limit{Rate: 0.5, Burst: 5}, "discord.com", "discordapp.com"), // 30 a minute
+		Message: func(_ *provider.Client, n provider.Notification) (provider.Request, error) {
+			return provider.Request{JSON: newMessage(n, name)}, nil
+		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &Sender{Client: client, name: cfg.Username}, nil
 }
 
 // webhook returns the address of the webhook without Slack's variant.
@@ -42,11 +35,6 @@ func webhook(address string) string {
 	}
 	u.RawPath = path
 	return u.String()
-}
-
-// Send posts the notification as one embed.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.Post(ctx, provider.Request{JSON: s.message(n)})
 }
 
 // codes are Discord's names of the errors of a webhook, by their codes.

@@ -68,7 +68,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func newSender(t *testing.T, path string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+func newSender(t *testing.T, path string, h http.HandlerFunc) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	return providertest.NewSender(t, New, provider.Config{Address: sink.URL + path, Network: providertest.Loopback()}), sink
@@ -166,7 +166,7 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n.Event.Message = markup
 	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
 	n.Authored = []string{"summary"}
-	m := (&Sender{}).message(n).Embeds[0]
+	m := newMessage(n, "").Embeds[0]
 	if m.Description != escaped || m.Fields[0].Value != markup || m.Fields[1].Value != escaped {
 		t.Errorf("got %+v", m)
 	}

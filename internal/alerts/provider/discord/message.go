@@ -44,8 +44,8 @@ type size struct{ message, name, value int }
 
 var sizes = []size{{4096, 256, 1024}, {3000, 128, 512}, {2500, 64, 128}, {2500, 40, 80}}
 
-// message returns the notification with as much of the event as fits.
-func (s *Sender) message(n provider.Notification) message {
+// newMessage returns the notification with as much of the event as fits, and an author's name, empty for the controller's.
+func newMessage(n provider.Notification, name string) message {
 	e := n.Event
 	m := embed{
 		Author: map[string]string{"name": provider.FitUTF16(e.InvolvedObject.String(), maxAuthor, provider.AsIs)},
@@ -59,7 +59,7 @@ func (s *Sender) message(n provider.Notification) message {
 		return m
 	})
 	return message{
-		Username: username(cmp.Or(s.name, e.ReportingController)), Embeds: []embed{m}, AllowedMentions: map[string][]string{"parse": {}},
+		Username: username(cmp.Or(name, e.ReportingController)), Embeds: []embed{m}, AllowedMentions: map[string][]string{"parse": {}},
 	}
 }
 

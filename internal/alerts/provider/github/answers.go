@@ -39,7 +39,7 @@ func word(answer []byte) string {
 	case bytes.Contains(reply.Errors, []byte(mostStatuses)):
 		return mostStatuses
 	default:
-		return provider.KnownWord(reply.Message, known)
+		return provider.KnownWord(known, reply.Message)
 	}
 }
 

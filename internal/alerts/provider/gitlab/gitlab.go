@@ -1,7 +1,6 @@
 package gitlab
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -99,7 +98,7 @@ func word(answer []byte) string {
 	if strings.HasPrefix(message, cannotTransition) {
 		return cannotTransition
 	}
-	return cmp.Or(provider.KnownWord(message, known), provider.KnownWord(reply.Error, known))
+	return provider.KnownWord(known, message, reply.Error)
 }
 
 // comments returns the part of GitLab's API that comments need. GitLab calls them notes. Tokens of projects and groups have users of their

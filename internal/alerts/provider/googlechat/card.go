@@ -49,22 +49,22 @@ const (
 // sizes descend to one at which even the worst text fits, every character of which takes six bytes.
 var sizes = []provider.Size{{20_000, 1000}, {10_000, 500}, {5000, 250}, {4000, 100}, {2000, 50}, {500, 20}}
 
-func (s *Sender) message(n provider.Notification, maxText, maxFact int) message {
+func newMessage(n provider.Notification, thread string, size provider.Size) message {
 	e := n.Event
 	object := title(e.InvolvedObject.String())
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 	c := card{Header: header{Title: object, Subtitle: title(e.ReportingController)}}
-	text := provider.Visible(provider.EscapeEntities(provider.Truncate(e.Message, maxText)), dash)
+	text := provider.Visible(provider.EscapeEntities(provider.Truncate(e.Message, size.Message)), dash)
 	if e.Severity == event.SeverityError {
 		text = `<font color="#ff0000">` + text + `</font>`
 	}
 	c.Sections = []map[string][]widget{{"widgets": {{TextParagraph: map[string]string{"text": text}}}}}
-	if facts := facts(n, maxFact); len(facts) > 0 {
+	if facts := facts(n, size.Fact); len(facts) > 0 {
 		c.Sections = append(c.Sections, map[string][]widget{"widgets": facts})
 	}
 	m := message{FallbackText: object + ": " + provider.Visible(title(line), dash), CardsV2: []cardWithID{{CardID: "event", Card: c}}}
-	if s.thread != "" {
-		m.Thread = map[string]string{"threadKey": s.thread}
+	if thread != "" {
+		m.Thread = map[string]string{"threadKey": thread}
 	}
 	return m
 }

@@ -76,7 +76,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func newSender(t *testing.T, cfg provider.Config, path string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+func newSender(t *testing.T, cfg provider.Config, path string, h http.HandlerFunc) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	cfg.Address, cfg.Network = sink.URL+path, providertest.Loopback()
@@ -127,7 +127,7 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n.Event.Message = markup
 	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
 	n.Authored = []string{"summary"}
-	m := (&Sender{}).message(n, 1000, 1000)
+	m := newMessage(n, "", provider.Size{Message: 1000, Fact: 1000})
 	sections := m.CardsV2[0].Card.Sections
 	if sections[0]["widgets"][0].TextParagraph["text"] != escaped || sections[1]["widgets"][0].DecoratedText.Text != markup ||
 		sections[1]["widgets"][1].DecoratedText.Text != escaped || strings.Contains(m.FallbackText, "<") {

@@ -1,11 +1,9 @@
 package googlepubsub
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -34,19 +32,10 @@ var (
 	topicForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 )
 
-// Sender publishes to one topic.
-type Sender struct {
-	*provider.Client
-	url        *url.URL
-	attributes map[string]string
-	// source is nil unless a workload identity logs in.
-	source *cloudauth.Source
-}
+// New returns a Sender to one topic, which publishes a notification's event.
+func New(cfg provider.Config) (*provider.Client, error) { return build(cfg, endpoint) }
 
-// New returns a Sender.
-func New(cfg provider.Config) (*Sender, error) { return build(cfg, endpoint) }
-
-func build(cfg provider.Config, endpoint string) (*Sender, error) {
+func build(cfg provider.Config, endpoint string) (*provider.Client, error) {
 	project, topic := strings.TrimSpace(cfg.Address), cfg.Channel
 	var projectErr, topicErr error
 	if project == "" {
@@ -62,16 +51,13 @@ func build(cfg provider.Config, endpoint string) (*Sender, error) {
 	if cfg.Token == "" {
 		cfg = cloudauth.Public(cfg)
 	}
-	s := &Sender{attributes: cfg.Headers}
-	o := provider.ClientOptions{Word: cloudauth.GoogleStatus, Temporary: temporary}
-	loginErr := s.logIn(cfg, &o)
-	var clientErr error
-	s.Client, clientErr = provider.NewClient(cfg, o)
+	o := provider.ClientOptions{Word: cloudauth.GoogleStatus, Temporary: temporary, Message: publish(project, topic, cfg.Headers)}
+	loginErr := logIn(cfg, &o)
+	client, clientErr := provider.NewClient(cfg, o)
 	if err := errors.Join(projectErr, topicErr, checkAttributes(cfg.Headers), clientErr, loginErr); err != nil {
 		return nil, err
 	}
-	s.url = s.URL("v1", "projects", project, "topics", topic+":publish")
-	return s, nil
+	return client, nil
 }
 
 // temporary reports whether a refusal is one of those after which Google's own libraries publish again, beyond 429 and 5xx.
@@ -85,8 +71,8 @@ func temporary(status int, answer []byte) bool {
 	}
 }
 
-// logIn has the Sender log in by the key or, without one, by the workload identity.
-func (s *Sender) logIn(cfg provider.Config, o *provider.ClientOptions) (err error) {
+// logIn has a client log in by the key or, without one, by the workload identity.
+func logIn(cfg provider.Config, o *provider.ClientOptions) (err error) {
 	switch {
 	case cfg.Token != "":
 		var k *key
@@ -96,8 +82,10 @@ func (s *Sender) logIn(cfg provider.Config, o *provider.ClientOptions) (err erro
 		err = errors.New("the Secret has no key token, a service account's key in JSON, " +
 			"and spec.serviceAccountName is not set: one of them logs in")
 	default:
-		s.source, err = cloudauth.Google(cfg, scope)
-		o.Authorize = s.source.Authorization
+		var source *cloudauth.Source
+		if source, err = cloudauth.Google(cfg, scope); err == nil {
+			source.LogIn(o)
+		}
 	}
 	return err
 }
@@ -118,9 +106,6 @@ func checkAttributes(attributes map[string]string) error {
 	return nil
 }
 
-// Close closes idle connections.
-func (s *Sender) Close() error { return errors.Join(s.Client.Close(), s.source.Close()) }
-
 // message is a PubsubMessage. Its data is encoded as base64.
 type message struct {
 	Data        []byte            `json:"data"`
@@ -128,16 +113,16 @@ type message struct {
 	OrderingKey string            `json:"orderingKey"`
 }
 
-// Send publishes the notification's event.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	data, err := provider.EventJSON(n.Event, maxEvent)
-	if err != nil {
-		return err
+// publish returns the function that makes the request to publish a notification's event to a topic, with the Secret's attributes.
+func publish(project, topic string, attributes map[string]string) func(*provider.Client, provider.Notification) (provider.Request, error) {
+	return func(c *provider.Client, n provider.Notification) (provider.Request, error) {
+		data, err := provider.EventJSON(n.Event, maxEvent)
+		m := message{Data: data, Attributes: make(map[string]string, len(attributes)+1), OrderingKey: orderingKey(n.Event)}
+		maps.Copy(m.Attributes, attributes)
+		m.Attributes[idempotencyKey] = n.DeliveryID // even over the Secret's: with one key a subscriber would drop all messages but the first
+		u := c.URL("v1", "projects", project, "topics", topic+":publish")
+		return provider.Request{URL: u, JSON: map[string][]message{"messages": {m}}}, err
 	}
-	m := message{Data: data, Attributes: make(map[string]string, len(s.attributes)+1), OrderingKey: orderingKey(n.Event)}
-	maps.Copy(m.Attributes, s.attributes)
-	m.Attributes[idempotencyKey] = n.DeliveryID // even over the Secret's: with one key a subscriber would drop all messages but the first
-	return s.Post(ctx, provider.Request{URL: s.url, JSON: map[string][]message{"messages": {m}}})
 }
 
 // orderingKey returns the object's name with its kind and namespace, cut to Pub/Sub's limit.

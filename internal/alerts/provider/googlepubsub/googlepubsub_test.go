@@ -125,7 +125,7 @@ func valid(raw []byte) bool {
 }
 
 // at returns a Sender whose endpoint is the address of the Config, for the kit.
-var at = provider.Builder(func(cfg provider.Config) (*Sender, error) {
+var at = provider.Builder(func(cfg provider.Config) (*provider.Client, error) {
 	endpoint := cfg.Address
 	cfg.Address = "project"
 	return build(cfg, endpoint)
@@ -137,7 +137,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func newSender(t *testing.T, cfg provider.Config) (*Sender, *providertest.Sink) {
+func newSender(t *testing.T, cfg provider.Config) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, google)
 	cfg.Type, cfg.Address, cfg.Channel, cfg.Network = "googlepubsub", "project", "flux-events", providertest.Loopback()
@@ -153,10 +153,10 @@ func newSender(t *testing.T, cfg provider.Config) (*Sender, *providertest.Sink) 
 }
 
 func TestPayloads(t *testing.T) {
-	s, sink := newSender(t, provider.Config{Headers: map[string]string{"team": "a"}})
-	var err error
-	s.Client, err = provider.NewClient(provider.Config{Address: sink.URL, Network: providertest.Loopback()}, provider.ClientOptions{
+	sink := providertest.NewSink(t, google)
+	s, err := provider.NewClient(provider.Config{Address: sink.URL, Network: providertest.Loopback()}, provider.ClientOptions{
 		Authorize: func(context.Context) (string, error) { return "Bearer impersonated", nil },
+		Message:   publish("project", "flux-events", map[string]string{"team": "a"}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package lark
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"notifier/internal/alerts/provider"
 )
@@ -45,10 +46,10 @@ const (
 // sizes descend to one at which even the worst text fits, every character of which takes six bytes.
 var sizes = []provider.Size{{14_000, 1000}, {8000, 500}, {4000, 200}, {2000, 100}, {1500, 50}, {600, 20}}
 
-// body returns the message as JSON, with as much of the event as fits.
-func (s *Sender) body(n provider.Notification) ([]byte, error) {
+// body returns the message as JSON, signed with a secret, with as much of the event as fits.
+func body(n provider.Notification, secret string, now time.Time) ([]byte, error) {
 	m := message{MsgType: "interactive"}
-	m.Timestamp, m.Sign = s.sign()
+	m.Timestamp, m.Sign = sign(secret, now)
 	return provider.ShrinkJSON(sizes, maxMessage, func(s provider.Size) message {
 		m.Card = newCard(n, s.Message, s.Fact)
 		return m

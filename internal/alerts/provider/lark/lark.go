@@ -2,7 +2,6 @@ package lark
 
 import (
 	"cmp"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -18,45 +17,29 @@ import (
 
 const maxReply = 16 << 10 // bytes
 
-// Sender sends to one custom bot.
-type Sender struct {
-	*provider.Client
-	secret string
-	now    func() time.Time
-}
+// New returns a Sender to one custom bot, which posts a notification as one card.
+func New(cfg provider.Config) (*provider.Client, error) { return newSender(cfg, time.Now) }
 
-// New returns a Sender.
-func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{
+func newSender(cfg provider.Config, now func() time.Time) (*provider.Client, error) {
+	secret := cfg.Token
+	return provider.NewClient(cfg, provider.ClientOptions{
 		MaxReply: maxReply, Word: word, Wait: wait, Limit: provider.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com"),
+		Outcome: outcome,
+		Message: func(_ *provider.Client, n provider.Notification) (provider.Request, error) {
+			body, err := body(n, secret, now())
+			return provider.Request{Body: body}, err
+		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &Sender{Client: client, secret: cfg.Token, now: time.Now}, nil
-}
-
-// Send posts the notification as one card.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := s.body(n)
-	if err != nil {
-		return err
-	}
-	answer, err := s.Client.Send(ctx, provider.Request{Body: body})
-	if err != nil {
-		return err
-	}
-	return outcome(answer)
 }
 
 // sign returns the time and the signature for a bot with a secret, empty without a secret. The signature is an HMAC of nothing whose
 // key is the time and the secret.
-func (s *Sender) sign() (timestamp, sign string) {
-	if s.secret == "" {
+func sign(secret string, now time.Time) (timestamp, sign string) {
+	if secret == "" {
 		return "", ""
 	}
-	timestamp = strconv.FormatInt(s.now().Unix(), 10)
-	return timestamp, base64.StdEncoding.EncodeToString(hmac.New(sha256.New, []byte(timestamp+"\n"+s.secret)).Sum(nil))
+	timestamp = strconv.FormatInt(now.Unix(), 10)
+	return timestamp, base64.StdEncoding.EncodeToString(hmac.New(sha256.New, []byte(timestamp+"\n"+secret)).Sum(nil))
 }
 
 type reply struct {

@@ -66,33 +66,32 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func newSender(t *testing.T, secret string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+var now = time.Unix(1599360473, 0)
+
+func newTest(t *testing.T, secret string, h http.HandlerFunc) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
-	s := providertest.NewSender(t, New, provider.Config{
-		Address: sink.URL + "/open-apis/bot/v2/hook/x", Token: secret, Network: providertest.Loopback(),
-	})
-	s.now = func() time.Time { return time.Unix(1599360473, 0) }
-	return s, sink
+	return providertest.NewSender(t, func(cfg provider.Config) (*provider.Client, error) {
+		return newSender(cfg, func() time.Time { return now })
+	}, provider.Config{Address: sink.URL + "/open-apis/bot/v2/hook/x", Token: secret, Network: providertest.Loopback()}), sink
 }
 
 func TestPayloads(t *testing.T) {
 	for name, secret := range map[string]string{"card": "", "signed": "secret"} {
-		s, sink := newSender(t, secret, providertest.Vendor(t, answer, check))
+		s, sink := newTest(t, secret, providertest.Vendor(t, answer, check))
 		t.Run(name, func(t *testing.T) { providertest.Golden(t, name, s, sink) })
 	}
 }
 
 // The value was computed with "printf ” | openssl dgst -sha256 -mac HMAC -macopt hexkey:<key in hex> -binary | base64".
 func TestASecretSignsTheTime(t *testing.T) {
-	s, _ := newSender(t, "demo", nil)
-	if timestamp, sign := s.sign(); timestamp != "1599360473" || sign != "l1N0gAcBjdwBvGm1xMjOF0XSyaLRpR7tuO5dHfhAYc8=" {
+	if timestamp, sign := sign("demo", now); timestamp != "1599360473" || sign != "l1N0gAcBjdwBvGm1xMjOF0XSyaLRpR7tuO5dHfhAYc8=" {
 		t.Errorf("%s, %s", timestamp, sign)
 	}
 }
 
 func TestTheWorstTextStillFits(t *testing.T) {
-	s, _ := newSender(t, "secret", providertest.Vendor(t, answer, check))
+	s, _ := newTest(t, "secret", providertest.Vendor(t, answer, check))
 	providertest.SendWorst(t, s)
 }
 
@@ -121,7 +120,7 @@ func TestOnlyCodeZeroIsASuccess(t *testing.T) {
 		`{"code":11232,"msg":"frequency limited"}`: {400, event.Retry, "http_429", "HTTP 400 (rate limit)"},
 		`{"code":78,"msg":"hush"}`:                 {403, event.Permanent, "http_4xx", "HTTP 403"},
 	} {
-		s, _ := newSender(t, "", providertest.Says(want.status, body))
+		s, _ := newTest(t, "", providertest.Says(want.status, body))
 		err := s.Send(t.Context(), providertest.Notifications(t)["info"])
 		if want.reason == "" && err == nil {
 			continue

@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"html"
@@ -12,34 +11,21 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Sender sends to one room.
-type Sender struct {
-	*provider.Client
-	room string
-}
-
-// New returns a Sender. Token and channel are required.
-func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.TokenIn("Authorization", "Bearer "), Word: word, Wait: wait})
-	if !strings.HasPrefix(cfg.Channel, "!") {
+// New returns a Sender to one room, which puts a notification there as one message. Token and channel are required.
+func New(cfg provider.Config) (*provider.Client, error) {
+	room := cfg.Channel
+	client, err := provider.NewClient(cfg, provider.ClientOptions{
+		Login: provider.TokenIn("Authorization", "Bearer "), Word: word, Wait: wait,
+		Message: func(c *provider.Client, n provider.Notification) (provider.Request, error) {
+			body, err := provider.ShrinkJSON(sizes, maxContent, func(s provider.Size) message { return newMessage(n, s.Message, s.Fact) })
+			u := c.URL("_matrix", "client", "v3", "rooms", room, "send", "m.room.message", n.DeliveryID)
+			return provider.Request{Method: http.MethodPut, URL: u, Body: body}, err
+		},
+	})
+	if !strings.HasPrefix(room, "!") {
 		err = errors.Join(err, errors.New("spec.channel is no ID of a room, which begins with an exclamation mark; an alias takes no messages"))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Sender{Client: client, room: cfg.Channel}, nil
-}
-
-// Send sends the notification to the room as one message.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := provider.ShrinkJSON(sizes, maxContent, func(s provider.Size) message { return newMessage(n, s.Message, s.Fact) })
-	if err != nil {
-		return err
-	}
-	return s.Post(ctx, provider.Request{
-		Method: http.MethodPut, Body: body,
-		URL: s.URL("_matrix", "client", "v3", "rooms", s.room, "send", "m.room.message", n.DeliveryID),
-	})
+	return client, err
 }
 
 type message struct {

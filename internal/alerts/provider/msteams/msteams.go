@@ -2,8 +2,7 @@ package msteams
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -19,25 +18,13 @@ var sizes = []provider.Size{
 	{24000, 1000}, {16000, 500}, {8000, 250}, {4000, 100}, {2000, 50}, {500, 20},
 }
 
-// Sender sends to one connector or workflow.
-type Sender struct {
-	*provider.Client
-	connector bool
-}
-
-// New returns a Sender.
-func New(cfg provider.Config) (*Sender, error) {
-	o := provider.ClientOptions{Word: word}
-	client, err := provider.NewClient(cfg, o)
-	if err != nil {
-		return nil, err
+// New returns a Sender to one connector or workflow, which posts a notification as a card.
+func New(cfg provider.Config) (*provider.Client, error) {
+	o := provider.ClientOptions{Word: word, Message: workflowCard}
+	if u, err := url.Parse(strings.TrimSpace(cfg.Address)); err == nil && provider.Within(u.Hostname(), "webhook.office.com") {
+		o.Message, o.MaxReply, o.Outcome = connectorCard, maxReply, outcome
 	}
-	s := &Sender{Client: client, connector: client.On("webhook.office.com")}
-	if s.connector {
-		o.MaxReply = maxReply
-		s.Client, err = provider.NewClient(cfg, o)
-	}
-	return s, err
+	return provider.NewClient(cfg, o)
 }
 
 // maxReply is the length, in bytes, of a connector's longest answer: a line of text.
@@ -69,48 +56,24 @@ func outcome(answer []byte) error {
 	return event.NewError(class, label, "connector: Teams answered HTTP "+string(found[1]), nil)
 }
 
-// answers are the codes by which workflows refuse a message, and the short texts by which connectors do.
-var answers = []string{
+// word returns the part of a refusal's answer that is shown: a code by which workflows refuse a message, or a short text by which connectors
+// do.
+var word = provider.WordOrAt("error.code",
 	"DirectApiAuthorizationRequired", "DirectApiInvalidAuthorizationScheme", "InvalidRequestContent", "TriggerInputSchemaMismatch",
 	"WorkflowNotFound", "WorkflowTriggerIsNotEnabled", "WorkflowTriggerNotFound",
 	"Bad payload received by generic incoming webhook.", "Connector configuration not found", "Invalid webhook URL",
 	"Summary or Text is required.",
+)
+
+// connectorCard and workflowCard return the request of a card with as much of the event as fits.
+func connectorCard(_ *provider.Client, n provider.Notification) (provider.Request, error) {
+	body, err := provider.ShrinkJSON(sizes, maxCard, func(z provider.Size) messageCard { return newMessageCard(n, z.Message, z.Fact) })
+	return provider.Request{Body: body}, err
 }
 
-// word returns the part of a refusal's answer that is shown.
-func word(answer []byte) string {
-	var reply struct {
-		Error struct {
-			Code string `json:"code"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		reply.Error.Code = strings.TrimSpace(string(answer))
-	}
-	return provider.KnownWord(reply.Error.Code, answers)
-}
-
-// Send posts the notification as a card.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	body, err := s.body(n)
-	if err != nil {
-		return err
-	}
-	answer, err := s.Client.Send(ctx, provider.Request{Body: body})
-	if err != nil || !s.connector {
-		return err
-	}
-	return outcome(answer)
-}
-
-// body returns the card as JSON, with as much of the event as fits.
-func (s *Sender) body(n provider.Notification) ([]byte, error) {
-	return provider.ShrinkJSON(sizes, maxCard, func(z provider.Size) any {
-		if s.connector {
-			return newMessageCard(n, z.Message, z.Fact)
-		}
-		return newWorkflowMessage(n, z.Message, z.Fact)
-	})
+func workflowCard(_ *provider.Client, n provider.Notification) (provider.Request, error) {
+	body, err := provider.ShrinkJSON(sizes, maxCard, func(z provider.Size) workflowMessage { return newWorkflowMessage(n, z.Message, z.Fact) })
+	return provider.Request{Body: body}, err
 }
 
 func newMessageCard(n provider.Notification, maxMessage, maxFact int) messageCard {

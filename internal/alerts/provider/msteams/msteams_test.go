@@ -17,7 +17,7 @@ func TestContract(t *testing.T) {
 }
 
 // newTeams returns a Sender to address, with a proxy that connects it to the sink. A nil handler answers an empty 200.
-func newTeams(t *testing.T, address string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+func newTeams(t *testing.T, address string, h http.HandlerFunc) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	network := providertest.Loopback()
@@ -60,6 +60,11 @@ func TestOnlyAConnectorsHostGetsAMessageCard(t *testing.T) {
 	}
 }
 
+// cards are the two kinds of cards.
+var cards = map[string]func(*provider.Client, provider.Notification) (provider.Request, error){
+	"connector": connectorCard, "workflow": workflowCard,
+}
+
 // Fails when the length of a card is unbounded.
 func TestTheWorstTextStillFits(t *testing.T) {
 	for name, r := range map[string]string{"letters": "x", "entities": "&", "controls": "\x01", "emoji": "😀", "bytes": "\xff", "links": "]("} {
@@ -71,10 +76,10 @@ func TestTheWorstTextStillFits(t *testing.T) {
 		for i := range 150 {
 			e.Metadata[strings.Repeat(r, 500)+fmt.Sprint(i)] = strings.Repeat(r, 2000)
 		}
-		for _, connector := range []bool{true, false} {
-			body, err := (&Sender{connector: connector}).body(provider.Notification{Event: e})
-			if err != nil || len(body) > maxCard || !json.Valid(body) {
-				t.Errorf("%s, connector %v: %d bytes, %v; want valid JSON of at most %d", name, connector, len(body), err, maxCard)
+		for kind, card := range cards {
+			r, err := card(nil, provider.Notification{Event: e})
+			if err != nil || len(r.Body) > maxCard || !json.Valid(r.Body) {
+				t.Errorf("%s, %s: %d bytes, %v; want valid JSON of at most %d", name, kind, len(r.Body), err, maxCard)
 			}
 		}
 	}
@@ -104,13 +109,13 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	const markup = "[a](https://b)"
 	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
 	n.Authored = []string{"summary"}
-	for _, connector := range []bool{true, false} {
-		body, err := (&Sender{connector: connector}).body(n)
+	for kind, card := range cards {
+		r, err := card(nil, n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Count(string(body), markup); got != 1 {
-			t.Errorf("connector %t: the markup stands %d times as it was written, want once: %s", connector, got, body)
+		if got := strings.Count(string(r.Body), markup); got != 1 {
+			t.Errorf("%s: the markup stands %d times as it was written, want once: %s", kind, got, r.Body)
 		}
 	}
 }

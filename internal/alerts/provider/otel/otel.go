@@ -84,7 +84,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return event.NewError(event.Permanent, provider.LabelPayload, "message could not be encoded", err)
 	}
-	answer, err := s.Client.Send(ctx, provider.Request{Header: s.Sent, Body: body})
+	answer, err := s.Fetch(ctx, provider.Request{Header: s.Sent, Body: body})
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package pagerduty
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -41,31 +40,17 @@ func New(cfg provider.Config) (*Sender, error) {
 	return s, nil
 }
 
-// statuses and faults are the texts by which the API refuses a request.
+// status and fault return the texts by which the API refuses a request.
 var (
-	statuses = []string{"invalid event", "throttle exceeded"}
-	faults   = []string{
+	status = provider.WordAt("status", "invalid event", "throttle exceeded")
+	fault  = provider.WordIn("errors",
 		"'routing_key' is missing or blank", "Length of 'routing_key' is incorrect (should be 32 characters)", "Invalid routing key",
 		"'event_action' is invalid", "'payload.summary' is missing or blank",
-	}
+	)
 )
 
 // word returns the part of a refusal's answer that is shown: the first known fault or, without one, the status.
-func word(answer []byte) string {
-	var reply struct {
-		Status string   `json:"status"`
-		Errors []string `json:"errors"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		return ""
-	}
-	for _, fault := range reply.Errors {
-		if known := provider.KnownWord(fault, faults); known != "" {
-			return known
-		}
-	}
-	return provider.KnownWord(reply.Status, statuses)
-}
+func word(answer []byte) string { return cmp.Or(fault(answer), status(answer)) }
 
 // alertEvent is a request of /v2/enqueue.
 type alertEvent struct {

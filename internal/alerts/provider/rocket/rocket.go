@@ -1,31 +1,18 @@
 package rocket
 
 import (
-	"context"
 	"time"
 
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/slack"
 )
 
-// Sender sends to one webhook.
-type Sender struct {
-	*provider.Client
-	channel, username string
-}
-
-// New returns a Sender.
-func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Word: word})
-	if err != nil {
-		return nil, err
-	}
-	return &Sender{Client: client, channel: cfg.Channel, username: cfg.Username}, nil
-}
-
-// Send posts the notification as one attachment.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.Post(ctx, provider.Request{JSON: s.message(n)})
+// New returns a Sender to one webhook, which posts a notification as one attachment.
+func New(cfg provider.Config) (*provider.Client, error) {
+	channel, username := cfg.Channel, cfg.Username
+	return provider.NewClient(cfg, provider.ClientOptions{Word: word, Message: func(_ *provider.Client, n provider.Notification) (provider.Request, error) {
+		return provider.Request{JSON: slack.Message{Channel: channel, Username: username, Attachments: []slack.Attachment{newAttachment(n)}}}, nil
+	}})
 }
 
 const (
@@ -36,18 +23,17 @@ const (
 // sizes are in characters.
 var sizes = []provider.Size{{4600, 1000}, {4000, 250}, {3500, 100}, {2500, 50}, {2000, 30}}
 
-// message returns the notification with as much of the event as fits.
-func (s *Sender) message(n provider.Notification) slack.Message {
+// newAttachment returns the notification with as much of the event as fits.
+func newAttachment(n provider.Notification) slack.Attachment {
 	e := n.Event
 	a := slack.Attachment{Color: provider.BySeverity(e, "#0076D7", "#FF0000"), AuthorName: provider.FitUTF16(e.InvolvedObject.String(), maxName, escape)}
 	if !e.Timestamp.IsZero() {
 		a.Time = e.Timestamp.UTC().Format(time.RFC3339)
 	}
-	a = provider.Shrink(sizes, maxMessage, size, func(s provider.Size) slack.Attachment {
+	return provider.Shrink(sizes, maxMessage, size, func(s provider.Size) slack.Attachment {
 		a.Text, a.Fields = provider.FitUTF16(e.Message, s.Message, escape), fields(n, s.Fact)
 		return a
 	})
-	return slack.Message{Channel: s.channel, Username: s.username, Attachments: []slack.Attachment{a}}
 }
 
 func size(a slack.Attachment) int {

@@ -55,7 +55,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+func newSender(t *testing.T, h http.HandlerFunc) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	return providertest.NewSender(t, New, provider.Config{
@@ -80,7 +80,7 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n.Event.Message = markup
 	n.Event.Metadata = map[string]string{"summary": markup, "annotation": markup}
 	n.Authored = []string{"summary"}
-	a := (&Sender{}).message(n).Attachments[0]
+	a := newAttachment(n)
 	if a.Text != broken || a.Fields[0].Value != markup || a.Fields[1].Value != broken {
 		t.Errorf("got %+v", a)
 	}

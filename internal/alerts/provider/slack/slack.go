@@ -2,7 +2,6 @@ package slack
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -28,21 +27,24 @@ const (
 	maxReply = 512 << 10
 )
 
-// Sender sends to one channel or webhook.
+// Sender sends to one channel or webhook, and posts a notification as one attachment.
 type Sender struct {
 	*provider.Client
 	onSlack bool
-	// api is the address of chat.postMessage at Slack, nil for an incoming webhook, or for another server. gateway is one of the latter that
-	// has the method's name.
+	// api is the address of chat.postMessage at Slack, nil for an incoming webhook, or for another server.
 	api               *url.URL
-	gateway           bool
 	channel, username string
 }
 
 // New returns a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{channel: cfg.Channel, username: cfg.Username}
-	o := provider.ClientOptions{Login: provider.Config.Bearer, Word: word}
+	o := provider.ClientOptions{
+		Login: provider.Config.Bearer, Word: word,
+		Message: func(_ *provider.Client, n provider.Notification) (provider.Request, error) {
+			return provider.Request{URL: s.api, JSON: s.message(n)}, nil
+		},
+	}
 	var err error
 	if s.api, err = apiOf(cfg.Address); err != nil {
 		return nil, err
@@ -54,9 +56,9 @@ func New(cfg provider.Config) (*Sender, error) {
 		if cfg.Channel == "" {
 			return nil, errors.New("chat.postMessage needs spec.channel")
 		}
-		o.MaxReply = maxReply
+		o.MaxReply, o.Outcome = maxReply, outcome
 	} else if u, err := url.Parse(strings.TrimSpace(cfg.Address)); err == nil && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/"+method) {
-		s.gateway, o.MaxReply = true, maxReply
+		o.MaxReply, o.Outcome = maxReply, outcomeBehind
 	}
 	if s.Client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
@@ -80,15 +82,6 @@ func apiOf(address string) (*url.URL, error) {
 
 // OnSlack reports whether the address is Slack's own. Other servers take its webhooks too.
 func (s *Sender) OnSlack() bool { return s.onSlack }
-
-// Send posts the notification as one attachment.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	answer, err := s.Client.Send(ctx, provider.Request{URL: s.api, JSON: s.message(n)})
-	if err != nil || s.api == nil && !(s.gateway && refuses(answer)) {
-		return err
-	}
-	return outcome(answer)
-}
 
 // The parts of a message that are used here, in the names of Slack's webhooks and API. Mattermost and Rocket.Chat have them too.
 
@@ -173,23 +166,19 @@ var answers = []string{
 }
 
 // word returns the part of a refusal's answer that is shown. A webhook answers a word, a workflow and the API a word in JSON.
-func word(answer []byte) string {
-	var reply struct {
-		Error string `json:"error"`
-	}
-	if json.Unmarshal(answer, &reply) != nil {
-		reply.Error = strings.TrimSpace(string(answer))
-	}
-	return provider.KnownWord(reply.Error, answers, refused, busy)
-}
+var word = provider.WordOrAt("error", slices.Concat(answers, refused, busy)...)
 
-// refuses reports whether an answer of a gateway is the API's refusal. Any other one is taken for a success, as that of a webhook.
-func refuses(answer []byte) bool {
+// outcomeBehind is outcome for a server other than Slack, which may be a gateway to the API. An answer that is not the API's refusal is taken
+// for a success, as that of a webhook.
+func outcomeBehind(answer []byte) error {
 	var reply struct {
 		OK    *bool  `json:"ok"`
 		Error string `json:"error"`
 	}
-	return json.Unmarshal(answer, &reply) == nil && reply.OK != nil && !*reply.OK && reply.Error != ""
+	if json.Unmarshal(answer, &reply) != nil || reply.OK == nil || *reply.OK || reply.Error == "" {
+		return nil
+	}
+	return outcome(answer)
 }
 
 // outcome classifies an answer of the API. Only one that says "ok": true is a success.

@@ -50,15 +50,12 @@ func (t *text) bold(s string) {
 	t.add(s)
 }
 
-// message returns the notification with as much of the event as fits.
-func (s *Sender) message(n provider.Notification) message {
+// newMessage returns the notification with as much of the event as fits, for no chat yet.
+func newMessage(n provider.Notification) message {
 	t := provider.Shrink(sizes, maxText, func(t *text) int { return t.length }, func(s provider.Size) *text {
 		return newText(n, s.Message, s.Fact)
 	})
-	return message{
-		ChatID: s.chat, MessageThreadID: s.topic, Text: t.String(), Entities: t.entities,
-		LinkPreviewOptions: map[string]bool{"is_disabled": true},
-	}
+	return message{Text: t.String(), Entities: t.entities, LinkPreviewOptions: map[string]bool{"is_disabled": true}}
 }
 
 func newText(n provider.Notification, maxMessage, maxFact int) *text {

@@ -1,7 +1,6 @@
 package telegram
 
 import (
-	"context"
 	"errors"
 	"regexp"
 	"strconv"
@@ -12,16 +11,8 @@ import (
 
 const host = "https://api.telegram.org"
 
-// Sender sends to one chat.
-type Sender struct {
-	*provider.Client
-	token string
-	chat  string
-	topic int64
-}
-
-// New returns a Sender. Token and channel are required.
-func New(cfg provider.Config) (*Sender, error) { return newSender(cfg, host) }
+// New returns a Sender to one chat, which posts a notification as one message. Token and channel are required.
+func New(cfg provider.Config) (*provider.Client, error) { return newSender(cfg, host) }
 
 var (
 	tokenForm = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
@@ -29,44 +20,42 @@ var (
 )
 
 // newSender returns a Sender to the Bot API at base.
-func newSender(cfg provider.Config, base string) (*Sender, error) {
-	s := &Sender{token: cfg.Token}
+func newSender(cfg provider.Config, base string) (*provider.Client, error) {
 	if err := provider.CheckKey("token", cfg.Token); err != nil {
 		return nil, err
 	}
 	if !tokenForm.MatchString(cfg.Token) {
 		return nil, errors.New("the Secret's key token is no token of a Telegram bot: digits, a colon, and letters and digits")
 	}
-	var topic string
-	var topics bool
-	s.chat, topic, topics = strings.Cut(cfg.Channel, ":")
-	if !chatForm.MatchString(s.chat) {
+	chat, topic, topics := strings.Cut(cfg.Channel, ":")
+	if !chatForm.MatchString(chat) {
 		return nil, errors.New("spec.channel is no chat: its number or @name, with :topic behind it if the chat has topics")
 	}
+	var thread int64
 	var err error
 	if topics {
-		if s.topic, err = strconv.ParseInt(topic, 10, 64); err != nil || s.topic <= 0 {
+		if thread, err = strconv.ParseInt(topic, 10, 64); err != nil || thread <= 0 {
 			return nil, errors.New("spec.channel has no number of a topic behind the colon")
 		}
 	}
+	token := cfg.Token
 	cfg.Address = base
-	if s.Client, err = provider.NewClient(cfg, provider.ClientOptions{Word: word, Wait: wait}); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return provider.NewClient(cfg, provider.ClientOptions{
+		Word: word, Wait: wait, Limit: func(string) provider.Limit { return limitOf(chat) },
+		Message: func(c *provider.Client, n provider.Notification) (provider.Request, error) {
+			m := newMessage(n)
+			m.ChatID, m.MessageThreadID = chat, thread
+			return provider.Request{URL: c.URL("bot"+token, "sendMessage"), JSON: m}, nil
+		},
+	})
 }
 
-// Limit returns Telegram's limit for the chat: 20 messages a minute for a group or channel, one a second for a person.
-func (s *Sender) Limit() provider.Limit {
-	if strings.HasPrefix(s.chat, "-") || strings.HasPrefix(s.chat, "@") {
+// limitOf returns Telegram's limit for a chat: 20 messages a minute for a group or channel, one a second for a person.
+func limitOf(chat string) provider.Limit {
+	if strings.HasPrefix(chat, "-") || strings.HasPrefix(chat, "@") {
 		return provider.Limit{Rate: 1.0 / 3, Burst: 3}
 	}
 	return provider.Limit{Rate: 1, Burst: 3}
-}
-
-// Send posts the notification as one message.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.Post(ctx, provider.Request{URL: s.URL("bot"+s.token, "sendMessage"), JSON: s.message(n)})
 }
 
 // word returns the part of a refusal's answer that is shown: a known description of the Bot API.

@@ -16,7 +16,7 @@ import (
 const token = "123456:AAs3cret-token"
 
 // build puts the address, which the type ignores, in the place of Telegram's host.
-var build = provider.Builder(func(cfg provider.Config) (*Sender, error) {
+var build = provider.Builder(func(cfg provider.Config) (*provider.Client, error) {
 	base := cfg.Address
 	cfg.Address = "https://ignored.test"
 	return newSender(cfg, base)
@@ -70,7 +70,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func newTest(t *testing.T, channel string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+func newTest(t *testing.T, channel string, h http.HandlerFunc) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	s, err := newSender(provider.Config{Token: token, Channel: channel, Network: providertest.Loopback()}, sink.URL)
@@ -130,8 +130,7 @@ func TestNamesAreBold(t *testing.T) {
 	n := providertest.Notifications(t)["info"]
 	n.Event.Message = "𝄞 done"
 	n.Event.Metadata = map[string]string{"kéy😀": "v", "other": "w"}
-	s, _ := newTest(t, "1", nil)
-	m := s.message(n)
+	m := newMessage(n)
 	text := utf16.Encode([]rune(m.Text))
 	var bold []string
 	for _, e := range m.Entities {
@@ -148,9 +147,8 @@ func TestOnlyTheAuthorMentionsPeople(t *testing.T) {
 	n.Event.Message = "@somebody, me@example.test"
 	n.Event.Metadata = map[string]string{"summary": "@oncall", "other": "@somebody"}
 	n.Authored = []string{"summary"}
-	s, _ := newTest(t, "1", nil)
 	const want = "@\u200Bsomebody, me@example.test\n\n- summary: @oncall\n- other: @\u200Bsomebody"
-	if got := s.message(n).Text; !strings.HasSuffix(got, want) {
+	if got := newMessage(n).Text; !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want it to end with %q", got, want)
 	}
 }

@@ -1,7 +1,6 @@
 package webex
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,15 +9,15 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Sender sends to one space.
-type Sender struct {
-	*provider.Client
-	room string
-}
-
-// New returns a Sender. For Webex's API, token and channel are required.
-func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.Config.Bearer, Word: word, Temporary: temporary})
+// New returns a Sender to one space, which posts a notification as one message. For Webex's API, token and channel are required.
+func New(cfg provider.Config) (*provider.Client, error) {
+	room := cfg.Channel
+	client, err := provider.NewClient(cfg, provider.ClientOptions{
+		Login: provider.Config.Bearer, Word: word, Temporary: temporary,
+		Message: func(_ *provider.Client, n provider.Notification) (provider.Request, error) {
+			return provider.Request{JSON: message{RoomID: room, Markdown: markdown(n)}}, nil
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -30,17 +29,12 @@ func New(cfg provider.Config) (*Sender, error) {
 			return nil, errors.New("the address needs spec.channel, the ID of the room")
 		}
 	}
-	return &Sender{Client: client, room: cfg.Channel}, nil
+	return client, nil
 }
 
 type message struct {
 	RoomID   string `json:"roomId,omitempty"`
 	Markdown string `json:"markdown"`
-}
-
-// Send posts the notification as one message.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.Post(ctx, provider.Request{JSON: message{RoomID: s.room, Markdown: markdown(n)}})
 }
 
 // word returns the part of a refusal's answer that is shown: an error of Webex's API.

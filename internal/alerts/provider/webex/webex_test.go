@@ -39,7 +39,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+func newSender(t *testing.T, h http.HandlerFunc) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	return providertest.NewSender(t, New, provider.Config{

@@ -1,35 +1,23 @@
 package zoom
 
 import (
-	"context"
-	"net/url"
 	"strings"
 
 	"notifier/internal/alerts/provider"
 )
 
-// Sender sends to one connection.
-type Sender struct {
-	*provider.Client
-	endpoint *url.URL
+// New returns a Sender to one connection, which posts a notification as one message. A token is required.
+func New(cfg provider.Config) (*provider.Client, error) {
+	return provider.NewClient(cfg, provider.ClientOptions{Login: provider.TokenIn("Authorization", ""), Message: request})
 }
 
-// New returns a Sender. A token is required.
-func New(cfg provider.Config) (*Sender, error) {
-	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.TokenIn("Authorization", "")})
-	if err != nil {
-		return nil, err
+// request returns the request of a message, with a format in its address.
+func request(c *provider.Client, n provider.Notification) (provider.Request, error) {
+	u := c.URL()
+	if u.Query().Get("format") == "" {
+		u.RawQuery = strings.TrimPrefix(u.RawQuery+"&format=full", "&")
 	}
-	endpoint := client.URL()
-	if endpoint.Query().Get("format") == "" {
-		endpoint.RawQuery = strings.TrimPrefix(endpoint.RawQuery+"&format=full", "&")
-	}
-	return &Sender{Client: client, endpoint: endpoint}, nil
-}
-
-// Send posts the notification as one message.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	return s.Post(ctx, provider.Request{URL: s.endpoint, JSON: newMessage(n)})
+	return provider.Request{URL: u, JSON: newMessage(n)}, nil
 }
 
 // The parts of a message that are used here, in the names of Zoom's chat apps.

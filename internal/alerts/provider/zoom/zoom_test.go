@@ -65,7 +65,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func newSender(t *testing.T, path string, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+func newSender(t *testing.T, path string, h http.HandlerFunc) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	return providertest.NewSender(t, New, provider.Config{Address: sink.URL + path, Token: "token", Network: providertest.Loopback()}), sink

@@ -1,7 +1,6 @@
 package zulip
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,43 +11,37 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// Sender sends to one topic.
-type Sender struct {
-	*provider.Client
-	endpoint       *url.URL
-	channel, topic string
-}
-
-// New returns a Sender. Channel, username and password are required.
-func New(cfg provider.Config) (*Sender, error) {
-	channel, topic, _ := strings.Cut(cfg.Channel, "/")
-	if channel == "" || topic == "" {
-		return nil, errors.New("spec.channel is not of the form <channel>/<topic>")
-	}
-	client, err := provider.NewClient(cfg, provider.ClientOptions{
-		Login: login, Word: word, Wait: wait, Limit: provider.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com"),
-	})
+// New returns a Sender to one topic, which posts a notification as one message. Channel, username and password are required.
+func New(cfg provider.Config) (*provider.Client, error) {
+	channel, topic, err := divide(cfg.Channel)
 	if err != nil {
 		return nil, err
 	}
-	endpoint := client.URL()
-	endpoint.Path, endpoint.RawPath = "/api/v1/messages", ""
-	return &Sender{
-		Client: client, endpoint: endpoint, channel: channel, topic: provider.Truncate(printable(topic), maxTopic),
-	}, nil
+	return provider.NewClient(cfg, provider.ClientOptions{
+		Login: login, Word: word, Wait: wait, Limit: provider.LimitOn(provider.Limit{Rate: 200.0 / 60, Burst: 10}, "zulipchat.com", "zulip.com"),
+		Message: func(c *provider.Client, n provider.Notification) (provider.Request, error) {
+			u := c.URL()
+			u.Path, u.RawPath = "/api/v1/messages", ""
+			form := url.Values{"type": {"stream"}, "to": {channel}, "topic": {topic}, "content": {content(n)}}
+			return provider.Request{
+				URL: u, Body: []byte(form.Encode()), Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+			}, nil
+		},
+	})
+}
+
+// divide returns the channel and the topic of spec.channel.
+func divide(text string) (channel, topic string, err error) {
+	channel, topic, _ = strings.Cut(text, "/")
+	if channel == "" || topic == "" {
+		return "", "", errors.New("spec.channel is not of the form <channel>/<topic>")
+	}
+	return channel, provider.Truncate(printable(topic), maxTopic), nil
 }
 
 // login returns the header that logs in as the bot.
 func login(cfg provider.Config) (http.Header, error) {
 	return provider.Basic(cfg.Username, cfg.Password)
-}
-
-// Send posts the notification as one message.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
-	form := url.Values{"type": {"stream"}, "to": {s.channel}, "topic": {s.topic}, "content": {content(n)}}
-	return s.Post(ctx, provider.Request{
-		URL: s.endpoint, Body: []byte(form.Encode()), Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
-	})
 }
 
 // word returns the part of a refusal's answer that is shown: an error of Zulip's API that it may answer to a message.

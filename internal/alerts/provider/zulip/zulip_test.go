@@ -51,7 +51,7 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{New: provider.Builder(New), Config: account, Serve: providertest.Vendor(t, answer, check)})
 }
 
-func newSender(t *testing.T, h http.HandlerFunc) (*Sender, *providertest.Sink) {
+func newSender(t *testing.T, h http.HandlerFunc) (*provider.Client, *providertest.Sink) {
 	t.Helper()
 	sink := providertest.NewSink(t, h)
 	cfg := account
@@ -76,14 +76,9 @@ func TestChannelAndTopicAreDividedAtTheFirstSlash(t *testing.T) {
 		"a/" + strings.Repeat("x", 61): {"a", strings.Repeat("x", 47) + "… (truncated)"},
 		"a":                            {}, "a/": {}, "/b": {}, "": {},
 	} {
-		cfg := account
-		cfg.Address, cfg.Channel = "https://zulip.test", in
-		s, err := New(cfg)
-		if (err != nil) != (want == [2]string{}) {
-			t.Fatalf("%q: %v", in, err)
-		}
-		if err == nil && [2]string{s.channel, s.topic} != want {
-			t.Errorf("%q: %q, %q", in, s.channel, s.topic)
+		channel, topic, err := divide(in)
+		if got := [2]string{channel, topic}; got != want || (err != nil) != (want == [2]string{}) {
+			t.Errorf("%q: %q, %v", in, got, err)
 		}
 	}
 }
