@@ -12,7 +12,7 @@ import (
 )
 
 // TestRefusedDeliveriesLeaveRoomForOthers fails when a request ends after older refused deliveries as many as it may replay: then the
-// others are never replayed.
+// others are never replayed. It also fails when the refused ones whose reasons are left out are not counted.
 func TestRefusedDeliveriesLeaveRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &refusing{}
@@ -33,8 +33,8 @@ func TestRefusedDeliveriesLeaveRoomForOthers(t *testing.T) {
 		w.alerts.Delete("team-a/alert-of-other")
 		r := replay(t, d, view.ReplayRequest{State: view.StateDead})
 		wait(time.Minute)
-		if r.Replayed != len(want) || r.More || len(r.Refused) != maxRefused {
-			t.Errorf("%d replayed, %d refused, more: %t", r.Replayed, len(r.Refused), r.More)
+		if r.Replayed != len(want) || r.More || len(r.Refused) != maxRefused || r.NotReplayed != view.MaxReplay+1 {
+			t.Errorf("%d replayed, %d refused, %d with their reason, more: %t", r.Replayed, r.NotReplayed, len(r.Refused), r.More)
 		}
 		if got := dest.ids(); !slices.Equal(got, want) {
 			t.Errorf("%v sent", got)

@@ -95,6 +95,7 @@ type replayed struct {
 }
 
 func (r *replayed) refuse(id, why string) {
+	r.result.NotReplayed++
 	if len(r.result.Refused) >= maxRefused {
 		return
 	}

@@ -128,9 +128,9 @@ func TestAReplayIsOfWhatItsRequestNames(t *testing.T) {
 	if len(w.store.replays) > 0 {
 		t.Fatalf("asked for %+v", w.store.replays)
 	}
-	w.store.result = view.ReplayResult{Replayed: 3, More: true, Refused: map[string]string{"x": "it waits"}}
+	w.store.result = view.ReplayResult{Replayed: 3, More: true, NotReplayed: 1, Refused: map[string]string{"x": "it waits"}}
 	got := w.ask("jane", "POST", path, `{"state":"dead","provider":"slack","since":"2026-07-01T08:00:00Z"}`)
-	if want := `{"replayed":3,"more":true,"refused":{"x":"it waits"}}`; got.Code != http.StatusOK || got.Body.String() != want {
+	if want := `{"replayed":3,"more":true,"refused":{"x":"it waits"},"notReplayed":1}`; got.Code != http.StatusOK || got.Body.String() != want {
 		t.Errorf("%d %s", got.Code, got.Body)
 	}
 	want := []view.ReplayRequest{{State: view.StateDead, Provider: "slack", Since: time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC)}}
@@ -143,7 +143,7 @@ func TestAReplayIsOfWhatItsRequestNames(t *testing.T) {
 func TestARefusedReplayOfOneDeliveryIsAnError(t *testing.T) {
 	w := newWorld(t)
 	w.authority.grant("jane", "team-a", writes...)
-	w.store.result = view.ReplayResult{Refused: map[string]string{"aa": "it waits for its turn"}}
+	w.store.result = view.ReplayResult{NotReplayed: 1, Refused: map[string]string{"aa": "it waits for its turn"}}
 	got := w.ask("jane", "POST", "/v1/namespaces/team-a/deliveries/aa/replay", "")
 	if got.Code != http.StatusConflict || got.Body.String() != `{"error":"it waits for its turn"}` {
 		t.Errorf("%d %s", got.Code, got.Body)

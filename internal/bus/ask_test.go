@@ -24,7 +24,7 @@ type requests struct {
 
 func (r *requests) Replay(_ context.Context, namespace string, q view.ReplayRequest) (view.ReplayResult, error) {
 	r.namespace, r.replay = namespace, q
-	return view.ReplayResult{Replayed: 3, More: true, Refused: map[string]string{"x": "no"}}, r.err
+	return view.ReplayResult{Replayed: 3, More: true, NotReplayed: 1, Refused: map[string]string{"x": "no"}}, r.err
 }
 
 func (r *requests) Test(_ context.Context, namespace string, q view.TestRequest) (view.TestResult, error) {
@@ -60,7 +60,7 @@ func TestTheWorkerIsAskedFromAnyReplica(t *testing.T) {
 	asked := view.ReplayRequest{IDs: []string{"a<b"}, Provider: "slack", State: view.StateDead}
 	result, err := b.AskReplay(ctx, "my.team", asked)
 	must(t, err)
-	if diff := cmp.Diff(view.ReplayResult{Replayed: 3, More: true, Refused: map[string]string{"x": "no"}}, result); diff != "" {
+	if diff := cmp.Diff(view.ReplayResult{Replayed: 3, More: true, NotReplayed: 1, Refused: map[string]string{"x": "no"}}, result); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(asked, r.replay); diff != "" || r.namespace != "my.team" {

@@ -192,7 +192,7 @@ func TestAReplayAsksForWhatWasSelected(t *testing.T) {
 		var request view.ReplayRequest
 		_ = json.NewDecoder(r.Body).Decode(&request)
 		asked = append(asked, request)
-		_ = json.NewEncoder(w).Encode(view.ReplayResult{Replayed: 5, More: more, Refused: map[string]string{"77aa": "its Alert is gone"}})
+		_ = json.NewEncoder(w).Encode(view.ReplayResult{Replayed: 5, More: more, NotReplayed: 1, Refused: map[string]string{"77aa": "its Alert is gone"}})
 		more = false
 	})})
 	if r := call(t, api, "deliveries", "replay"); r.err == nil || len(asked) > 0 {
@@ -202,8 +202,7 @@ func TestAReplayAsksForWhatWasSelected(t *testing.T) {
 		t.Errorf("an ID and a filter: error %v, asked %v", r.err, asked)
 	}
 	r := call(t, api, "deliveries", "replay", "--state=dead", "--provider=slack")
-	r.wants(t, "10 deliveries")
-	if len(asked) != 2 || asked[0].Provider != "slack" || asked[0].State != view.StateDead || !strings.Contains(r.notes, "its Alert is gone") {
+	if len(asked) != 2 || !strings.Contains(r.out, "10 deliveries") || asked[0].Provider != "slack" || asked[0].State != view.StateDead || !strings.Contains(r.notes, "its Alert is gone") {
 		t.Errorf("asked %+v, notes %s", asked, r.notes)
 	}
 }

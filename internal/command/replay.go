@@ -54,8 +54,8 @@ func replay(ctx context.Context, s *session, namespace string, ids []string) (er
 	switch {
 	case failure != nil:
 		return fmt.Errorf("the others were not replayed: %w", inNamespace(namespace, failure))
-	case err == nil && len(total.Refused) > 0 && (total.Replayed == 0 || len(ids) > 0):
-		return fmt.Errorf("%d of %d were not replayed", len(total.Refused), total.Replayed+len(total.Refused))
+	case err == nil && total.NotReplayed > 0:
+		return fmt.Errorf("%d of %d were not replayed", total.NotReplayed, total.Replayed+total.NotReplayed)
 	}
 	return err
 }
@@ -76,7 +76,7 @@ func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayR
 			return total, err
 		}
 		total.Replayed += result.Replayed
-		total.Refused, total.More = result.Refused, result.More
+		total.Refused, total.NotReplayed, total.More = result.Refused, result.NotReplayed, result.More // they are dead still, and are refused again
 		if !result.Until.IsZero() {
 			r.Until = result.Until
 		}
@@ -101,6 +101,9 @@ func showReplay(s *session, r *view.ReplayResult) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Refused)) {
 		fmt.Fprintf(s.notes, "not %s: %s\n", plain(id), plain(r.Refused[id]))
+	}
+	if more := r.NotReplayed - len(r.Refused); more > 0 {
+		fmt.Fprintf(s.notes, "and %d more\n", more)
 	}
 	if r.More {
 		fmt.Fprintln(s.notes, "There are more: narrow the time with --since and --until to replay the others.")

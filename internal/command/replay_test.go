@@ -84,8 +84,8 @@ func TestRefusalsOfAReplayAreListedInOrder(t *testing.T) {
 		refused[fmt.Sprintf("%02d", id)] = "it waits"
 		want += fmt.Sprintf("not %02d: it waits\n", id)
 	}
-	api, _ := replays(t, does(view.ReplayResult{Replayed: 1, Refused: refused}))
-	if r := call(t, api, "deliveries", "replay", "--state=sent"); r.notes != want || r.err != nil {
+	api, _ := replays(t, does(view.ReplayResult{Replayed: 1, NotReplayed: 120, Refused: refused}))
+	if r := call(t, api, "deliveries", "replay", "--state=sent"); r.notes != want+"and 100 more\n" {
 		t.Errorf("error %v, notes\n%swant\n%s", r.err, r.notes, want)
 	}
 }
@@ -108,19 +108,21 @@ func TestAReplayThatEndsEarlySaysWhatItDid(t *testing.T) {
 	}
 }
 
-// Fails when a script that names deliveries is told of success though some of them were not replayed.
-func TestAReplayOfIDsFailsIfOneIsRefused(t *testing.T) {
-	api, _ := replays(t, does(view.ReplayResult{Replayed: 2, Refused: map[string]string{"three": "it waits"}}))
-	r := call(t, api, "deliveries", "replay", "one", "two", "three")
-	if r.err == nil || !strings.Contains(r.err.Error(), "1 of 3") || !strings.Contains(r.out, "2 deliveries are on their way again") || r.notes != "not three: it waits\n" {
-		t.Errorf("error %v, output %s, notes %s", r.err, r.out, r.notes)
+// Fails when a script is told of success though some of the deliveries that it names or selects were not replayed.
+func TestAReplayFailsIfADeliveryIsRefused(t *testing.T) {
+	for _, selects := range [][]string{{"one", "two", "three"}, {"--provider=slack", "--state=dead"}, {"--since=1h"}} {
+		api, _ := replays(t, does(view.ReplayResult{Replayed: 2, NotReplayed: 1, Refused: map[string]string{"three": "it waits"}}))
+		r := call(t, api, append([]string{"deliveries", "replay"}, selects...)...)
+		if r.err == nil || !strings.Contains(r.err.Error(), "1 of 3") || !strings.Contains(r.out, "2 deliveries are on their way again") || r.notes != "not three: it waits\n" {
+			t.Errorf("%v: error %v, output %s, notes %s", selects, r.err, r.out, r.notes)
+		}
 	}
 }
 
 // Fails when the form of the output decides whether a replay that replayed nothing is a failure.
 func TestAReplayOfNothingFailsInEachForm(t *testing.T) {
 	for _, format := range formats {
-		api, _ := replays(t, does(view.ReplayResult{Refused: map[string]string{"one": "it waits"}}))
+		api, _ := replays(t, does(view.ReplayResult{NotReplayed: 1, Refused: map[string]string{"one": "it waits"}}))
 		r := call(t, api, "deliveries", "replay", "one", "-o", format)
 		if r.err == nil || !strings.Contains(r.out+r.notes, "it waits") {
 			t.Errorf("-o %s: error %v, output %s, notes %s", format, r.err, r.out, r.notes)

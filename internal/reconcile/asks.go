@@ -220,7 +220,7 @@ func (k *kindOf[T]) replay(ctx context.Context, o T, value string) error {
 	if result.Replayed == 0 {
 		reason = notReplayed
 	}
-	k.tell(k.name, o, len(result.Refused) == 0, reason, replayTold(result))
+	k.tell(k.name, o, result.NotReplayed == 0, reason, replayTold(result))
 	return nil
 }
 
@@ -236,13 +236,13 @@ func (k *kindOf[T]) test(ctx context.Context, o T, value string) error {
 
 // replayTold returns the text for the owner about a replay's result.
 func replayTold(r view.ReplayResult) string {
-	if r.Replayed == 0 && len(r.Refused) == 0 && !r.More {
+	if r.Replayed == 0 && r.NotReplayed == 0 && !r.More {
 		return "nothing that is kept is selected, and nothing is sent again"
 	}
 	told := []string{numbered(r.Replayed, "delivery is on its way again", "deliveries are on their way again")}
-	if n := len(r.Refused); n > 0 {
-		told = append(told, fmt.Sprintf("%d could not be replayed", n))
-		for _, id := range slices.Sorted(maps.Keys(r.Refused))[:min(n, maxRefusalsTold)] {
+	if r.NotReplayed > 0 {
+		told = append(told, fmt.Sprintf("%d could not be replayed", r.NotReplayed))
+		for _, id := range slices.Sorted(maps.Keys(r.Refused))[:min(len(r.Refused), maxRefusalsTold)] {
 			told = append(told, id+": "+r.Refused[id])
 		}
 	}

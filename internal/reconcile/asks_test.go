@@ -232,13 +232,13 @@ func TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten(t *testing.T) {
 	})
 }
 
-// TestARefusedReplayIsReported fails when the reasons of refusals are omitted, or are unbounded.
+// TestARefusedReplayIsReported fails when the reasons of refusals are omitted or are unbounded, or when refusals without a reason are not counted.
 func TestARefusedReplayIsReported(t *testing.T) {
-	r := view.ReplayResult{Replayed: 1, More: true, Refused: map[string]string{}}
+	r := view.ReplayResult{Replayed: 1, More: true, NotReplayed: 300, Refused: map[string]string{}}
 	for i := range 9 {
 		r.Refused[fmt.Sprint("d", i)] = "why"
 	}
-	want := "1 delivery is on its way again; 9 could not be replayed; d0: why; d1: why; d2: why; there are more: set the annotation to another value"
+	want := "1 delivery is on its way again; 300 could not be replayed; d0: why; d1: why; d2: why; there are more: set the annotation to another value"
 	if got := replayTold(r); got != want {
 		t.Errorf("%q", got)
 	}

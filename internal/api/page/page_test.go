@@ -187,17 +187,17 @@ func TestActionsDoWhatTheySay(t *testing.T) {
 		t.Errorf("got %d, %+v", resp.StatusCode, f.replays)
 	}
 
-	f.result = view.ReplayResult{Replayed: 2, More: true, Refused: map[string]string{}}
+	f.result = view.ReplayResult{Replayed: 2, More: true, NotReplayed: 1200, Refused: map[string]string{}}
 	for i := range 12 {
 		f.result.Refused[fmt.Sprintf("id-%02d", i)] = "its Provider is gone"
 	}
 	_, body = f.do(t, http.MethodPost, "/ns/team-a/deliveries/replay?provider=slack-main&alert=all&since=1h", "editor", url.Values{})
-	contains(t, body, "2 deliveries", "There are more", "id-09: its Provider is gone", "and 2 more")
+	contains(t, body, "2 deliveries", "There are more", "id-09: its Provider is gone", "and 1190 more")
 	if got := f.replays[1]; got.Provider != "slack-main" || got.Alert != "all" || got.State != view.StateDead || got.Since.IsZero() || got.IDs != nil {
 		t.Errorf("replayed %+v", got)
 	}
 
-	f.result = view.ReplayResult{Refused: map[string]string{"d1": "it is on its way"}}
+	f.result = view.ReplayResult{NotReplayed: 1, Refused: map[string]string{"d1": "it is on its way"}}
 	_, body = f.do(t, http.MethodPost, "/ns/team-a/deliveries/d1/replay", "editor", url.Values{})
 	contains(t, body, "Not replayed: it is on its way", `role="alert"`)
 

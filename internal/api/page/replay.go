@@ -60,13 +60,13 @@ const mostRefused = 10
 
 // replayed returns the notice of a replay's result.
 func replayed(r view.ReplayResult) *notice {
-	n := &notice{failed: len(r.Refused) > 0, text: "Put on their way again: " + count(r.Replayed, "delivery", "deliveries") + "."}
+	n := &notice{failed: r.NotReplayed > 0, text: "Put on their way again: " + count(r.Replayed, "delivery", "deliveries") + "."}
 	if r.More {
 		n.text += " There are more: replay once more for the next ones."
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Refused)) {
 		if len(n.lines) == mostRefused {
-			n.lines = append(n.lines, fmt.Sprintf("and %d more", len(r.Refused)-mostRefused))
+			n.lines = append(n.lines, fmt.Sprintf("and %d more", r.NotReplayed-mostRefused))
 			break
 		}
 		n.lines = append(n.lines, "Not replayed: "+id+": "+r.Refused[id])

@@ -29,8 +29,9 @@ type ReplayResult struct {
 	// Until, if More is true, is the Until of the next request. That request then leaves out the deliveries that became dead letters
 	// since this one.
 	Until time.Time `json:"until,omitzero"`
-	// Refused has the reason for each delivery that was not replayed, by its ID. Of very many some are left out.
-	Refused map[string]string `json:"refused,omitempty"`
+	// Refused has the reason for each delivery that was not replayed, by its ID. Of very many some are left out. NotReplayed counts all of them.
+	Refused     map[string]string `json:"refused,omitempty"`
+	NotReplayed int               `json:"notReplayed,omitempty"`
 }
 
 // TestRequest asks for one test message to be sent through a Provider.
