@@ -55,8 +55,8 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use: "notifier", Short: "Multi-tenant notifications and webhooks for Flux", SilenceUsage: true, SilenceErrors: true,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("there is no command %q; see notifier --help", args[0])
+			if err := command.NoArguments(c, args); err != nil {
+				return err
 			}
 			return errors.New("say what to do: serve, deliveries, events, webhooks, providers, ui or version; see notifier --help")
 		},
@@ -69,7 +69,7 @@ func newRoot() *cobra.Command {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(newServe(), &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: command.NoArguments,
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), currentVersion()) },
 	})
 	command.Add(root)
@@ -80,12 +80,7 @@ func newServe() *cobra.Command {
 	flags, options := newFlags()
 	c := &cobra.Command{
 		Use: "serve", Short: "Run the process of an installation",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unexpected argument %q: serve takes flags only", args[0])
-			}
-			return nil
-		},
+		Args: command.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o := options()
 			o.LogOutput = c.ErrOrStderr()

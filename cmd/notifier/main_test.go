@@ -53,11 +53,14 @@ func TestAWrongCommandLineHasAnExitCodeOfItsOwn(t *testing.T) {
 	}
 }
 
-// Fails when a wrong flag leaves its user without the list of the right ones.
-func TestAWrongFlagNamesTheHelpOfItsCommand(t *testing.T) {
+// Fails when a wrong flag, argument or command leaves its user without the list of the right ones, or an argument is called a command.
+func TestAWrongFlagOrArgumentNamesTheHelpOfItsCommand(t *testing.T) {
 	for line, want := range map[string]string{
 		"serve --none": "see notifier serve --help", "deliveries list --none": "see notifier deliveries list --help",
 		"serve --delivery-max-age=soon": "see notifier serve --help", "--none": "after the command serve",
+		"nonsense": `no command "nonsense"; see notifier --help`, "deliveries nonsense": `no command "nonsense"; see notifier deliveries --help`,
+		"deliveries list slack": `unexpected argument "slack"; see notifier deliveries list --help`, "serve extra": "see notifier serve --help",
+		"version extra": "see notifier version --help",
 	} {
 		var said strings.Builder
 		if run(strings.Fields(line), io.Discard, &said); !strings.Contains(said.String(), want) {

@@ -29,9 +29,20 @@ func Add(root *cobra.Command) {
 
 // group returns a command that has subcommands only.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: NoArguments, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(commands...)
 	return c
+}
+
+// NoArguments is the check of a command that takes none.
+func NoArguments(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case c.HasSubCommands():
+		return fmt.Errorf("there is no command %q; see %s --help", args[0], c.CommandPath())
+	}
+	return fmt.Errorf("unexpected argument %q; see %s --help", args[0], c.CommandPath())
 }
 
 // one is the check of a command with one argument, which its usage names.
@@ -71,7 +82,7 @@ func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			return shown{s.asAccount(err)}
+			return shown{s.advised(err)}
 		}
 		return nil
 	}

@@ -2,9 +2,11 @@ package command
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"golang.org/x/oauth2"
@@ -140,11 +142,17 @@ func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (*oaut
 	return &oauth2.Token{AccessToken: issued.Token, Expiry: issued.ExpirationTimestamp.Time}, nil
 }
 
-// asAccount adds to a refusal the service account that was refused: the user of the kubeconfig may have the right.
-func (c *connection) asAccount(err error) error {
-	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != http.StatusForbidden || c.account == "" {
-		return err
+// advised adds to an error the flag that may mend it.
+func (c *connection) advised(err error) error {
+	if e, ok := errors.AsType[*client.Error](err); ok && e.Status == http.StatusForbidden && c.account != "" { // the user may have the right
+		return fmt.Errorf("%w; your kubeconfig has no token, so the request was that of service account %s: name another with --service-account",
+			err, c.account)
 	}
-	return fmt.Errorf("%w; your kubeconfig has no token, so the request was that of service account %s: name another with --service-account",
-		err, c.account)
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Errorf("%w; name the file of its authority with --server-ca", err)
+	}
+	if _, ok := errors.AsType[*url.Error](err); ok && c.server != "" && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w; check the address of --server or $%s", err, serverVariable)
+	}
+	return err
 }

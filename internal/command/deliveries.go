@@ -38,7 +38,7 @@ var deliveryColumns = []column[view.Delivery]{
 
 func deliveriesList() *cobra.Command {
 	c := &cobra.Command{
-		Use: "list", Short: "List deliveries, newest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List deliveries, newest first", Args: NoArguments,
 		Example: `  # What was given up in the last hour, and why
   notifier deliveries list --state=dead --since=1h
 

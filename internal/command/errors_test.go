@@ -2,6 +2,8 @@ package command
 
 import (
 	"encoding/json"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -51,6 +53,20 @@ func TestAMissingArgumentIsNamed(t *testing.T) {
 	} {
 		if r := callWith(t, strings.Fields(line)); r.err == nil || !strings.Contains(r.err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", line, r.err, want)
+		}
+	}
+}
+
+// Fails when a server that cannot be reached, or whose certificate no known authority has signed, is reported without the flag that mends it.
+func TestAServerThatCannotBeReachedSaysWhichFlagToCheck(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake
+	server.StartTLS()
+	defer server.Close()
+	for address, want := range map[string]string{server.URL: "--server-ca", "http://127.0.0.1:1": "--server or $NOTIFIER_SERVER"} {
+		line := []string{"events", "list", "--server=" + address, "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1", "{token: "+token+"}")}
+		if r := callWith(t, line); r.err == nil || !strings.Contains(r.err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", address, r.err, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ var eventColumns = []column[view.Event]{
 
 func eventsList() *cobra.Command {
 	c := &cobra.Command{
-		Use: "list", Short: "List events, newest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List events, newest first", Args: NoArguments,
 		Example: `  notifier events list --object=Kustomization/apps --since=2h`,
 	}
 	return asking(c, func(fs *pflag.FlagSet, s *session) {

@@ -10,7 +10,7 @@ import (
 
 func ui() *cobra.Command {
 	c := &cobra.Command{
-		Use: "ui", Short: "Print a link to the page that signs you in", Args: cobra.NoArgs,
+		Use: "ui", Short: "Print a link to the page that signs you in", Args: NoArguments,
 		Long: `Print a link to the page of notifier that signs you in. The link holds your token behind the "#", which a browser sends to nobody:
 treat it like the token. Without --server the page is reached by a port-forward, which lasts until the command is interrupted.`,
 		Example: `  notifier ui -n team-a`,

@@ -29,7 +29,7 @@ var webhookColumns = []column[view.Webhook]{
 
 func webhooksList() *cobra.Command {
 	c := &cobra.Command{
-		Use: "list", Short: "List webhooks of the last day, newest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List webhooks of the last day, newest first", Args: NoArguments,
 		Example: `  notifier webhooks list --receiver=github`,
 	}
 	return asking(c, func(fs *pflag.FlagSet, s *session) {

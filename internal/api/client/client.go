@@ -30,17 +30,21 @@ const (
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Message names the reason and the remedy.
+	// Message names the reason and the remedy. It is empty if another server, such as a proxy, has answered.
 	Message string
 	// RetryAfter is the time after which to retry, zero if the API does not give one.
 	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string {
-	if e.Message == "" {
-		return fmt.Sprintf("the API answered %d %s", e.Status, http.StatusText(e.Status))
+	answered := fmt.Sprintf("the server answered %d %s", e.Status, http.StatusText(e.Status))
+	switch {
+	case e.Message != "":
+		return e.Message
+	case e.Temporary():
+		return answered + ", as a proxy does that does not reach the API: try again"
 	}
-	return e.Message
+	return answered + ", which is no answer of the API: check the address of the server"
 }
 
 // Temporary reports whether the API may serve the same request later: it is busy or restarts, or a proxy before it does not reach it.

@@ -46,6 +46,26 @@ func TestAnAnswerThatIsCutIsToldAsThat(t *testing.T) {
 	}
 }
 
+// status is a transport that answers every request as a proxy or another server does.
+type status int
+
+func (s status) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: int(s), Body: io.NopCloser(strings.NewReader("<html>"))}, nil
+}
+
+// Fails when the answer of another server, or of a proxy that asks for a login, does not say what to do.
+func TestAnAnswerOfAnotherServerSaysWhatToDo(t *testing.T) {
+	for answered, want := range map[status]string{302: "check the address of the server", 404: "check the address of the server", 502: "try again"} {
+		c, err := New("http://api", answered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Namespaces(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d: error %v, want %q", answered, err, want)
+		}
+	}
+}
+
 // answering is a transport that answers every request with a text.
 type answering string
 
