@@ -50,7 +50,7 @@ var (
 	// ErrUnavailable says that the Kubernetes API does not answer, so no user can be authenticated or authorized.
 	ErrUnavailable = &Error{
 		Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second,
-		Text: "the Kubernetes API does not say at the moment who you are and what you may; try again",
+		Text: "the Kubernetes API does not say at the moment who you are and what you may; try again, and tell notifier's administrator if it lasts",
 	}
 	// ErrBusy says that a user or an address sends too many requests.
 	ErrBusy = &Error{Status: http.StatusTooManyRequests, RetryAfter: time.Second, Text: "too many requests; wait a second and send fewer at a time"}

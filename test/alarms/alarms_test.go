@@ -71,6 +71,23 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 			},
 		},
 	},
+	"NotifierCannotReviewUsers": {
+		fires: map[string][]string{
+			"no token is reviewed": {`notifier_api_token_reviews_total{result="error"} 0+0x200 1+1x40`, `notifier_api_right_reviews_total{result="error"} 0+0x241`},
+			"tokens are, and no right": {
+				`notifier_api_token_reviews_total{result="granted"} 0+1x240`, `notifier_api_token_reviews_total{result="error"} 0+0x241`,
+				`notifier_api_right_reviews_total{result="error"} 0+0x200 1+1x40`,
+			},
+		},
+		quiet: map[string][]string{
+			"users are refused": {
+				`notifier_api_token_reviews_total{result="refused"} 0+9x240`, `notifier_api_token_reviews_total{result="error"} 0+0x241`,
+				`notifier_api_right_reviews_total{result="refused"} 0+9x240`, `notifier_api_right_reviews_total{result="error"} 0+0x241`,
+			},
+			"the API server was away for a minute": {`notifier_api_token_reviews_total{result="error"} 0+0x210 9+9x2 27+0x27`, `notifier_api_right_reviews_total{result="error"} 0+0x241`},
+			"there is no API":                      nil,
+		},
+	},
 	"NotifierPanicked": {
 		fires: map[string][]string{
 			"in a webhook":            {`notifier_webhook_panics_total 0+0x200 1+0x40`, `notifier_event_post_panics_total 0+0x241`},

@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/internal/api"
@@ -144,10 +145,15 @@ func (a *Authority) shared(ctx context.Context, key string, ask func(context.Con
 	}
 }
 
-// failed logs a failed review without any part of the request, and returns api.ErrUnavailable.
-func (a *Authority) failed(ctx context.Context, what string, err error) error {
+// failed counts and logs a failed review without any part of the request, and returns api.ErrUnavailable.
+func (a *Authority) failed(ctx context.Context, of results, what string, err error) error {
+	of.failed.Inc()
 	if a.trouble.Allow() {
-		a.options.Log.WarnContext(ctx, "the Kubernetes API did not answer a review", "review", what, "error", reason(err))
+		text := "the Kubernetes API did not answer a review"
+		if apierrors.IsForbidden(err) {
+			text = "the process may not ask the Kubernetes API about users: apply config/api again"
+		}
+		a.options.Log.WarnContext(ctx, text, "review", what, "error", reason(err))
 	}
 	return api.ErrUnavailable
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -266,13 +267,13 @@ func TestW3ATokenIsForTheAudienceThatWasAskedFor(t *testing.T) {
 	}
 }
 
-// W4. Fails when a user or a right is granted, or refused, without an answer. Also fails when the error of the Kubernetes API, with
-// its quotes, reaches a user or the log.
+// W4. Fails when a user or a right is granted, or refused, without an answer, or the failure is not counted, so that no alarm fires. Also fails
+// when the error of the Kubernetes API, with its quotes, reaches a user or the log, or when the log has no remedy for a missing ClusterRole.
 func TestW4WithoutAnAnswerNothingIsKnown(t *testing.T) {
 	for name, cause := range map[string]error{
 		"refused": errors.New("dial tcp 10.0.0.1: good-secret"), "denied": apierrors.NewForbidden(authenticationv1.Resource("tokenreviews"), "", errors.New("good-secret")),
 	} {
-		a, k, lines := newAuthority(t, nil)
+		a, k, lines := newAuthority(t, func(o *Options) { o.Namespaces = &namespaces{err: cause} })
 		k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
 			return owner, cause
 		}
@@ -285,8 +286,15 @@ func TestW4WithoutAnAnswerNothingIsKnown(t *testing.T) {
 		if ok, err := a.Allowed(t.Context(), &api.User{Name: "jane"}, api.GetEvent, "team-a"); ok || !errors.Is(err, api.ErrUnavailable) {
 			t.Errorf("%s: right: %t, %v", name, ok, err)
 		}
-		if text := lines.String(); strings.Contains(text, "secret") || !strings.Contains(text, "TokenReview") {
+		if made, err := a.Made(t.Context(), "team-a"); !made.IsZero() || !errors.Is(err, api.ErrUnavailable) {
+			t.Errorf("%s: namespace: %s, %v", name, made, err)
+		}
+		text := lines.String()
+		if strings.Contains(text, "secret") || !strings.Contains(text, "TokenReview") || strings.Contains(text, "apply config/api") != apierrors.IsForbidden(cause) {
 			t.Errorf("%s: the log says %s", name, text)
+		}
+		if tokens, rights := testutil.ToFloat64(a.metrics.tokens.failed), testutil.ToFloat64(a.metrics.rights.failed); tokens != 1 || rights != 2 {
+			t.Errorf("%s: %g failed reviews of tokens and %g of rights are counted", name, tokens, rights)
 		}
 		k.set(func() {
 			k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) { return owner, nil }

@@ -44,7 +44,7 @@ func (a *Authority) look(ctx context.Context, namespace string) (time.Time, erro
 	case apierrors.IsNotFound(err):
 		return time.Time{}, nil
 	case err != nil:
-		return time.Time{}, a.failed(ctx, "Namespace", err)
+		return time.Time{}, a.failed(ctx, a.metrics.rights, "Namespace", err)
 	}
 	a.made.Put(namespace, found.CreationTimestamp.Time, now.Add(allowedFor))
 	return found.CreationTimestamp.Time, nil

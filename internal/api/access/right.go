@@ -58,8 +58,7 @@ func (a *Authority) ask(ctx context.Context, u *api.User, q question) (bool, err
 	now := time.Now()
 	answer, err := a.options.Rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: specOf(u, q)}, metav1.CreateOptions{})
 	if err != nil {
-		a.metrics.rights.failed.Inc()
-		return false, a.failed(ctx, "SubjectAccessReview", err)
+		return false, a.failed(ctx, a.metrics.rights, "SubjectAccessReview", err)
 	}
 	if answer.Status.Allowed && !answer.Status.Denied {
 		a.metrics.rights.granted.Inc()

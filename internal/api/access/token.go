@@ -46,8 +46,7 @@ func (a *Authority) review(ctx context.Context, token string, key tokenKey, from
 	}, metav1.CreateOptions{})
 	if err != nil {
 		refund(charged)
-		a.metrics.tokens.failed.Inc()
-		return nil, a.failed(ctx, "TokenReview", err)
+		return nil, a.failed(ctx, a.metrics.tokens, "TokenReview", err)
 	}
 	if !a.good(answer.Status) {
 		a.metrics.tokens.refused.Inc()
