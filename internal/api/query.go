@@ -121,14 +121,11 @@ func timeOf(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil && at.Year() > 0 && at.Year() <= 9999 {
-		return kept(at), nil
-	}
-	ago, err := view.ParseAge(text)
-	if err != nil || ago == 0 {
+	at, err := view.ParseTime(text, time.Now())
+	if err != nil {
 		return time.Time{}, invalid(name + " is a time as in RFC 3339, or how long ago it was, such as 90s, 1h30m or 7d; a + in it is written %2B")
 	}
-	return kept(time.Now().Add(-ago)), nil
+	return kept(at), nil
 }
 
 // firstTime and lastTime bound the times of a query: nothing is kept from before or after them. A time far beyond them has no form

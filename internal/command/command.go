@@ -60,8 +60,8 @@ func asking(c *cobra.Command, flags func(*pflag.FlagSet, *session), run func(ctx
 	s := &session{}
 	s.connection.flags(c.Flags())
 	if flags != nil {
-		c.Flags().StringVarP(&s.format, "output", "o", formatTable, "form of the output: one of "+strings.Join(formats, ", "))
 		flags(c.Flags(), s)
+		c.Flags().StringVarP(&s.format, "output", "o", formatTable, "form of the output: one of "+strings.Join(s.formats(), ", "))
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		s.out = c.OutOrStdout()

@@ -31,8 +31,8 @@ var deliveryColumns = []column[view.Delivery]{
 	{name: "PROVIDER", of: func(d view.Delivery) string { return d.Provider }},
 	{name: "ATTEMPTS", of: func(d view.Delivery) string { return strconv.Itoa(d.Attempts) }},
 	{name: "REPLAYS", wide: true, of: func(d view.Delivery) string { return strconv.Itoa(d.Replays) }},
-	{name: "NEXT", wide: true, of: func(d view.Delivery) string { return age(d.Next, time.Now()) }},
-	{name: "ID", of: func(d view.Delivery) string { return d.ID }},
+	{name: "NEXT", wide: true, of: func(d view.Delivery) string { return next(d.Next, time.Now()) }},
+	{name: idColumn, of: func(d view.Delivery) string { return d.ID }},
 	{name: "FAILURE", of: func(d view.Delivery) string { return short(d.Failure) }},
 }
 
@@ -43,7 +43,10 @@ func deliveriesList() *cobra.Command {
   notifier deliveries list --state=dead --since=1h
 
   # What goes to one Provider, as it happens
-  notifier deliveries list --provider=slack --watch`,
+  notifier deliveries list --provider=slack --watch
+
+  # Send again what was given up for one object
+  notifier deliveries replay $(notifier deliveries list --state=dead --object=Kustomization/apps -o name)`,
 	}
 	return asking(c, func(fs *pflag.FlagSet, s *session) {
 		s.selection.flags(fs)
@@ -110,6 +113,14 @@ func showDelivery(w io.Writer, d *view.DeliveryDetail, now time.Time) error {
 		{name: "HTTP", of: func(a view.Attempt) string { return status(a.Status) }},
 		{name: "FAILURE", of: func(a view.Attempt) string { return a.Failure }},
 	}, d.Tries, true)
+}
+
+// next returns the time until t, "" for none.
+func next(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return "in " + age(now, t)
 }
 
 func status(code int) string {

@@ -22,7 +22,7 @@ var eventColumns = []column[view.Event]{
 	{name: "OBJECT", of: func(e view.Event) string { return e.Object.String() }},
 	{name: "REASON", of: func(e view.Event) string { return e.Reason }},
 	{name: "SOURCE", wide: true, of: func(e view.Event) string { return e.Source }},
-	{name: "ID", of: func(e view.Event) string { return e.ID }},
+	{name: idColumn, of: func(e view.Event) string { return e.ID }},
 	{name: "MESSAGE", of: func(e view.Event) string { return short(e.Message) }},
 }
 

@@ -21,6 +21,8 @@ const (
 	formatWide  = "wide"
 	formatJSON  = "json"
 	formatYAML  = "yaml"
+	// formatName is for lists: the IDs, one a line.
+	formatName = "name"
 )
 
 var formats = []string{formatTable, formatWide, formatJSON, formatYAML}
@@ -139,23 +141,20 @@ func short(text string) string {
 	return string(r[:maxCell-1]) + "…"
 }
 
-// age returns the time since t in the largest unit that gives at least 2, in the form of kubectl.
+// age returns the time since t in the largest unit that gives at least 2, in the form of kubectl. It is 0s for a time that is still to come
+// by this machine's clock, as right after an event where the clocks differ.
 func age(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	d := now.Sub(t)
-	sign := ""
-	if d < 0 {
-		d, sign = -d, "in "
-	}
+	d := max(now.Sub(t), 0)
 	for _, u := range []struct {
 		unit time.Duration
 		name string
 	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
 		if d >= 2*u.unit {
-			return fmt.Sprintf("%s%d%s", sign, d/u.unit, u.name)
+			return fmt.Sprintf("%d%s", d/u.unit, u.name)
 		}
 	}
-	return fmt.Sprintf("%s%ds", sign, int(d.Seconds()))
+	return fmt.Sprintf("%ds", int(d.Seconds()))
 }

@@ -32,10 +32,18 @@ type session struct {
 }
 
 func (s *session) check() (err error) {
-	if s.format != "" && !slices.Contains(formats, s.format) {
-		err = fmt.Errorf("--output: %q is none of %s", s.format, strings.Join(formats, ", "))
+	if s.format != "" && !slices.Contains(s.formats(), s.format) {
+		err = fmt.Errorf("--output: %q is none of %s", s.format, strings.Join(s.formats(), ", "))
 	}
 	return errors.Join(err, s.selection.check())
+}
+
+// formats returns the forms of the command's output.
+func (s *session) formats() []string {
+	if s.lists {
+		return append(slices.Clone(formats), formatName)
+	}
+	return formats
 }
 
 // machine reports whether the output is for a program.
@@ -43,13 +51,15 @@ func (s *session) machine() bool { return s.format == formatJSON || s.format == 
 
 // selection selects the items of a list.
 type selection struct {
-	query        view.Query
-	since, until string
-	all, watch   bool
+	query      view.Query
+	all, watch bool
+	// lists says that the command shows a list.
+	lists bool
 }
 
 // flags declares the flags of every list.
 func (s *selection) flags(fs *pflag.FlagSet) {
+	s.lists = true
 	s.timeFlags(fs)
 	fs.IntVar(&s.query.Limit, "limit", view.DefaultLimit, "how many items are shown at most, the newest; 0 for all")
 	fs.BoolVarP(&s.all, "all-namespaces", "A", false, "show items of all namespaces that you may list")
@@ -58,20 +68,19 @@ func (s *selection) flags(fs *pflag.FlagSet) {
 
 // timeFlags declares the flags that select by time.
 func (s *selection) timeFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&s.since, "since", "", "only those since then: a duration such as 1h, or a time such as 2026-01-31T12:00:00Z")
-	fs.StringVar(&s.until, "until", "", "only those before then, in the same form")
+	at := func(into *time.Time) func(string) error {
+		return func(text string) (err error) {
+			*into, err = view.ParseTime(text, time.Now())
+			return err
+		}
+	}
+	fs.Func("since", "only those since then: how long ago, such as 1h or 7d, or a `time` such as 2026-01-31T12:00:00Z", at(&s.query.Since))
+	fs.Func("until", "only those before then, in the same form of a `time`", at(&s.query.Until))
 }
 
-func (s *selection) check() (err error) {
+func (s *selection) check() error {
 	var errs []error
-	now := time.Now()
-	if s.query.Since, err = parseTime(s.since, now); err != nil {
-		errs = append(errs, fmt.Errorf("--since: %w", err))
-	}
-	if s.query.Until, err = parseTime(s.until, now); err != nil {
-		errs = append(errs, fmt.Errorf("--until: %w", err))
-	}
-	if s.watch && s.until != "" {
+	if s.watch && !s.query.Until.IsZero() {
 		errs = append(errs, errors.New("--until: it cannot be used with --watch"))
 	}
 	if s.query.Limit < 0 {
@@ -81,20 +90,6 @@ func (s *selection) check() (err error) {
 		errs = append(errs, fmt.Errorf("--state: %q is none of pending, sent, dead", s.query.State))
 	}
 	return errors.Join(errs...)
-}
-
-// parseTime parses a time, or its age. It returns zero for an empty text.
-func parseTime(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if age, err := view.ParseAge(text); err == nil {
-		return now.Add(-age), nil
-	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t, nil
-	}
-	return time.Time{}, fmt.Errorf("%q is neither an age such as 1h or 7d nor a time such as 2026-01-31T12:00:00Z", text)
 }
 
 // namespaces returns the namespaces of the command.
@@ -112,7 +107,7 @@ func (s *session) namespaces(ctx context.Context) ([]string, error) {
 
 // list shows the items of a list, newest first, and then new items if the flags ask for them.
 func list[T view.Item](ctx context.Context, s *session, of view.List, columns []column[T]) error {
-	columns = columnsFor(columns, s.format == formatWide, s.all)
+	columns = columnsFor(columns, s.format, s.all)
 	if s.watch {
 		err := watched(ctx, s, of, columns)
 		if ctx.Err() != nil {
@@ -182,14 +177,21 @@ func pages[T any](ctx context.Context, s *session, namespace string, of view.Lis
 }
 
 // columnsFor returns the columns of a table. Wide columns and the namespace are left out unless they are asked for.
-func columnsFor[T any](all []column[T], wide, namespaced bool) []column[T] {
+func columnsFor[T any](all []column[T], format string, namespaced bool) []column[T] {
 	return slices.DeleteFunc(slices.Clone(all), func(c column[T]) bool {
-		return c.wide && !wide || c.name == namespaceColumn && !namespaced
+		if format == formatName {
+			return c.name != idColumn
+		}
+		return c.wide && format != formatWide || c.name == namespaceColumn && !namespaced
 	})
 }
 
-// namespaceColumn is shown if there may be several namespaces.
-const namespaceColumn = "NAMESPACE"
+const (
+	// namespaceColumn is shown if there may be several namespaces.
+	namespaceColumn = "NAMESPACE"
+	// idColumn has what other commands take as the item's ID.
+	idColumn = "ID"
+)
 
 // show writes the listed items.
 func show[T any](s *session, columns []column[T], items []T) error {
@@ -211,7 +213,7 @@ func show[T any](s *session, columns []column[T], items []T) error {
 	if len(items) == 0 && !s.watch {
 		return nothing(s)
 	}
-	return table(s.out, columns, items, true)
+	return table(s.out, columns, items, s.format != formatName)
 }
 
 // nothing says that there is nothing to show, and suggests another place to look.

@@ -22,7 +22,7 @@ var webhookColumns = []column[view.Webhook]{
 	{name: "RECEIVER", of: func(w view.Webhook) string { return w.Receiver }},
 	{name: "RESULT", of: func(w view.Webhook) string { return w.Result }},
 	{name: "COUNT", of: func(w view.Webhook) string { return strconv.FormatInt(w.Count, 10) }},
-	{name: "ID", of: func(w view.Webhook) string { return w.ID }},
+	{name: idColumn, of: func(w view.Webhook) string { return w.ID }},
 	{name: "TARGETS", of: func(w view.Webhook) string { return short(strings.Join(w.Targets, ", ")) }},
 	{name: "REASON", of: func(w view.Webhook) string { return short(w.Reason) }},
 }
