@@ -23,9 +23,10 @@
 //
 // # Limits
 //
-// GitHub publishes 80 requests a minute that create content. It answers a request beyond a limit with 403 or 429 and Retry-After, or
-// with no requests left until X-RateLimit-Reset. Such an answer is retried after the wait; other answers of 403, 404 and 422 are
-// final.
+// GitHub publishes 80 requests a minute that create content, and 500 an hour, of one user over all repositories. The Client keeps to the
+// first. The second is of all Providers with the same token, which do not know of each other. GitHub answers a request beyond a limit with
+// 403 or 429 and Retry-After, or with no requests left until X-RateLimit-Reset. Such an answer is retried after the wait; other answers of
+// 403, 404 and 422 are final.
 //
 // go-github is not used: there are six calls, and its own treatment of limits, redirects and answers would conflict with the Client's.
 package github
