@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -81,7 +83,10 @@ func (s *Service) test(
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	result, err := s.options.Worker.AskTest(ctx, namespace, r)
-	if err != nil {
+	switch {
+	case errors.Is(err, view.ErrNotFound):
+		return view.TestResult{}, &Error{Status: http.StatusNotFound, Text: "there is no Provider " + provider + " in the namespace: check its name"}
+	case err != nil:
 		return view.TestResult{}, fmt.Errorf("test: %w", err)
 	}
 	s.options.Log.InfoContext(ctx, "a test message was asked for", "user", u, "namespace", namespace, "provider", r.Provider)

@@ -58,7 +58,7 @@ var (
 
 // The refusals of the Store and the Worker.
 var (
-	errNotFound = &Error{Status: http.StatusNotFound, Text: "there is nothing of that name or ID in the namespace, or nothing any more"}
+	errNotFound = &Error{Status: http.StatusNotFound, Text: "there is nothing of that name or ID in the namespace, or it is not kept any more"}
 	errCursor   = &Error{Status: http.StatusBadRequest, Text: "the cursor is not of this list; begin with the first page, without a cursor"}
 	errNoWorker = &Error{
 		Status: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second, Text: "no replica is at work at the moment; try again in some seconds",

@@ -155,6 +155,17 @@ func TestARefusedReplayOfOneDeliveryIsAnError(t *testing.T) {
 	}
 }
 
+// Fails when the answer to a test of a Provider that does not exist speaks of names and IDs.
+func TestATestOfNoProviderNamesIt(t *testing.T) {
+	w := newWorld(t)
+	w.authority.grant("jane", "team-a", writes...)
+	w.store.err = view.ErrNotFound
+	got := w.ask("jane", "POST", "/v1/namespaces/team-a/providers/slcak/test", "")
+	if got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), "no Provider slcak in the namespace") {
+		t.Errorf("%d %s", got.Code, got.Body)
+	}
+}
+
 // Fails when two tests are one request to the worker, which serves each value once.
 func TestEachTestIsARequestOfItsOwn(t *testing.T) {
 	w := newWorld(t)

@@ -208,7 +208,7 @@ func TestAReplayAsksForWhatWasSelected(t *testing.T) {
 }
 
 // Fails when a test's outcome is shown before it is known, when a failure is shown as a success, in any form of the output,
-// or when it is not shown when the message is tried again.
+// or when it is not shown when the message is tried again, or where the remedy is.
 func TestATestTellsWhatBecameOfIt(t *testing.T) {
 	looks := 0
 	outcome := view.StateSent
@@ -231,7 +231,7 @@ func TestATestTellsWhatBecameOfIt(t *testing.T) {
 	call(t, api, "providers", "test", "slack").wants(t, "slack accepted the test message")
 	outcome = view.StatePending
 	if r := call(t, api, "providers", "test", "slack"); r.err == nil || !strings.Contains(r.err.Error(), "503") ||
-		!strings.Contains(r.err.Error(), "tried again at 2026-01-31T12:00:00Z") {
+		!strings.Contains(r.err.Error(), "tried again at 2026-01-31T12:00:00Z") || !strings.Contains(r.err.Error(), "kubectl -n team-a get provider slack") {
 		t.Errorf("a failed test gave %v", r.err)
 	}
 	for _, format := range formats {

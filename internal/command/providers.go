@@ -86,5 +86,6 @@ func showTest(s *session, namespace, provider string, result view.TestResult, d 
 	if !d.Next.IsZero() {
 		state += ", and is tried again at " + d.Next.Format(time.RFC3339)
 	}
-	return fmt.Errorf("%s did not take the test message: %s (delivery %s is %s)", plain(provider), plain(d.Failure), plain(d.ID), state)
+	return fmt.Errorf("%s did not take the test message: %s (delivery %s is %s); what to do: kubectl -n %s get provider %s",
+		plain(provider), plain(d.Failure), plain(d.ID), state, plain(namespace), plain(provider))
 }

@@ -96,6 +96,10 @@ func onTheirWay(n int) string {
 }
 
 func showReplay(s *session, r *view.ReplayResult) error {
+	if r.Replayed == 0 && r.NotReplayed == 0 && !r.More {
+		_, err := fmt.Fprintln(s.out, "Nothing that is kept is selected, and nothing is sent again.")
+		return err
+	}
 	if _, err := fmt.Fprintln(s.out, onTheirWay(r.Replayed)+"."); err != nil {
 		return err
 	}

@@ -55,10 +55,12 @@ func TestAReplayOfAllThatIsDeadGoesOnByItself(t *testing.T) {
 	}
 }
 
-// Fails when one delivery is told as several.
-func TestAReplayOfOneDeliverySaysSo(t *testing.T) {
+// Fails when one delivery is reported as several, or none as if there was something to wait for.
+func TestAReplayOfOneDeliveryOrNoneSaysSo(t *testing.T) {
 	api, _ := replays(t, does(view.ReplayResult{Replayed: 1}))
 	call(t, api, "deliveries", "replay", "one").wants(t, "1 delivery is on its way again.")
+	api, _ = replays(t, does(view.ReplayResult{}))
+	call(t, api, "deliveries", "replay", "--state=dead").wants(t, "Nothing that is kept is selected")
 	api, _ = replays(t, does(view.ReplayResult{Replayed: 1, More: true}), does(view.ReplayResult{}))
 	if r := call(t, api, "deliveries", "replay", "--state=dead"); !strings.Contains(r.notes, "1 delivery is on its way again so far.") {
 		t.Errorf("notes %s", r.notes)

@@ -148,7 +148,7 @@ func listed[T view.Item](ctx context.Context, s *session, namespaces []string, o
 		items, s.more = items[:s.query.Limit], true
 	}
 	if s.more {
-		fmt.Fprintf(s.notes, "These are the newest %d, and there may be older ones: --limit=0 shows all.\n", len(items))
+		fmt.Fprintf(s.notes, "The list ends after %d, and there may be older ones: --limit=0 shows all.\n", len(items))
 	}
 	return items, refused
 }
