@@ -75,7 +75,8 @@ func (l *outageLoad) run(stop <-chan struct{}) error {
 	return group.Wait()
 }
 
-// post posts the next event of an object.
+// post posts the next event of an object as its controller would: again until it is accepted. On a machine that stores it too late for the
+// answer the next answer is 429, for a duplicate.
 func (l *outageLoad) post(ctx context.Context, i int) error {
 	l.mu.Lock()
 	n := l.posted[i]
@@ -84,12 +85,15 @@ func (l *outageLoad) post(ctx context.Context, i int) error {
 	event["message"] = fmt.Sprint(outageObject(i), " ", n)
 	event["metadata"] = map[string]string{"kustomize.toolkit.fluxcd.io/revision": fmt.Sprintf("main@sha1:%d", n)}
 	event["timestamp"] = time.Now().UTC().Format(time.RFC3339)
-	resp, err := l.Post(ctx, event)
+	err := env.Eventually(ctx, func(ctx context.Context) error {
+		resp, err := l.Post(ctx, event)
+		if err == nil && resp.Status != http.StatusAccepted && resp.Status != http.StatusTooManyRequests {
+			err = fmt.Errorf("POST of an event: %d %s", resp.Status, resp.Body)
+		}
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	if resp.Status != http.StatusAccepted {
-		return fmt.Errorf("POST of an event: %d %s", resp.Status, resp.Body)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,7 +44,7 @@ const (
 // newest are replayed first, or when a count is wrong.
 func TestE4AnOutageEndsWithAllThatDiedListedAndSentInOrderByOneCommand(t *testing.T) {
 	s := scoped(t)
-	ctx, cancel := context.WithTimeout(t.Context(), *outageLasts+5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), *outageLasts+10*time.Minute)
 	t.Cleanup(cancel)
 	s.Ctx = ctx
 	s.startScoped(env.NotifierOptions{Args: []string{
@@ -112,6 +112,7 @@ func (o *downtime) happens() {
 	o.Must(sink.Down())
 	sink.Answer(env.Answer{})
 	o.lasts(*outageLasts / 2)
+	o.died(outageDeaths / 2) // a slow machine takes longer
 	o.Must(sink.Up(o.Ctx))
 	begin := time.Now()
 	o.Must(o.down.update())
@@ -149,6 +150,18 @@ func (o *downtime) lasts(d time.Duration) {
 	case <-o.Ctx.Done():
 		o.Fatal(o.Ctx.Err())
 	}
+}
+
+// died waits until so many deliveries are dead letters.
+func (o *downtime) died(n int) {
+	o.Helper()
+	o.Must(env.Eventually(o.Ctx, func(ctx context.Context) error {
+		dead, err := o.Metric(ctx, "notifier_deliveries_total", "outcome", "dead")
+		if err == nil && dead < float64(n) {
+			err = fmt.Errorf("%v of %d deliveries died", dead, n)
+		}
+		return err
+	}))
 }
 
 // listedDelivery is a delivery in the command's list.
