@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -358,7 +357,7 @@ func (w *watch) flush(ctx context.Context) error {
 		}
 		w.together = min(2*w.together, mostTogether)
 	}
-	for id, value := range maps.Clone(w.reports) {
+	for id, value := range w.reports {
 		if err := w.Reports.Put(ctx, LoopPrefix+id.namespace+"/"+id.name, value); err != nil {
 			errs = append(errs, fmt.Errorf("report loop: %w", err))
 			continue
