@@ -175,6 +175,34 @@ func TestAStateWithANewMessageIsPublishedWhenItsStatusIsWhole(t *testing.T) {
 	})
 }
 
+// Fails when a state waits for a pause that its object does not make.
+func TestAnObjectThatNeverRestsHasAnEventWithinAMinute(t *testing.T) {
+	for name, tc := range map[string]struct {
+		form func(i int) kustomization
+		work bool
+	}{
+		"its message changes":                              {form: func(i int) kustomization { return kustomization{failed: true, message: fmt.Sprint(i)} }},
+		"its message changes by way of its reconciliation": {form: func(i int) kustomization { return kustomization{failed: true, message: fmt.Sprint(i)} }, work: true},
+		"its revision changes":                             {form: func(i int) kustomization { return kustomization{failed: true, revision: fmt.Sprint("r", i)} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			led(t, func(t *testing.T, w *world) {
+				for begin, i := time.Now(), 0; time.Since(begin) < maxWait+time.Second; i++ {
+					w.put(tc.form(i))
+					pass(400 * time.Millisecond)
+					if tc.work {
+						w.put(kustomization{unknown: true})
+					}
+					pass(400 * time.Millisecond)
+				}
+				if n := len(w.bus.told()); n != 1 {
+					t.Errorf("%d events", n)
+				}
+			})
+		})
+	}
+}
+
 // Fails when each retry of a failure restarts its wait.
 func TestAFailureThatIsTriedAgainEveryTwoSecondsIsPublished(t *testing.T) {
 	led(t, func(t *testing.T, w *world) {

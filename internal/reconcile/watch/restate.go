@@ -37,5 +37,5 @@ func (t *publisher) restate(it item) {
 		return // it has not been in the outcome of the POST
 	}
 	now := time.Now()
-	t.push(it, s, &transition{state: s.last.state, object: o, observed: now, came: now, first: now, reached: now, again: true})
+	t.push(it, s, &transition{state: s.last.state, object: o, observed: now, first: now, reached: now, again: true})
 }

@@ -131,12 +131,12 @@ func coveredBy(it item, last *event.Record, tr *transition, prior lastPublished)
 func (t *publisher) isDue(it item, tr *transition) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if wait := time.Until(t.due(it, tr)); wait > 0 {
+	s := t.subjects[it]
+	if wait := time.Until(t.due(it, s, tr)); wait > 0 {
 		t.queue.EnqueueAfter(it, wait)
 		return false
 	}
-	s := t.subjects[it]
-	return s != nil && s.terminal
+	return !s.came.IsZero()
 }
 
 // claim marks the transition as decided unless another has replaced it.

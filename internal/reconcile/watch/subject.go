@@ -13,8 +13,11 @@ type subject struct {
 	last lastPublished
 	// seen is the last considered resource version. Informers repeat older ones after a list.
 	seen string
-	// terminal reports that the object is now in a terminal state: the waiting one, or else the last published one.
-	terminal bool
+	// came is when the object came into its present terminal state in its present form, perhaps after another reconciliation. It is zero
+	// while the object is in none; else that state is the waiting one, or the last published one.
+	came time.Time
+	// torn counts the forms in which the object was since one lasted for wholeAfter.
+	torn int
 	// found is when the term or the kind began, if the object has been in no terminal state since. Its next one may have existed before.
 	found time.Time
 	// pending are, in this order, transitions that are decided and not yet recorded, the end of the object, and one waiting transition.
@@ -27,9 +30,9 @@ type subject struct {
 type transition struct {
 	state
 	object *object
-	// observed is when the state was first seen. came is when the object last entered it, perhaps after another reconciliation. first is
-	// when the first of the states was seen that later ones of the same outcome have replaced.
-	observed, came, first time.Time
+	// observed is when the state was first seen. first is when the first of the states was seen that later ones of the same outcome have
+	// replaced.
+	observed, first time.Time
 	// reached is when the object changed to the outcome, as far as that is known: at observed or before.
 	reached time.Time
 	gone    bool
@@ -58,6 +61,9 @@ const maxWait = time.Minute
 // wholeAfter is how long after the first of the two requests of a status the second has certainly arrived. It took at most 131 ms in
 // recordings.
 const wholeAfter = time.Second
+
+// maxTorn bounds how many forms of an object that did not last for wholeAfter are waited for: a minute's, if it changes without a pause.
+const maxTorn = 60
 
 // waiting returns the undecided transition, nil for none.
 func (s *subject) waiting() *transition {
@@ -116,11 +122,14 @@ func (t *publisher) consider(o *object, found time.Time) {
 	}
 	s = t.subjectOf(it)
 	s.seen = o.ResourceVersion
-	stood := s.terminal
 	if found.IsZero() {
 		found = s.found
 	}
-	s.terminal, s.found = terminal, time.Time{}
+	s.found = time.Time{}
+	now, w := time.Now(), s.waiting()
+	if same := w != nil && w.state == st && w.object.ready.message == o.ready.message; !terminal || !same || s.came.IsZero() {
+		s.change(now, terminal) // with another message it is the first request of another status
+	}
 	if !terminal {
 		s.found = found
 		return
@@ -132,16 +141,27 @@ func (t *publisher) consider(o *object, found time.Time) {
 		}
 		return
 	}
-	now := time.Now()
-	tr := &transition{state: st, object: o, observed: now, came: now, found: found}
-	if w := s.waiting(); w != nil && w.state == st {
+	tr := &transition{state: st, object: o, observed: now, found: found}
+	if w != nil && w.state == st {
 		tr.observed, tr.found = w.observed, w.found
-		if stood && w.object.ready.message == o.ready.message { // with another message it is the first request of another status
-			tr.came = w.came
-		}
 	}
 	tr.reached = t.reached(s, tr)
 	t.arrive(it, s, tr)
+}
+
+// change takes in that the object has another form, terminal or not.
+func (s *subject) change(now time.Time, terminal bool) {
+	switch {
+	case s.came.IsZero():
+	case now.Sub(s.came) < wholeAfter:
+		s.torn++
+	default:
+		s.torn = 0
+	}
+	s.came = time.Time{}
+	if terminal {
+		s.came = now
+	}
 }
 
 // reached returns when the object changed to the outcome of tr. A list may show a state late, as after an outage of the API server; the
@@ -208,11 +228,11 @@ func (t *publisher) push(it item, s *subject, tr *transition) {
 		t.queue.Enqueue(it)
 		return
 	}
-	t.queue.EnqueueAfter(it, time.Until(t.due(it, tr)))
+	t.queue.EnqueueAfter(it, time.Until(t.due(it, s, tr)))
 }
 
 // due returns the time when the transition may be published: a POST about it would have arrived by then. The caller holds the lock.
-func (t *publisher) due(it item, tr *transition) time.Time {
+func (t *publisher) due(it item, s *subject, tr *transition) time.Time {
 	due := tr.reached.Add(settleTime)
 	if tr.Outcome == event.OutcomeSucceeded && it.kind.postsLast && t.posting(it.kind, tr.observed) {
 		due = tr.observed.Add(emitterTime)
@@ -220,7 +240,7 @@ func (t *publisher) due(it item, tr *transition) time.Time {
 	if latest := tr.first.Add(maxWait); due.After(latest) {
 		due = latest
 	}
-	if whole := tr.came.Add(wholeAfter); due.Before(whole) {
+	if whole := s.came.Add(wholeAfter); s.torn < maxTorn && due.Before(whole) {
 		due = whole
 	}
 	return due
@@ -250,7 +270,7 @@ func (t *publisher) end(it item) {
 	if s.waiting() != nil {
 		t.leave(it, s)
 	}
-	s.seen, s.terminal = "", false
+	s.seen, s.came, s.torn = "", time.Time{}, 0
 	if n := len(s.pending); n > 0 && s.pending[n-1].gone {
 		return
 	}
