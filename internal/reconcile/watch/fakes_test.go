@@ -64,6 +64,8 @@ type fakeBus struct {
 	fail     bool
 	// loseAnswers is how many events of watchers are stored but not confirmed.
 	loseAnswers int
+	// refusing reports that events of watchers are refused, as all were a moment ago.
+	refusing bool
 	// failedReads is how many calls of FollowEvents fail.
 	failedReads int
 	// followPause is the time between two events of the past that a follower gets.
@@ -103,6 +105,9 @@ func (b *fakeBus) PublishEventAfter(ctx context.Context, r *event.Record, seq ui
 	}
 	if found && last.Seq != seq {
 		return false, event.ErrOvertaken
+	}
+	if b.refuses() {
+		return false, errBus
 	}
 	duplicate, err := b.PublishEvent(ctx, r)
 	if err == nil && b.loseAnswers > 0 {
@@ -183,6 +188,18 @@ func (b *fakeBus) mute() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.follower = func(*event.Record) {}
+}
+
+func (b *fakeBus) setRefusing(refusing bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refusing = refusing
+}
+
+func (b *fakeBus) refuses() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refusing
 }
 
 func (b *fakeBus) setFail(fail bool) {

@@ -95,6 +95,83 @@ func TestE4AStateIsNotPublishedAfterANewerPost(t *testing.T) {
 	}
 }
 
+// E4: the bus is away for longer than a POST that contradicts a state is waited for, and the first event after that is the POST of the next
+// state. Fails when the state is published after that POST.
+func TestE4AStateThatOutlastedTheBusIsNotPublishedAfterANewerPost(t *testing.T) {
+	led(t, func(t *testing.T, w *world) {
+		begin, posted := time.Now(), make(chan struct{})
+		w.bus.beforeLast = func() {
+			if time.Since(begin) < 2*maxWait {
+				return
+			}
+			w.bus.beforeLast = nil
+			w.bus.setFail(false)
+			if _, err := w.bus.PublishEvent(context.Background(), postRecord(event.OutcomeFailed, "uid-1", "r2")); err != nil {
+				t.Error(err)
+			}
+			close(posted)
+		}
+		w.bus.setFail(true)
+		w.put(kustomization{failed: true})
+		<-posted
+		pass(time.Second)
+		w.put(kustomization{failed: true, revision: "r2"})
+		pass(time.Minute)
+		w.wantTold()
+	})
+}
+
+// E4, E6: the bus refuses the event of a state, and takes a POST before it is asked again. Fails when the state is then published, as it was
+// decided; or when its end is not, though the POST told it.
+func TestE4E6AStateWhoseEventWasRefusedIsNotPublishedAfterAPost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		posted string
+		then   kustomization
+		after  time.Duration
+		want   []string
+	}{
+		"about it":                          {"r1", kustomization{failed: true}, time.Second, nil},
+		"about the next":                    {"r2", kustomization{failed: true, revision: "r2"}, time.Second, nil},
+		"about it, as the object leaves it": {"r1", kustomization{}, 0, []string{"succeeded app r1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			led(t, func(t *testing.T, w *world) {
+				w.bus.setRefusing(true)
+				w.put(kustomization{failed: true})
+				pass(settleTime + time.Second)
+				w.accept(postRecord(event.OutcomeFailed, "uid-1", tc.posted))
+				w.bus.setRefusing(false)
+				pass(tc.after)
+				w.put(tc.then)
+				pass(time.Minute)
+				w.wantTold(tc.want...)
+			})
+		})
+	}
+}
+
+// E6: a POST tells a state and the object leaves it, both at the moment at which it is decided. Fails when the state is published although it
+// is about to be recorded as POSTed.
+func TestE6AStateThatIsPostedAndLeftWhileItIsDecidedIsToldOnce(t *testing.T) {
+	led(t, func(t *testing.T, w *world) {
+		w.bus.beforeLast = func() {
+			w.bus.beforeLast = nil
+			unknown := postRecord(event.OutcomeNone, "uid-1", "r1")
+			unknown.ID, unknown.Known = "unknown", false
+			for _, r := range []*event.Record{postRecord(event.OutcomeFailed, "uid-1", "r1"), unknown} {
+				if _, err := w.bus.PublishEvent(context.Background(), r); err != nil {
+					t.Error(err)
+				}
+			}
+			w.must(w.dynamic.Tracker().Update(kustomizations, w.object(kustomization{}), "team-a"))
+			<-time.After(time.Millisecond) // the informer has it
+		}
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.wantTold("succeeded app r1")
+	})
+}
+
 // E6: a POST tells the next failure, and the object stays in its state for longer than that is waited for, so that this one is published after
 // the POST. Fails when the POST counts for the next failure once the object is in it: what was told last would stay wrong.
 func TestE6APostThatAWatchersEventFollowedTellsNothing(t *testing.T) {

@@ -87,21 +87,21 @@ func (n *posts) add(x post) {
 	}
 }
 
-// take looks for a POST that covers tr, observed after prior was published, uses it up and returns when it was accepted. It also drops the
-// older posts of the object, which no later transition may use.
+// take looks for a POST that covers tr, observed after prior was published, uses it up and returns the decision, nil for none. It also drops
+// the older posts of the object, which no later transition may use.
 //
 // With left the object has left the state. Otherwise a POST does not count if one of another outcome followed it: that was told last.
-func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) (accepted time.Time, found bool) {
+func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) *decision {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all, _ := n.items.Peek(it)
 	place := slices.IndexFunc(all, func(x post) bool { return x.covers(tr, prior) })
 	if place < 0 || !left && all[len(all)-1].contradicts(tr.state) {
-		return time.Time{}, false
+		return nil
 	}
-	accepted = all[place].accepted
+	accepted := all[place].accepted
 	n.keep(it, all, func(x post) bool { return x.accepted.After(accepted) })
-	return accepted, true
+	return &decision{result: resultPosted, told: accepted}
 }
 
 // last returns the POST about an object that was accepted last and covered no transition.

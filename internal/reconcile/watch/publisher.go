@@ -134,9 +134,19 @@ func (t *publisher) work(ctx context.Context, it item) error {
 		work = t.begin
 	}
 	if err := work(ctx, it); err != nil {
+		t.failed(it)
 		return fmt.Errorf("transition not published yet: %w", err)
 	}
 	return nil
+}
+
+// failed begins the bounds on the waits of an object's first pending transition anew, as they do not count an outage of the bus.
+func (t *publisher) failed(it item) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.subjects[it]; s != nil && len(s.pending) > 0 {
+		s.pending[0].overtaken, s.pending[0].disputed = 0, time.Time{}
+	}
 }
 
 // observed counts the failures.

@@ -24,24 +24,32 @@ const (
 	maxOvertaken = 3
 )
 
+// decision is how a transition is published.
+type decision struct {
+	result string
+	// told is when an event was accepted that had told the state already. It is zero if none did.
+	told time.Time
+	// last is the sequence of the object's last event, zero for none, and lastID its ID.
+	last   uint64
+	lastID string
+}
+
 // settle publishes the first pending transition of an object, once it is due.
 func (t *publisher) settle(ctx context.Context, it item) error {
-	tr := t.head(it)
-	if tr == nil {
+	tr, d := t.head(it)
+	switch {
+	case tr == nil:
 		t.restate(it)
 		return nil
-	}
-	if tr.gone {
+	case tr.gone:
 		if err := t.opts.State.Delete(ctx, it.String()); err != nil {
 			return fmt.Errorf("forget object: %w", err)
 		}
 		t.settled(it, lastPublished{})
 		return nil
-	}
-	if tr.unrecorded != nil {
+	case tr.unrecorded != nil:
 		return t.record(ctx, it, tr.unrecorded)
-	}
-	if !tr.decided && tr.found.IsZero() && !t.isDue(it, tr) {
+	case d == nil && tr.found.IsZero() && !t.isDue(it, tr):
 		return nil // nothing is read before
 	}
 	prior, revision, err := t.read(ctx, it)
@@ -49,82 +57,82 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 		return err
 	}
 	if prior.state == tr.state && !tr.again { // an earlier attempt whose answer was lost recorded it, or another worker did
-		if t.claim(it, tr) {
+		if d != nil || t.claim(it, tr, func() *decision { return &decision{} }) != nil {
 			t.settled(it, prior)
 		}
 		return nil
 	}
-	last, decided, err := t.decide(ctx, it, tr, prior)
-	if err != nil || !decided {
-		return err
+	if d == nil {
+		if d, err = t.decide(ctx, it, tr, prior); err != nil || d == nil {
+			return err
+		}
 	}
 	next := lastPublished{state: tr.state, Since: tr.object.ready.since.time(), Observed: tr.observed, Ordinal: 1}
-	if !tr.told.IsZero() && tr.told.Before(tr.observed) {
-		next.Observed = tr.told // the cache lagged, and the POST of the next state may have been accepted before it was observed
+	if !d.told.IsZero() && d.told.Before(tr.observed) {
+		next.Observed = d.told // the cache lagged, and the POST of the next state may have been accepted before it was observed
 	}
 	if prior.UID == tr.UID {
 		next.Ordinal = prior.Ordinal + 1
 	}
-	if tr.result == resultPublished && !tr.published {
-		if done, err := t.publish(ctx, it, tr, newRecord(tr, prior, next), last); err != nil || !done {
+	if d.result == resultPublished && !tr.published {
+		if done, err := t.publish(ctx, it, tr, d, newRecord(tr, prior, next)); err != nil || !done {
 			return err
 		}
 	}
 	if err := t.write(ctx, it, next, revision); err != nil {
 		return err
 	}
-	t.metrics.transitions.WithLabelValues(tr.result).Inc()
+	t.metrics.transitions.WithLabelValues(d.result).Inc()
 	if left, ok := t.lines.Admit(it.namespace); ok {
 		t.log.Info("transition published", "kind", it.kind.Kind, "namespace", it.namespace, "name", it.name,
-			"outcome", string(tr.Outcome), "reason", tr.object.ready.reason, "by", tr.result, "lines_left_out", left)
+			"outcome", string(tr.Outcome), "reason", tr.object.ready.reason, "by", d.result, "lines_left_out", left)
 	}
 	t.settled(it, next)
 	return nil
 }
 
-// decide determines how the transition is published; later attempts do not change it. It reports false when it cannot decide yet and
-// has enqueued another look, or when another state has replaced the transition. It returns the object's last event, nil for none.
-func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior lastPublished) (last *event.Record, decided bool, err error) {
-	if tr.decided && tr.result != resultPublished {
-		return nil, true, nil
-	}
-	if !tr.decided && tr.found.IsZero() {
-		if accepted, found := t.posts.take(it, tr, prior, false); found {
+// decide determines how the transition is published. It returns nil when it cannot decide yet and has enqueued another look, or when another
+// state has replaced the transition.
+func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior lastPublished) (*decision, error) {
+	if tr.found.IsZero() {
+		if d := t.claim(it, tr, func() *decision { return t.posts.take(it, tr, prior, false) }); d != nil {
 			t.metrics.posts.Set(float64(t.posts.len()))
-			tr.result, tr.told = resultPosted, accepted
-			return nil, t.claim(it, tr), nil
+			return d, nil
 		}
 	}
-	last, err = t.last(ctx, it)
+	last, err := t.last(ctx, it)
+	if err != nil {
+		return nil, err
+	}
+	d := &decision{result: resultPublished}
 	switch {
-	case err != nil:
-		return nil, false, err
-	case tr.decided:
-		return last, true, nil
 	case !tr.found.IsZero() && known(last, tr, prior):
-		tr.result, tr.told = resultKnown, last.Accepted
-		return nil, t.claim(it, tr), nil
+		d = &decision{result: resultKnown, told: last.Accepted}
 	case !tr.found.IsZero():
 		t.mu.Lock()
 		tr.found = time.Time{}
 		t.mu.Unlock()
 		t.queue.Enqueue(it)
-		return nil, false, nil
+		return nil, nil
+	case coveredBy(it, last, tr, prior):
+		d = postedBy(last)
+	case last != nil:
+		if wait := t.contradicted(last, tr); wait > 0 {
+			t.queue.EnqueueAfter(it, wait)
+			return nil, nil
+		}
+		d.last, d.lastID = last.Seq, last.ID
 	}
-	tr.result = resultPublished
-	if coveredBy(it, last, tr, prior) {
-		tr.result, tr.told = resultPosted, last.Accepted // its post has not arrived yet
-	} else if wait := t.contradicted(last, tr); wait > 0 {
-		t.queue.EnqueueAfter(it, wait)
-		return nil, false, nil
-	}
-	return last, t.claim(it, tr), nil
+	return t.claim(it, tr, func() *decision { return d }), nil
 }
 
 // coveredBy reports whether the object's last event is a POST that covers the transition.
 func coveredBy(it item, last *event.Record, tr *transition, prior lastPublished) bool {
 	return last != nil && last.Source == event.SourcePost && last.Known && !last.Doubted && postOf(it, last).covers(tr, prior)
 }
+
+// postedBy is the decision about a transition that a POST covers whose post has not arrived yet.
+func postedBy(r *event.Record) *decision { return &decision{result: resultPosted, told: r.Accepted} }
 
 // isDue reports whether the transition is due. Otherwise the object is looked at again: at the due time, or when the object, whose
 // reconciliation is under way, returns to the state.
@@ -139,24 +147,24 @@ func (t *publisher) isDue(it item, tr *transition) bool {
 	return !s.came.IsZero()
 }
 
-// claim marks the transition as decided unless another has replaced it.
-func (t *publisher) claim(it item, tr *transition) bool {
+// claim decides about the transition, unless another has replaced it or its object has left it.
+func (t *publisher) claim(it item, tr *transition, how func() *decision) *decision {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.subjects[it]
-	if s == nil || len(s.pending) == 0 || s.pending[0] != tr {
-		return false
+	if s == nil || len(s.pending) == 0 || s.pending[0] != tr || tr.decided != nil {
+		return nil
 	}
-	tr.decided = true
-	return true
+	tr.decided = how()
+	return tr.decided
 }
 
 // contradicted returns the pause that a later POST which does not cover the transition demands. The object is then about to leave the
 // state, and an event published after a newer one of the object would be out of order (invariant E4). A POST proves nothing (invariant
-// E9), so the wait is bounded, and the transition is published if the object stays in the state. The wait is longer after a POST of the time
-// before this term, which may have had no answer.
+// E9), so the wait is bounded, from when the first such POST was seen: the bus may have been away before. The transition is published if the
+// object stays in the state. The wait is longer after a POST of the time before this term, which may have had no answer.
 func (t *publisher) contradicted(last *event.Record, tr *transition) time.Duration {
-	if last == nil || last.Source != event.SourcePost || !last.Known || last.Doubted || last.Event.InvolvedObject.UID != tr.UID {
+	if last.Source != event.SourcePost || !last.Known || last.Doubted || last.Event.InvolvedObject.UID != tr.UID {
 		return 0
 	}
 	var until time.Time
@@ -168,47 +176,59 @@ func (t *publisher) contradicted(last *event.Record, tr *transition) time.Durati
 	default:
 		return 0
 	}
-	if latest := tr.first.Add(maxWait); until.After(latest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tr.disputed.IsZero() {
+		tr.disputed = time.Now()
+	}
+	if latest := tr.disputed.Add(maxWait); until.After(latest) {
 		until = latest
 	}
 	return time.Until(until)
 }
 
-// publish publishes the transition. If an event of the object was published since last, the transition is decided anew: that event may
-// cover it, or may be about a later state. After maxOvertaken such events it is published anyway.
-func (t *publisher) publish(ctx context.Context, it item, tr *transition, r *event.Record, last *event.Record) (done bool, err error) {
-	after := uint64(0)
-	if last != nil {
-		after = last.Seq
-	}
-	if last != nil && last.ID == r.ID {
-		tr.published = true // by an attempt whose answer was lost
-		return true, nil
-	}
-	if tr.overtaken < maxOvertaken {
-		_, err = t.opts.Events.PublishEventAfter(ctx, r, after)
-	} else {
+// publish publishes the transition. If an event of the object was published since the decision, the transition is decided anew: that event
+// may cover it, or may be about a later state. After maxOvertaken such events it is published anyway.
+func (t *publisher) publish(ctx context.Context, it item, tr *transition, d *decision, r *event.Record) (done bool, err error) {
+	switch {
+	case d.lastID == r.ID: // another worker published it
+	case tr.overtaken < maxOvertaken:
+		_, err = t.opts.Events.PublishEventAfter(ctx, r, d.last)
+	default:
 		_, err = t.opts.Events.PublishEvent(ctx, r)
 	}
 	if errors.Is(err, event.ErrOvertaken) {
-		tr.overtaken++
-		t.unclaim(it, tr)
-		return false, nil
-	}
-	if err != nil {
+		last, err := t.last(ctx, it)
+		if err != nil {
+			return false, err
+		}
+		if last == nil || last.ID != r.ID { // else an attempt published it whose answer was lost
+			tr.overtaken++
+			t.unclaim(it, tr, last)
+			return false, nil
+		}
+	} else if err != nil {
 		return false, fmt.Errorf("publish transition: %w", err)
 	}
 	tr.published = true
 	return true, nil
 }
 
-// unclaim undoes claim. If another transition is pending by now, it drops this one: the object only passed through its state.
-func (t *publisher) unclaim(it item, tr *transition) {
+// unclaim undoes claim because of a later event. If another transition is pending by now, the object only passed through the state, which is
+// then dropped or, if a POST told it, recorded.
+func (t *publisher) unclaim(it item, tr *transition, last *event.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queue.Enqueue(it)
-	tr.decided = false
-	if s := t.subjects[it]; len(s.pending) > 1 {
+	tr.decided = nil
+	s := t.subjects[it]
+	if len(s.pending) == 1 {
+		return
+	}
+	if tr.decided = t.posts.take(it, tr, s.last, true); tr.decided == nil && coveredBy(it, last, tr, s.last) {
+		tr.decided = postedBy(last)
+	}
+	if tr.decided == nil {
 		t.drop(s, 0)
 		t.metrics.transitions.WithLabelValues(resultLeft).Inc()
 	}
@@ -281,14 +301,14 @@ func newRecord(tr *transition, prior, next lastPublished) *event.Record {
 	return record
 }
 
-// head returns the object's first pending transition, nil if there is none.
-func (t *publisher) head(it item) *transition {
+// head returns the object's first pending transition with the decision about it, nil if there is none.
+func (t *publisher) head(it item) (*transition, *decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.subjects[it]; s != nil && len(s.pending) > 0 {
-		return s.pending[0]
+		return s.pending[0], s.pending[0].decided
 	}
-	return nil
+	return nil, nil
 }
 
 // settled removes the head, records now as last published, and enqueues the next transition.

@@ -40,16 +40,15 @@ type transition struct {
 	again bool
 	// unrecorded, unless nil, is the event of an earlier worker that published the transition. There is no object then.
 	unrecorded *event.Record
-	// decided reports that the way of publishing the transition is fixed. From then on nothing replaces it.
-	decided bool
+	// disputed is when a later POST that does not cover the state was first seen.
+	disputed time.Time
+	// decided, unless nil, is how the transition is published. From then on nothing replaces it.
+	decided *decision
 	// found is when the term or the kind began, if the state existed then or may have, so that it may have been published before.
 	found time.Time
 
 	// The following fields belong to the worker that settles the transition.
-	result    string
 	published bool
-	// told is when an event was accepted that had told the state already. It is zero if none did.
-	told time.Time
 	// overtaken counts the events of the object that were published while this one was being published.
 	overtaken int
 }
@@ -67,7 +66,7 @@ const maxTorn = 60
 
 // waiting returns the undecided transition, nil for none.
 func (s *subject) waiting() *transition {
-	if n := len(s.pending); n > 0 && !s.pending[n-1].decided && !s.pending[n-1].gone {
+	if n := len(s.pending); n > 0 && s.pending[n-1].decided == nil && !s.pending[n-1].gone {
 		return s.pending[n-1]
 	}
 	return nil
@@ -143,7 +142,7 @@ func (t *publisher) consider(o *object, found time.Time) {
 	}
 	tr := &transition{state: st, object: o, observed: now, found: found}
 	if w != nil && w.state == st {
-		tr.observed, tr.found = w.observed, w.found
+		tr.observed, tr.found, tr.disputed = w.observed, w.found, w.disputed
 	}
 	tr.reached = t.reached(s, tr)
 	t.arrive(it, s, tr)
@@ -201,8 +200,7 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
 	if len(s.pending) <= maxPostsPerObject && w.found.IsZero() && !w.again { // else too many could wait while nothing is recorded
-		if accepted, found := t.posts.take(it, w, s.last, true); found {
-			w.decided, w.result, w.told = true, resultPosted, accepted
+		if w.decided = t.posts.take(it, w, s.last, true); w.decided != nil {
 			t.queue.Enqueue(it)
 			return
 		}

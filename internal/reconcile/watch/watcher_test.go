@@ -184,7 +184,7 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 		t.Errorf("%d posts, %d of one object, %d of the oldest, %d of a newer one", n.len(), of(one), of(oldest), of(newer))
 	}
 	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{kind: kind}, observed: start}
-	if _, found := n.take(one, tr, lastPublished{}, false); !found {
+	if n.take(one, tr, lastPublished{}, false) == nil {
 		t.Error("the newest post is gone")
 	}
 	if of(one) != 0 || n.len() != maxPosts-maxPostsPerObject {
