@@ -29,8 +29,8 @@
 //   - Loss: an event is published before it is recorded, with an ID derived from the recorded state. After a crash between the two the
 //     next worker first records the transition: if the object has returned to the recorded state meanwhile, its return would otherwise
 //     not be published. Waiting transitions are lost in a crash. A new worker finds the state they led to, because it differs from the
-//     record, and publishes it unless the object's last event shows that it was published. It decides nothing before it has read back the
-//     events since shortly before the newest record.
+//     record, and publishes it unless the last POST about the object shows that it was published. It decides nothing before it has read back
+//     the events since shortly before the newest record.
 //
 //   - Back-pressure: when the bus fails, transitions wait in memory and are retried. They point into the cache and copy nothing.
 //

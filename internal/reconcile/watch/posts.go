@@ -43,7 +43,8 @@ func postOf(it item, r *event.Record) post {
 // covers reports whether the POST published tr, observed after prior was published. It counts if it has the UID and the outcome of tr,
 // no other revision, and is not older than the observation of prior. A client that reaches the events endpoint and knows the UID can
 // forge that (invariant E9), so there are more conditions. A failure must be in the object's own words, which no client can know
-// before. A success must be accepted at most statusLag before the state was reached, or later.
+// before. A success must be accepted at most statusLag before the state was reached, or later. If the state may have existed before the
+// term, the time in its condition is that, unless the revisions agree.
 func (x post) covers(tr *transition, prior lastPublished) bool {
 	switch {
 	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
@@ -52,6 +53,8 @@ func (x post) covers(tr *transition, prior lastPublished) bool {
 		return false
 	case tr.Outcome == event.OutcomeFailed:
 		return tr.object.says(x.message)
+	case x.accepted.Before(tr.found):
+		return x.revision != "" && tr.Revision != "" || !x.accepted.Before(tr.object.ready.since.time().Add(-statusLag))
 	default:
 		return !x.accepted.Before(tr.reached.Add(-statusLag))
 	}
@@ -90,13 +93,20 @@ func (n *posts) add(x post) {
 // take looks for a POST that covers tr, observed after prior was published, uses it up and returns the decision, nil for none. It also drops
 // the older posts of the object, which no later transition may use.
 //
-// With left the object has left the state. Otherwise a POST does not count if one of another outcome followed it: that was told last.
+// With left the object has left the state. Otherwise a POST does not count if one of another outcome followed it, nor does an earlier one than
+// the last of before the term for a success that may have existed then: that was told last.
 func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) *decision {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all, _ := n.items.Peek(it)
-	place := slices.IndexFunc(all, func(x post) bool { return x.covers(tr, prior) })
-	if place < 0 || !left && all[len(all)-1].contradicts(tr.state) {
+	first := 0
+	for i, x := range all {
+		if !left && tr.Outcome == event.OutcomeSucceeded && x.uid == tr.UID && x.accepted.Before(tr.found) {
+			first = i
+		}
+	}
+	place := first + slices.IndexFunc(all[first:], func(x post) bool { return x.covers(tr, prior) })
+	if place < first || !left && all[len(all)-1].contradicts(tr.state) {
 		return nil
 	}
 	accepted := all[place].accepted

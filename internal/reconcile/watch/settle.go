@@ -49,7 +49,7 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 		return nil
 	case tr.unrecorded != nil:
 		return t.record(ctx, it, tr.unrecorded)
-	case d == nil && tr.found.IsZero() && !t.isDue(it, tr):
+	case d == nil && !t.isDue(it, tr):
 		return nil // nothing is read before
 	}
 	prior, revision, err := t.read(ctx, it)
@@ -94,11 +94,9 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 // decide determines how the transition is published. It returns nil when it cannot decide yet and has enqueued another look, or when another
 // state has replaced the transition.
 func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior lastPublished) (*decision, error) {
-	if tr.found.IsZero() {
-		if d := t.claim(it, tr, func() *decision { return t.posts.take(it, tr, prior, false) }); d != nil {
-			t.metrics.posts.Set(float64(t.posts.len()))
-			return d, nil
-		}
+	if d := t.claim(it, tr, func() *decision { return t.posts.take(it, tr, prior, false) }); d != nil {
+		t.metrics.posts.Set(float64(t.posts.len()))
+		return d, nil
 	}
 	last, err := t.last(ctx, it)
 	if err != nil {
@@ -106,14 +104,6 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	}
 	d := &decision{result: resultPublished}
 	switch {
-	case !tr.found.IsZero() && known(last, tr, prior):
-		d = &decision{result: resultKnown, told: last.Accepted}
-	case !tr.found.IsZero():
-		t.mu.Lock()
-		tr.found = time.Time{}
-		t.mu.Unlock()
-		t.queue.Enqueue(it)
-		return nil, nil
 	case coveredBy(it, last, tr, prior):
 		d = postedBy(last)
 	case last != nil:
@@ -244,26 +234,6 @@ func (t *publisher) last(ctx context.Context, it item) (*event.Record, error) {
 		return nil, nil
 	}
 	return r, nil
-}
-
-// known reports whether the object's last event on the bus published the state already. Either it was POSTed and the transition that it
-// covered was lost while it waited, or another worker published it and its event was stored after those that follow read back. A later POST
-// than tr.found counts only under the conditions of covers.
-func known(r *event.Record, tr *transition, prior lastPublished) bool {
-	switch {
-	case r == nil, r.Event.InvolvedObject.UID != tr.UID, r.Outcome != tr.Outcome:
-		return false
-	case r.Source != event.SourceWatch && (!r.Known || r.Doubted || !r.Accepted.Before(tr.found)): // proves nothing (E9)
-		return false
-	case r.Source != event.SourceWatch && r.Outcome == event.OutcomeFailed && !tr.object.says(r.Event.Message): // the same is true of this one
-		return false
-	case prior.UID == tr.UID && r.Accepted.Before(prior.Observed): // it is about an earlier state
-		return false
-	}
-	if revision := r.Event.Revision(); revision != "" && tr.Revision != "" {
-		return revision == tr.Revision
-	}
-	return !r.Event.Timestamp.Before(tr.object.ready.since.time().Add(-settleTime))
 }
 
 // newRecord returns the event of the transition into next from prior.

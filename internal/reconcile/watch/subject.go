@@ -199,7 +199,7 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 // from it is then a transition as well.
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
-	if len(s.pending) <= maxPostsPerObject && w.found.IsZero() && !w.again { // else too many could wait while nothing is recorded
+	if len(s.pending) <= maxPostsPerObject && !w.again { // else too many could wait while nothing is recorded
 		if w.decided = t.posts.take(it, w, s.last, true); w.decided != nil {
 			t.queue.Enqueue(it)
 			return
@@ -222,7 +222,7 @@ func (t *publisher) drop(s *subject, place int) {
 func (t *publisher) push(it item, s *subject, tr *transition) {
 	s.pending = append(s.pending, tr)
 	t.metrics.waiting.Inc()
-	if !tr.found.IsZero() || tr.gone {
+	if tr.gone {
 		t.queue.Enqueue(it)
 		return
 	}

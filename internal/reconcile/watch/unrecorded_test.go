@@ -147,6 +147,50 @@ func TestE6APostCountsForAStateThatANewWorkerSeesLate(t *testing.T) {
 	}
 }
 
+// E6: a success is POSTed and has not settled when the worker dies. Fails when the next one publishes it once more, because the object's last
+// event has no outcome, or proves nothing.
+func TestE6ALaterPostDoesNotHideThatASuccessWasPublished(t *testing.T) {
+	for name, later := range map[string]func() *event.Record{
+		"without an outcome": func() *event.Record { return postRecord(event.OutcomeNone, "uid-1", "r1") },
+		"in doubt": func() *event.Record {
+			r := postRecord(event.OutcomeFailed, "uid-1", "r1")
+			r.Doubted = true
+			return r
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			restarted(t, kustomization{failed: true}, func(t *testing.T, w *world, stop func()) {
+				pass(time.Minute)
+				w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
+				w.put(kustomization{})
+				pass(time.Second)
+				stop()
+				w.accept(later())
+				pass(time.Hour)
+				defer w.next()()
+				w.wantTold()
+			})
+		})
+	}
+}
+
+// E6: POSTs tell two successes before the term, and the object is back at the first. Fails when the POST of the first counts, as the second was
+// told last.
+func TestE6APostThatAnotherFollowedBeforeTheTermDoesNotTellASuccess(t *testing.T) {
+	restarted(t, kustomization{failed: true}, func(t *testing.T, w *world, stop func()) {
+		stop()
+		for _, revision := range []string{"r2", "r3"} {
+			pass(time.Minute)
+			w.accept(postRecord(event.OutcomeSucceeded, "uid-1", revision))
+			w.put(kustomization{revision: revision})
+		}
+		pass(time.Minute)
+		w.put(kustomization{revision: "r2"})
+		defer w.next()()
+		w.wantTold("succeeded app r2")
+	})
+}
+
 // T6: fails when a record that cannot be written, as in a full store, holds up other objects.
 func TestARecordThatCannotBeWrittenHoldsUpNoOtherObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
