@@ -61,7 +61,10 @@ type fakeBus struct {
 	events   []*event.Record
 	ids      map[string]bool
 	follower func(*event.Record)
-	fail     bool
+	// late reports that the follower gets no event before catchUp; behind are those that it has not got.
+	late   bool
+	behind []*event.Record
+	fail   bool
 	// loseAnswers is how many events of watchers are stored but not confirmed.
 	loseAnswers int
 	// refusing reports that events of watchers are refused, as all were a moment ago.
@@ -88,7 +91,10 @@ func (b *fakeBus) PublishEvent(ctx context.Context, r *event.Record) (bool, erro
 	b.ids[r.ID] = true
 	r.Seq = uint64(len(b.events) + 1)
 	b.events = append(b.events, r)
-	if b.follower != nil {
+	switch {
+	case b.late:
+		b.behind = append(b.behind, headersOf(r))
+	case b.follower != nil:
 		b.follower(headersOf(r))
 	}
 	return false, nil
@@ -188,6 +194,20 @@ func (b *fakeBus) mute() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.follower = func(*event.Record) {}
+}
+
+func (b *fakeBus) setLate() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.late = true
+}
+
+// catchUp gives the follower the oldest event that it has not got.
+func (b *fakeBus) catchUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.follower(b.behind[0])
+	b.behind = b.behind[1:]
 }
 
 func (b *fakeBus) setRefusing(refusing bool) {

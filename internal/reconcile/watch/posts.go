@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"notifier/internal/event"
 	"notifier/internal/fair"
@@ -25,12 +26,13 @@ type post struct {
 	uid      string
 	outcome  event.Outcome
 	accepted time.Time
+	seq      uint64 // of the event
 	// message is the beginning of a failure's message. revision is the event's revision if it has at most event.MaxRevision bytes.
 	message, revision string
 }
 
 func postOf(it item, r *event.Record) post {
-	x := post{item: it, uid: r.Event.InvolvedObject.UID, outcome: r.Outcome, accepted: r.Accepted}
+	x := post{item: it, uid: r.Event.InvolvedObject.UID, outcome: r.Outcome, accepted: r.Accepted, seq: r.Seq}
 	if x.outcome == event.OutcomeFailed {
 		x.message = strings.Clone(r.Event.Message[:min(len(r.Event.Message), event.MessageStart)]) // a copy, so that the rest of it is not kept
 	}
@@ -70,23 +72,32 @@ type posts struct {
 	// items has the posts about each object, oldest first.
 	items *simplelru.LRU[item, []post]
 	n     int // of all objects
+	gauge prometheus.Gauge
 }
 
-func newPosts() *posts { return &posts{items: fair.NewLRU[item, []post](maxPosts)} }
+func newPosts(gauge prometheus.Gauge) *posts {
+	return &posts{items: fair.NewLRU[item, []post](maxPosts), gauge: gauge}
+}
+
+// count takes in that there are that many more posts. The caller holds the lock.
+func (n *posts) count(more int) {
+	n.n += more
+	n.gauge.Set(float64(n.n))
+}
 
 func (n *posts) add(x post) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all, _ := n.items.Peek(x.item)
-	n.n++
 	if len(all) == maxPostsPerObject {
-		n.n--
+		n.count(-1)
 		all = slices.Delete(all, 0, 1)
 	}
 	n.items.Add(x.item, append(all, x))
+	n.count(1)
 	for n.n > maxPosts {
 		_, oldest, _ := n.items.RemoveOldest()
-		n.n -= len(oldest)
+		n.count(-len(oldest))
 	}
 }
 
@@ -125,27 +136,21 @@ func (n *posts) last(it item) (last post, found bool) {
 	return all[len(all)-1], true
 }
 
-// drop drops all posts about an object.
-func (n *posts) drop(it item) {
+// drop drops the posts about an object up to an event.
+func (n *posts) drop(it item, seq uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all, _ := n.items.Peek(it)
-	n.keep(it, all, func(post) bool { return false })
+	n.keep(it, all, func(x post) bool { return x.seq > seq })
 }
 
 // keep keeps the wanted ones of all posts of an object. The caller holds the lock.
 func (n *posts) keep(it item, all []post, wanted func(post) bool) {
 	kept := slices.DeleteFunc(all, func(x post) bool { return !wanted(x) })
-	n.n -= len(all) - len(kept)
+	n.count(len(kept) - len(all))
 	if len(kept) > 0 {
 		n.items.Add(it, kept)
 	} else {
 		n.items.Remove(it)
 	}
-}
-
-func (n *posts) len() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.n
 }

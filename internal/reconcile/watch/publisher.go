@@ -70,7 +70,7 @@ type publisher struct {
 // concurrent call is an error.
 func (w *Watcher) Lead(ctx context.Context) error {
 	t := &publisher{
-		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, posts: newPosts(), lines: fair.NewLines(),
+		opts: &w.opts, log: w.log, metrics: w.metrics, cache: w, posts: newPosts(w.metrics.posts), lines: fair.NewLines(),
 		began: time.Now(), posted: map[*Kind]time.Time{},
 		subjects: map[item]*subject{}, recorded: map[*Kind]bool{}, publishing: map[*Kind]*informer{},
 	}
@@ -190,8 +190,7 @@ func (t *publisher) follow(ctx context.Context, caughtUp chan<- struct{}) {
 }
 
 // take makes a post of a record that may cover a transition. The record must be POSTed and not doubted, and the events endpoint must
-// have known its object by that UID. The cache must not know the object by another UID. After an event of a watcher the POSTs before it
-// cover nothing: they did not tell the state last.
+// have known its object by that UID. The cache must not know the object by another UID.
 func (t *publisher) take(r *event.Record) {
 	o := r.Event.InvolvedObject
 	kind := kindNamed(o.Kind)
@@ -200,14 +199,14 @@ func (t *publisher) take(r *event.Record) {
 	}
 	it := item{kind, o.Namespace, o.Name}
 	if r.Source == event.SourceWatch {
-		t.posts.drop(it)
+		t.published(it, r.Seq)
 	}
 	if r.Source != event.SourcePost || !r.Known || r.Doubted {
 		return
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.posted[kind] = r.Accepted
-	t.mu.Unlock()
 	if r.Outcome == event.OutcomeNone {
 		return
 	}
@@ -216,9 +215,21 @@ func (t *publisher) take(r *event.Record) {
 			return
 		}
 	}
+	if s := t.subjects[it]; s != nil && r.Seq <= s.published {
+		return
+	}
 	t.posts.add(postOf(it, r))
 	if r.Accepted.Before(t.began) {
 		t.queue.EnqueueAfter(it, time.Until(r.Accepted.Add(statusLag)))
 	}
-	t.metrics.posts.Set(float64(t.posts.len()))
+}
+
+// published takes in that an event of a watcher is stored. The POSTs before it cover nothing: they did not tell the state last.
+func (t *publisher) published(it item, seq uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.subjects[it]; s != nil {
+		s.published = max(s.published, seq)
+	}
+	t.posts.drop(it, seq)
 }

@@ -95,7 +95,6 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 // state has replaced the transition.
 func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior lastPublished) (*decision, error) {
 	if d := t.claim(it, tr, func() *decision { return t.posts.take(it, tr, prior, false) }); d != nil {
-		t.metrics.posts.Set(float64(t.posts.len()))
 		return d, nil
 	}
 	last, err := t.last(ctx, it)
@@ -182,6 +181,7 @@ func (t *publisher) contradicted(last *event.Record, tr *transition) time.Durati
 func (t *publisher) publish(ctx context.Context, it item, tr *transition, d *decision, r *event.Record) (done bool, err error) {
 	switch {
 	case d.lastID == r.ID: // another worker published it
+		r.Seq = d.last
 	case tr.overtaken < maxOvertaken:
 		_, err = t.opts.Events.PublishEventAfter(ctx, r, d.last)
 	default:
@@ -192,15 +192,17 @@ func (t *publisher) publish(ctx context.Context, it item, tr *transition, d *dec
 		if err != nil {
 			return false, err
 		}
-		if last == nil || last.ID != r.ID { // else an attempt published it whose answer was lost
+		if last == nil || last.ID != r.ID {
 			tr.overtaken++
 			t.unclaim(it, tr, last)
 			return false, nil
 		}
+		r.Seq = last.Seq // by an attempt whose answer was lost
 	} else if err != nil {
 		return false, fmt.Errorf("publish transition: %w", err)
 	}
 	tr.published = true
+	t.published(it, r.Seq) // before the follower has it
 	return true, nil
 }
 

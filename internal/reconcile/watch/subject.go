@@ -13,6 +13,8 @@ type subject struct {
 	last lastPublished
 	// seen is the last considered resource version. Informers repeat older ones after a list.
 	seen string
+	// published is the sequence of the last event of a watcher about the object, zero for none.
+	published uint64
 	// came is when the object came into its present terminal state in its present form, perhaps after another reconciliation. It is zero
 	// while the object is in none; else that state is the waiting one, or the last published one.
 	came time.Time

@@ -139,6 +139,24 @@ func TestE6APostThatAnotherFollowedDoesNotTellTheState(t *testing.T) {
 	})
 }
 
+// E6: as in TestE6APostThatAWatchersEventFollowedTellsNothing, and the worker reads its own event late. Fails when the POST counts until then.
+func TestE6APostThatAWatchersEventFollowedTellsNothingThoughTheEventsAreReadLate(t *testing.T) {
+	led(t, func(t *testing.T, w *world) {
+		w.put(kustomization{failed: true})
+		pass(4 * time.Second)
+		w.bus.setLate()
+		w.accept(postRecord(event.OutcomeFailed, "uid-1", "r2"))
+		pass(settleTime + time.Second)
+		w.wantTold("failed app r1")
+		w.bus.catchUp()
+		w.put(kustomization{failed: true, revision: "r2"})
+		pass(time.Minute)
+		w.bus.catchUp()
+		pass(time.Minute)
+		w.wantTold("failed app r1", "failed app r2")
+	})
+}
+
 // E6: POSTs tell a failure and its end before the term, and the object fails once more before the worker has decided about the end. Fails when
 // the POST of the first failure counts for the second.
 func TestE6APostThatAnotherFollowedDoesNotTellTheStateThatComesBeforeADecision(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -164,9 +166,10 @@ func TestAKindThatIsDefinedButNotServedDoesNotHoldUpReadiness(t *testing.T) {
 	})
 }
 
-// Fails when add has no bound.
+// Fails when add has no bound, or when a change of the number does not set the gauge.
 func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
-	n := newPosts()
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{})
+	n := newPosts(gauge)
 	kind, start := kindNamed("Kustomization"), time.Now()
 	for i := range maxPosts + 100 {
 		n.add(post{item: item{kind, "team-a", fmt.Sprint(i)}, uid: "u", outcome: event.OutcomeFailed, accepted: start})
@@ -180,15 +183,19 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 		return len(all)
 	}
 	oldest, newer := item{kind, "team-a", "0"}, item{kind, "team-a", fmt.Sprint(maxPosts + 99)}
-	if n.len() != maxPosts || of(one) != maxPostsPerObject || of(oldest) != 0 || of(newer) != 1 {
-		t.Errorf("%d posts, %d of one object, %d of the oldest, %d of a newer one", n.len(), of(one), of(oldest), of(newer))
+	if testutil.ToFloat64(gauge) != maxPosts || of(one) != maxPostsPerObject || of(oldest) != 0 || of(newer) != 1 {
+		t.Errorf("%d posts, %d of one object, %d of the oldest, %d of a newer one", n.n, of(one), of(oldest), of(newer))
 	}
 	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{kind: kind}, observed: start}
 	if n.take(one, tr, lastPublished{}, false) == nil {
 		t.Error("the newest post is gone")
 	}
-	if of(one) != 0 || n.len() != maxPosts-maxPostsPerObject {
-		t.Errorf("posts older than the one used stay: %d of the object, %d in all", of(one), n.len())
+	if of(one) != 0 || testutil.ToFloat64(gauge) != maxPosts-maxPostsPerObject {
+		t.Errorf("posts older than the one used stay: %d of the object, %d in all", of(one), n.n)
+	}
+	n.add(post{item: one, seq: 7})
+	if n.drop(one, 7); of(one) != 0 || testutil.ToFloat64(gauge) != maxPosts-maxPostsPerObject {
+		t.Errorf("posts before an event of a watcher stay: %d of the object, %d in all", of(one), n.n)
 	}
 }
 
