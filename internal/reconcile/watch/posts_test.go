@@ -378,6 +378,9 @@ func TestE6AnErrorThatNoStatusHadIsNotFollowedByARecovery(t *testing.T) {
 			pass(time.Minute)
 			stop()
 			defer w.next()()
+			w.put(kustomization{unknown: true})
+			w.put(kustomization{})
+			pass(time.Minute)
 			w.wantTold()
 		})
 	}

@@ -219,9 +219,6 @@ func (t *publisher) take(r *event.Record) {
 		return
 	}
 	t.posts.add(postOf(it, r))
-	if r.Accepted.Before(t.began) {
-		t.queue.EnqueueAfter(it, time.Until(r.Accepted.Add(statusLag)))
-	}
 }
 
 // published takes in that an event of a watcher is stored. The POSTs before it cover nothing: they did not tell the state last.

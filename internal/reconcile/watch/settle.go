@@ -39,7 +39,6 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 	tr, d := t.head(it)
 	switch {
 	case tr == nil:
-		t.restate(it)
 		return nil
 	case tr.gone:
 		if err := t.opts.State.Delete(ctx, it.String()); err != nil {

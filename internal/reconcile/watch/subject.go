@@ -137,10 +137,9 @@ func (t *publisher) consider(o *object, found time.Time) {
 	}
 	if len(s.pending) == 0 && s.last.state == st {
 		s.last.state, t.subjects[it] = st, s // the same state and key, but sharing the strings of the object
-		if _, posted := t.posts.last(it); posted && !found.IsZero() {
-			t.queue.Enqueue(it) // see restate
+		if found.IsZero() || !t.toldOtherwise(it, s, o) {
+			return
 		}
-		return
 	}
 	tr := &transition{state: st, object: o, observed: now, found: found}
 	if w != nil && w.state == st {
@@ -192,9 +191,24 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 	default:
 		t.leave(it, s)
 	}
+	tr.again = tr.again || len(s.pending) == 0 && tr.state == s.last.state && t.toldOtherwise(it, s, tr.object)
 	if tr.state != s.decided() || tr.again {
 		t.push(it, s, tr)
 	}
+}
+
+// toldOtherwise reports whether a POST of another outcome than the last published state, which the object is in, was accepted before this term
+// and covered no transition. The object was in that outcome, the former worker died before it settled, and the POST of the return was lost:
+// what was told last would stay wrong (invariant E6). If Ready has not changed since the POST, the object was never in its outcome: such are
+// errors about an object that is Ready all the time. The POST itself proves nothing (invariant E9) and is not recorded. The caller holds the
+// lock.
+func (t *publisher) toldOtherwise(it item, s *subject, o *object) bool {
+	last, found := t.posts.last(it)
+	if !found || !last.contradicts(s.last.state) || !last.accepted.After(s.last.Observed) || !last.accepted.Before(t.began) {
+		return false
+	}
+	since := o.ready.since.time()
+	return since.IsZero() || !since.Before(last.accepted.Add(-settleTime))
 }
 
 // leave drops the waiting transition because its object has left the state. If a POST told the state, it is recorded instead: the return
@@ -208,7 +222,6 @@ func (t *publisher) leave(it item, s *subject) {
 		}
 	}
 	t.drop(s, len(s.pending)-1)
-	t.queue.Enqueue(it) // see restate
 	t.metrics.transitions.WithLabelValues(resultLeft).Inc()
 }
 
