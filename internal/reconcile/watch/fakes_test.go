@@ -59,6 +59,7 @@ func (d *fakeDiscovery) All(context.Context) (groups []apidiscovery.APIGroupDisc
 type fakeBus struct {
 	mu       sync.Mutex
 	events   []*event.Record
+	stored   []time.Time // of events
 	ids      map[string]bool
 	follower func(*event.Record)
 	// late reports that the follower gets no event before catchUp; behind are those that it has not got.
@@ -90,7 +91,7 @@ func (b *fakeBus) PublishEvent(ctx context.Context, r *event.Record) (bool, erro
 	}
 	b.ids[r.ID] = true
 	r.Seq = uint64(len(b.events) + 1)
-	b.events = append(b.events, r)
+	b.events, b.stored = append(b.events, r), append(b.stored, time.Now())
 	switch {
 	case b.late:
 		b.behind = append(b.behind, headersOf(r))

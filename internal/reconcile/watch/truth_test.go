@@ -11,11 +11,13 @@ import (
 	"notifier/internal/event"
 )
 
-// FuzzE6TheLastEventIsTheObjectsState is E6 for a controller whose POSTs are lost now and then, while workers crash and the bus fails: in the
-// end the object's last event is about its state, and no event repeats the one before while the object stayed in its state.
+// FuzzE6TheLastEventIsTheObjectsState is E4 and E6 for a controller whose POSTs are lost now and then, while workers crash and the bus fails: in
+// the end the object's last event is about its state, no event repeats the one before while the object stayed in its state, and a watcher's is
+// about no state that a POST left behind.
 func FuzzE6TheLastEventIsTheObjectsState(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed)
+		f.Add(restless + seed)
 	}
 	f.Add(uint64(707))   // fails when a POST's state that is left soon is not recorded
 	f.Add(uint64(1040))  // fails when a POST that is read back counts before those that followed it are
@@ -29,28 +31,89 @@ func FuzzE6TheLastEventIsTheObjectsState(f *testing.F) {
 	})
 }
 
+// restless is the first of the seeds whose object changes its message without a pause at times, whose controller POSTs events without an outcome
+// as well, and whose bus is away for minutes or refuses the events of watchers.
+const restless = 1 << 20
+
+// truth is an object of which everything is known.
+type truth struct {
+	*world
+	seed     uint64
+	failed   bool
+	revision int
+	since    time.Time
+	// states are those that the object has reached, changes the times at which its outcome changed.
+	states  []reached
+	changes []time.Time
+	// more decides about what restless seeds have.
+	more *rand.Rand
+}
+
+// reached is a state that an object reached, and when.
+type reached struct {
+	state string
+	at    time.Time
+}
+
+func (o *truth) stateNow() string { return fmt.Sprint(o.failed, " r", o.revision) }
+
+// stateOfRecord is stateNow for an event.
+func stateOfRecord(r *event.Record) string {
+	return fmt.Sprint(r.Outcome == event.OutcomeFailed, " ", r.Event.Revision())
+}
+
+// write writes the object's status.
+func (o *truth) write(k kustomization) {
+	o.t.Helper()
+	k.failed, k.since = o.failed, o.since
+	if k.message == "" {
+		k.message = o.message()
+	}
+	if k.revision == "" {
+		k.revision = fmt.Sprint("r", o.revision)
+	}
+	o.put(k)
+}
+
+func (o *truth) message() string { return fmt.Sprint("message ", o.failed, o.revision) }
+
+// change brings the object to its next state.
+func (o *truth) change(failed bool, revision int) {
+	if failed != o.failed {
+		o.failed, o.since = failed, time.Now()
+		o.changes = append(o.changes, o.since)
+	}
+	o.revision = revision
+	o.states = append(o.states, reached{o.stateNow(), time.Now()})
+}
+
+// isRestless decides whether the object does something that has the chance of one in n with a restless seed.
+func (o *truth) isRestless(n int) bool { return o.seed >= restless && o.more.IntN(n) == 0 }
+
+// stir changes the message faster than that is waited for.
+func (o *truth) stir(d time.Duration) {
+	o.t.Helper()
+	for i, end := 0, time.Now().Add(d); time.Now().Before(end); i++ {
+		o.write(kustomization{message: fmt.Sprint("try ", i)})
+		pass(time.Duration(o.more.Int64N(int64(wholeAfter - time.Millisecond))))
+	}
+}
+
 func playTruth(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
-	w := newWorld(t)
+	o := &truth{world: newWorld(t), seed: seed, more: rand.New(rand.NewPCG(seed, 2)), since: time.Now()}
+	w := o.world
 	w.define("Kustomization", "v1")
-	failed, revision, since := false, 1, time.Now()
-	var changes []time.Time // of the outcome
-	put := func(k kustomization) {
-		k.failed, k.since = failed, since
-		k.message = fmt.Sprint("message ", failed, revision)
-		if k.revision == "" {
-			k.revision = fmt.Sprint("r", revision)
-		}
-		w.put(k)
-	}
-	put(kustomization{})
+	o.change(false, 1)
+	o.write(kustomization{})
 	stop := w.silent()
 	running, failing := true, false
 	unanswered := rand.New(rand.NewPCG(seed, 1)) // with even seeds workers die before they answer a POST, and read POSTs back slowly
 	if seed%2 == 0 {
 		w.bus.followPause = time.Duration(unanswered.IntN(3)) * 100 * time.Millisecond
 	}
+	stirs := true
 	for range 60 {
 		pass(upTo([]time.Duration{2 * time.Second, 10 * time.Second, 40 * time.Second}[rng.IntN(3)]))
 		switch rng.IntN(12) {
@@ -66,23 +129,26 @@ func playTruth(t *testing.T, seed uint64) {
 			w.bus.setFail(failing)
 			w.state.setFail(failing)
 		}
+		w.bus.setRefusing(o.isRestless(6))
+		if failing && o.isRestless(3) {
+			pass(2 * maxWait)
+		}
 		if rng.IntN(3) == 0 {
-			w.put(kustomization{unknown: true, reason: "Progressing", revision: fmt.Sprint("r", revision), since: time.Now()})
+			w.put(kustomization{unknown: true, reason: "Progressing", revision: fmt.Sprint("r", o.revision), since: time.Now()})
 			pass(upTo(4 * time.Second))
 		}
-		before := revision
-		if next := rng.IntN(2) == 0; next != failed {
-			failed, since = next, time.Now()
-			changes = append(changes, since)
-		}
-		revision += rng.IntN(2)
+		before, was := o.revision, o.stateNow()
+		failed := rng.IntN(2) == 0
+		o.change(failed, before+rng.IntN(2))
+		stirs = !failed || o.stateNow() != was // a POST tells a failure in the message that it had
 		if !failing && rng.IntN(3) > 0 {
+			stirs = !failed
 			outcome := event.OutcomeSucceeded
 			if failed {
 				outcome = event.OutcomeFailed
 			}
-			r := postRecord(outcome, "uid-1", fmt.Sprint("r", revision))
-			r.Event.Message = fmt.Sprint("message ", failed, revision)
+			r := postRecord(outcome, "uid-1", fmt.Sprint("r", o.revision))
+			r.Event.Message = o.message()
 			w.accept(r)
 			if running && seed%2 == 0 && unanswered.IntN(4) == 0 {
 				stop()
@@ -93,32 +159,69 @@ func playTruth(t *testing.T, seed uint64) {
 			pass(upTo(time.Second))
 		}
 		if rng.IntN(3) == 0 {
-			put(kustomization{revision: fmt.Sprint("r", before)})
+			o.write(kustomization{revision: fmt.Sprint("r", before)})
 			pass(upTo(131 * time.Millisecond))
 		}
-		put(kustomization{})
+		o.write(kustomization{})
+		if !failing && o.isRestless(4) {
+			w.accept(postRecord(event.OutcomeNone, "uid-1", fmt.Sprint("r", o.revision)))
+		}
+		if o.isRestless(40) && stirs {
+			o.stir(2 * maxWait)
+			pass(wholeAfter)
+		}
 	}
 	w.bus.setFail(false)
+	w.bus.setRefusing(false)
 	w.state.setFail(false)
 	if !running {
 		_, stop = w.replica(true)
 	}
-	pass(5 * time.Minute)
+	if o.isRestless(4) && stirs {
+		o.stir(5 * time.Minute)
+	} else {
+		pass(5 * time.Minute)
+	}
 	stop()
-	for i, e := range w.bus.events[min(1, len(w.bus.events)):] {
-		before := w.bus.events[i]
-		if e.Source == event.SourceWatch && e.Outcome == before.Outcome && e.Event.Revision() == before.Event.Revision() &&
-			!slices.ContainsFunc(changes, func(at time.Time) bool { return at.After(before.Accepted) && at.Before(e.Accepted) }) {
-			t.Errorf("%s %s is told at %s by %s and at %s again", e.Outcome, e.Event.Revision(), before.Accepted, before.Source, e.Accepted)
+	o.check()
+}
+
+// check compares the events with the object.
+func (o *truth) check() {
+	o.t.Helper()
+	var told []*event.Record
+	newest := 0 // the state that the newest POST told
+	for i, e := range o.bus.events {
+		if e.Outcome == event.OutcomeNone {
+			continue
+		}
+		at := -1
+		for j, s := range o.states {
+			if s.state == stateOfRecord(e) && !s.at.After(o.bus.stored[i]) {
+				at = j
+			}
+		}
+		switch {
+		case at < 0:
+			o.t.Errorf("%s is told by %s, and the object was never so", stateOfRecord(e), e.Source)
+		case e.Source == event.SourcePost:
+			newest = at
+		case at < newest:
+			o.t.Errorf("E4: %s is told by %s at %s, after a POST of %s", stateOfRecord(e), e.Source, o.bus.stored[i], o.states[newest].state)
+		}
+		told = append(told, e)
+	}
+	for i, e := range told[min(1, len(told)):] {
+		before := told[i]
+		if e.Source == event.SourceWatch && stateOfRecord(e) == stateOfRecord(before) &&
+			!slices.ContainsFunc(o.changes, func(at time.Time) bool { return at.After(before.Accepted) && at.Before(e.Accepted) }) {
+			o.t.Errorf("%s is told at %s by %s and at %s again", stateOfRecord(e), before.Accepted, before.Source, e.Accepted)
 		}
 	}
-	last, found, err := w.bus.LastEvent(t.Context(), "team-a", "Kustomization", "app")
-	w.must(err)
-	if !found {
-		return
-	}
-	if got, want := fmt.Sprint(last.Outcome == event.OutcomeFailed, " ", last.Event.Revision()), fmt.Sprint(failed, " r", revision); got != want {
-		t.Errorf("the last event is %s by %s, and the object is %s", got, last.Source, want)
+	if len(told) > 0 {
+		if last := told[len(told)-1]; stateOfRecord(last) != o.stateNow() {
+			o.t.Errorf("the last event is %s by %s, and the object is %s", stateOfRecord(last), last.Source, o.stateNow())
+		}
 	}
 }
 
