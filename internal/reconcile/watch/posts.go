@@ -104,20 +104,22 @@ func (n *posts) add(x post) {
 // take looks for a POST that covers tr, observed after prior was published, uses it up and returns the decision, nil for none. It also drops
 // the older posts of the object, which no later transition may use.
 //
-// With left the object has left the state. Otherwise a POST does not count if one of another outcome followed it, nor does an earlier one than
-// the last of before the term for a success that may have existed then: that was told last.
-func (n *posts) take(it item, tr *transition, prior lastPublished, left bool) *decision {
+// With left the object left the state then, and later POSTs do not count. Otherwise a POST does not count if one of another outcome followed
+// it, nor does an earlier one than the last of before the term for a success that may have existed then: that was told last.
+func (n *posts) take(it item, tr *transition, prior lastPublished, left time.Time) *decision {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all, _ := n.items.Peek(it)
-	first := 0
+	first, stays := 0, left.IsZero()
 	for i, x := range all {
-		if !left && tr.Outcome == event.OutcomeSucceeded && x.uid == tr.UID && x.accepted.Before(tr.found) {
+		if stays && tr.Outcome == event.OutcomeSucceeded && x.uid == tr.UID && x.accepted.Before(tr.found) {
 			first = i
 		}
 	}
-	place := first + slices.IndexFunc(all[first:], func(x post) bool { return x.covers(tr, prior) })
-	if place < first || !left && all[len(all)-1].contradicts(tr.state) {
+	place := first + slices.IndexFunc(all[first:], func(x post) bool {
+		return (stays || !x.accepted.After(left)) && x.covers(tr, prior)
+	})
+	if place < first || stays && all[len(all)-1].contradicts(tr.state) {
 		return nil
 	}
 	accepted := all[place].accepted

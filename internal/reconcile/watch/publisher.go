@@ -210,15 +210,21 @@ func (t *publisher) take(r *event.Record) {
 	if r.Outcome == event.OutcomeNone {
 		return
 	}
-	if in := t.cache.informerOf(kind); in != nil {
-		if cached := in.get(o.Namespace, o.Name); cached != nil && string(cached.UID) != o.UID {
-			return
-		}
+	if cached := t.current(it); cached != nil && cached.UID != o.UID {
+		return
 	}
 	if s := t.subjects[it]; s != nil && r.Seq <= s.published {
 		return
 	}
 	t.posts.add(postOf(it, r))
+}
+
+// current returns the cached object, nil if there is none.
+func (t *publisher) current(it item) *object {
+	if in := t.cache.informerOf(it.kind); in != nil {
+		return in.get(it.namespace, it.name)
+	}
+	return nil
 }
 
 // published takes in that an event of a watcher is stored. The POSTs before it cover nothing: they did not tell the state last.

@@ -93,7 +93,7 @@ func (t *publisher) settle(ctx context.Context, it item) error {
 // decide determines how the transition is published. It returns nil when it cannot decide yet and has enqueued another look, or when another
 // state has replaced the transition.
 func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior lastPublished) (*decision, error) {
-	if d := t.claim(it, tr, func() *decision { return t.posts.take(it, tr, prior, false) }); d != nil {
+	if d := t.claim(it, tr, func() *decision { return t.posts.take(it, tr, prior, time.Time{}) }); d != nil {
 		return d, nil
 	}
 	last, err := t.last(ctx, it)
@@ -214,9 +214,15 @@ func (t *publisher) unclaim(it item, tr *transition, last *event.Record) {
 	tr.decided = nil
 	s := t.subjects[it]
 	if len(s.pending) == 1 {
+		if o := t.current(it); o != nil {
+			if st, terminal := o.terminal(); terminal && st == tr.state {
+				tr.object = o // the POST may be about the message that it has by now
+			}
+		}
 		return
 	}
-	if tr.decided = t.posts.take(it, tr, s.last, true); tr.decided == nil && coveredBy(it, last, tr, s.last) {
+	left := s.pending[1].observed
+	if tr.decided = t.posts.take(it, tr, s.last, left); tr.decided == nil && coveredBy(it, last, tr, s.last) && !last.Accepted.After(left) {
 		tr.decided = postedBy(last)
 	}
 	if tr.decided == nil {

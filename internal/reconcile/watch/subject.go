@@ -216,7 +216,7 @@ func (t *publisher) toldOtherwise(it item, s *subject, o *object) bool {
 func (t *publisher) leave(it item, s *subject) {
 	w := s.waiting()
 	if len(s.pending) <= maxPostsPerObject && !w.again { // else too many could wait while nothing is recorded
-		if w.decided = t.posts.take(it, w, s.last, true); w.decided != nil {
+		if w.decided = t.posts.take(it, w, s.last, time.Now()); w.decided != nil {
 			t.queue.Enqueue(it)
 			return
 		}

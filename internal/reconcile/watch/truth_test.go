@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -154,7 +155,8 @@ func playTruth(t *testing.T, seed uint64) {
 				stop()
 				pass(time.Duration(unanswered.Int64N(int64(3 * time.Second))))
 				_, stop = w.replica(true)
-				pass(time.Duration(unanswered.Int64N(int64(emitterTime - 3*time.Second))))
+				wait := time.Duration(unanswered.Int64N(int64(emitterTime - 3*time.Second)))
+				pass(min(wait, time.Until(r.Accepted.Add(statusLag-2*time.Second)))) // to end a slow worker takes time
 			}
 			pass(upTo(time.Second))
 		}
@@ -223,6 +225,28 @@ func (o *truth) check() {
 			o.t.Errorf("the last event is %s by %s, and the object is %s", stateOfRecord(last), last.Source, o.stateNow())
 		}
 	}
+}
+
+// E6: a POST tells a state and the object leaves it, both at the moment at which it is decided. Fails when the state is published although it
+// is about to be recorded as POSTed.
+func TestE6AStateThatIsPostedAndLeftWhileItIsDecidedIsToldOnce(t *testing.T) {
+	led(t, func(t *testing.T, w *world) {
+		w.bus.beforeLast = func() {
+			w.bus.beforeLast = nil
+			unknown := postRecord(event.OutcomeNone, "uid-1", "r1")
+			unknown.ID, unknown.Known = "unknown", false
+			for _, r := range []*event.Record{postRecord(event.OutcomeFailed, "uid-1", "r1"), unknown} {
+				if _, err := w.bus.PublishEvent(context.Background(), r); err != nil {
+					t.Error(err)
+				}
+			}
+			w.must(w.dynamic.Tracker().Update(kustomizations, w.object(kustomization{}), "team-a"))
+			<-time.After(time.Millisecond) // the informer has it
+		}
+		w.put(kustomization{failed: true})
+		pass(time.Minute)
+		w.wantTold("succeeded app r1")
+	})
 }
 
 // E6: while no worker runs, a failure and its end are POSTed, and a second failure is not. Fails when the POST of the first counts for the

@@ -187,7 +187,7 @@ func TestNotesAreBoundedAndTheOldestGoFirst(t *testing.T) {
 		t.Errorf("%d posts, %d of one object, %d of the oldest, %d of a newer one", n.n, of(one), of(oldest), of(newer))
 	}
 	tr := &transition{state: state{UID: "99", Outcome: event.OutcomeFailed}, object: &object{kind: kind}, observed: start}
-	if n.take(one, tr, lastPublished{}, false) == nil {
+	if n.take(one, tr, lastPublished{}, time.Time{}) == nil {
 		t.Error("the newest post is gone")
 	}
 	if of(one) != 0 || testutil.ToFloat64(gauge) != maxPosts-maxPostsPerObject {
