@@ -108,29 +108,6 @@ func (b *Bus) openCursor(ctx context.Context, r role) (c *cursor, end uint64, er
 	return c, end, c.save(ctx)
 }
 
-// adoptConsumer begins the subscriber's cursor at the place of the consumer of an earlier version, and removes that consumer.
-func (b *Bus) adoptConsumer(ctx context.Context) error {
-	s := b.streams[streamEvents]
-	had, err := s.Consumer(ctx, roleSubscribe)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look up consumer: %w", err)
-	}
-	c, err := b.loadCursor(ctx, subscribeRole())
-	if err != nil {
-		return err
-	}
-	if c.entry.revision == 0 {
-		place := cursorRecord{Created: b.created[streamEvents], Floor: had.CachedInfo().AckFloor.Stream}
-		if err := c.entry.save(ctx, place); err != nil {
-			return err
-		}
-	}
-	return s.DeleteConsumer(ctx, roleSubscribe)
-}
-
 // skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.
 func (c *cursor) skipTo(seq uint64) {
 	if c.floor >= c.next-1 && c.floor < seq-1 {

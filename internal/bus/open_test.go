@@ -298,7 +298,7 @@ func TestAServerThatCannotBeReachedYetIsWaitedFor(t *testing.T) {
 func TestAServerThatLagsIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &Bus{log: slog.New(slog.DiscardHandler)}
-		answers := []error{jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound, nil, errors.New("asked once more")}
+		answers := []error{jetstream.ErrStreamNotFound, jetstream.ErrBucketNotFound, nil, errors.New("asked once more")}
 		tries := 0
 		err := b.untilReachable(t.Context(), func(context.Context) error {
 			tries++

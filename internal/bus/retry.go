@@ -63,7 +63,7 @@ const codeNoPeers = 10005
 
 // lags reports whether an error means that a server of a cluster does not know what was made through another one a moment ago.
 func lags(err error) bool {
-	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound)
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound)
 }
 
 // away reports whether an error means that the server, or the leader of a stream, cannot be reached now.

@@ -135,9 +135,6 @@ func (b *Bus) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.untilReachable(ctx, b.adoptConsumer); err != nil {
-		return err
-	}
 	return b.untilReachable(ctx, func(ctx context.Context) error { // before this process accepts events
 		_, _, route := b.openCursor(ctx, routeRole())
 		_, _, subscribe := b.openCursor(ctx, subscribeRole())

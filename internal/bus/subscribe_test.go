@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
 )
@@ -18,33 +17,6 @@ import (
 func subscribeTo(b *Bus, to chan<- *event.Record) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		return b.Subscribe(ctx, func(ctx context.Context, events event.Reader) error { return events.Read(ctx, sendTo(to)) })
-	}
-}
-
-// Fails when the subscriber does not go on where the consumer ended that it had before: "handled" is then read again, or "new" first.
-func TestAnUpgradeGoesOnWhereTheConsumerEnded(t *testing.T) {
-	dir := t.TempDir()
-	b := open(t, dir, nil)
-	ctx := testContext(t)
-	publishEvents(t, b, "handled", "accepted")
-	had, err := b.streams[streamEvents].CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: roleSubscribe, AckPolicy: jetstream.AckExplicitPolicy})
-	must(t, err)
-	m, err := had.Next()
-	must(t, err)
-	must(t, m.DoubleAck(ctx))
-	closeBus(t, b)
-
-	b = open(t, dir, nil)
-	publishEvents(t, b, "new")
-	got := make(chan *event.Record)
-	start(t, subscribeTo(b, got))
-	for _, want := range []string{"accepted", "new"} {
-		if r := receive(t, got); r.ID != want {
-			t.Errorf("%s is read, want %s", r.ID, want)
-		}
-	}
-	if _, err := b.streams[streamEvents].Consumer(ctx, roleSubscribe); !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		t.Errorf("the consumer stays: %v", err)
 	}
 }
 
