@@ -233,6 +233,9 @@ func (l *Lease) take(ctx context.Context, r record) (*term, error) {
 		return nil, err
 	}
 	if err := l.prepare(ctx, t); err != nil {
+		if ctx.Err() != nil && !l.died { // a death is counted by the next worker
+			l.release(ctx, t)
+		}
 		return nil, err
 	}
 	l.died = false

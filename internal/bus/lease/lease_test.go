@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -261,6 +262,44 @@ func TestAReleaseThatFailedOnceIsTriedAgain(t *testing.T) {
 				_, leave = begin(t, testLease(kv, "two"))
 				if took := time.Since(left); took > 3*readEvery {
 					t.Errorf("taken over after %s", took)
+				}
+				leave()
+			})
+		})
+	}
+}
+
+// Fails when a replica that leaves before its term has begun keeps the lease: the next one waits until it lapses, and counts a death. A death
+// that it was to count is left to the next one.
+func TestAReplicaThatLeavesAsItsTermBeginsReleasesTheLease(t *testing.T) {
+	for _, died := range []bool{false, true} {
+		t.Run(fmt.Sprint("the worker before died: ", died), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kv := &bucket{}
+				if died {
+					kv.value, kv.revision = []byte(`{"holder":"zero","term":1}`), 1
+				}
+				one, two := testOptions(kv, "one"), testOptions(kv, "two")
+				one.Begin = func(ctx context.Context, _ bool) error {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				told := make(chan bool, 1)
+				two.Begin = func(_ context.Context, died bool) error {
+					told <- died
+					return nil
+				}
+				first := New(one)
+				first.join(t.Context())
+				_ = fair.Sleep(t.Context(), 2*wait)
+				left := time.Now()
+				first.leave()
+				_, leave := begin(t, New(two))
+				if took := time.Since(left); took > 3*readEvery && !died {
+					t.Errorf("taken over after %s", took)
+				}
+				if got := <-told; got != died {
+					t.Errorf("told of a death: %t", got)
 				}
 				leave()
 			})
