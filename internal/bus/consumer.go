@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"notifier/internal/bus/lease"
 	"notifier/internal/event"
 	"notifier/internal/fair"
 )
@@ -63,9 +65,6 @@ var errFenced = errors.New("another replica has taken the consumer over")
 // order.
 var errInterrupted = errors.New("server was lost for a moment")
 
-// errStopped says that a stage stopped serving although its replica is the worker.
-var errStopped = errors.New("stage stopped serving")
-
 // role describes the messages that one consumer reads.
 type role struct {
 	name          string // of the consumer
@@ -118,12 +117,12 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 			continue
 		}
 		log.Debug("consumer taken over") // there are some thirty, and as many lines at every start
-		err = serve(ctx, c)
+		err = cmp.Or(serve(ctx, c), lease.ErrStopped)
 		if errors.Is(err, errInterrupted) {
 			b.interrupted.Do(func() { log.Info("consumer is taken over anew", "reason", err) })
 			continue
 		}
-		if err != nil && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			b.givenUp.Do(func() { log.Error("consumer was given up", "error", err) })
 			_ = fair.Sleep(ctx, takeOverBackoff)
 		}
@@ -188,7 +187,7 @@ func consume[T any](ctx context.Context, c *consumer, s stage[T]) error {
 	g.Go(func() error {
 		err := s.serve(inner, c.role.shard, in)
 		if err == nil && inner.Err() == nil {
-			err = errStopped
+			err = lease.ErrStopped
 		}
 		return err
 	})

@@ -19,13 +19,7 @@ func subscribeRole() role {
 // Its maps must not be changed, since other readers share them. A message that is no event, of which Events makes a dead letter, is not
 // handed out.
 func (b *Bus) Subscribe(ctx context.Context, serve func(ctx context.Context, events event.Reader) error) error {
-	b.serveOne(ctx, subscribeRole(), func(ctx context.Context, c *consumer) error {
-		err := serve(ctx, &reader{consumer: c})
-		if err == nil && ctx.Err() == nil {
-			err = errStopped
-		}
-		return err
-	})
+	b.serveOne(ctx, subscribeRole(), func(ctx context.Context, c *consumer) error { return serve(ctx, &reader{consumer: c}) })
 	return nil
 }
 

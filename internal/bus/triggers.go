@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"notifier/internal/bus/lease"
 	"notifier/internal/event"
 )
 
@@ -75,12 +77,7 @@ func (b *Bus) Triggers(ctx context.Context, serve func(ctx context.Context, in <
 				return nil
 			})
 		}
-		g.Go(func() error {
-			if err := serve(ctx, in); err != nil || ctx.Err() != nil {
-				return err
-			}
-			return errStopped
-		})
+		g.Go(func() error { return cmp.Or(serve(ctx, in), lease.ErrStopped) })
 		return g.Wait()
 	})
 }
