@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"notifier/internal/bus/browse"
 	"notifier/internal/event"
 	"notifier/internal/fair"
 )
@@ -27,9 +28,6 @@ const (
 	// that they need not stay open.
 	spillAt   = maxOpen / 4 * 3
 	spillLeft = maxOpen / 4
-	// lossLag is longer than it takes from the return of a server that lost events until a worker reads them. It is much shorter than
-	// historyTail, so what is handed out again is known to be sent.
-	lossLag = time.Minute
 	// closeTimeout is how long the end of a term waits for events that are being handled.
 	closeTimeout = 3 * time.Second
 )
@@ -49,6 +47,8 @@ type cursor struct {
 	floor    uint64              // all events up to it are done, and the next is not
 	done     map[uint64]struct{} // the others that are, in this term or in an earlier one
 	next     uint64              // the sequence after the last that was handed out or passed
+	seen     uint64              // the newest that was read from the stream
+	seenAt   time.Time           // when the server stored it
 	open     int                 // handed out, neither done nor returned
 	returned bool                // an event was given back by Nak
 	changes  uint64              // of floor and done
@@ -71,17 +71,14 @@ func (b *Bus) loadCursor(ctx context.Context, r role) (*cursor, error) {
 	if c.loaded, err = c.entry.load(ctx); err != nil { // a record that cannot be read is of no stream: no event counts as done
 		return nil, err
 	}
-	c.floor = c.loaded.Floor
+	c.floor, c.seen, c.seenAt = c.loaded.Floor, c.loaded.Seen, c.loaded.SeenAt
 	c.next = c.floor + 1
 	return c, nil
 }
 
-// openCursor reads the cursor of a role and the end of its stream. It moves the cursor back, and saves that, if it is of another stream or of
-// events beyond the end: the stream was made anew, or the server lost its end in a loss of power. The next events would otherwise count as
-// done. Of a cursor that cannot be read it makes one at the beginning.
-//
-// Some of the next events may be stored already, since any replica publishes as soon as the server is back. So those of the last lossLag are
-// handed out as well, for a recheck.
+// openCursor reads the cursor of a role and the end of its stream. It moves the cursor back, and saves that, if the stream was made anew, or
+// if the server lost its end in a loss of power: events that have the places of earlier ones would otherwise count as done. Of a cursor that
+// cannot be read it makes one at the beginning.
 func (b *Bus) openCursor(ctx context.Context, r role) (c *cursor, end uint64, err error) {
 	if c, err = b.loadCursor(ctx, r); err != nil {
 		return nil, 0, err
@@ -91,21 +88,42 @@ func (b *Bus) openCursor(ctx context.Context, r role) (c *cursor, end uint64, er
 	if err != nil {
 		return nil, 0, fmt.Errorf("read stream: %w", err)
 	}
-	end = info.State.LastSeq
-	if c.adopt(info) {
-		return c, end, nil
-	}
-	latest := uint64(0)
-	if info.State.Msgs > 0 {
-		var msgs jetstream.MessagesContext
-		if msgs, latest, err = b.readFrom(ctx, b.streams[streamEvents], 0, info.State.LastTime.Add(-lossLag), true); err != nil {
+	last := uint64(0)
+	if c.created = info.Created; c.loaded.Created.Equal(info.Created) {
+		if last, err = b.survived(ctx, c.loaded, &info.State); err != nil {
 			return nil, 0, err
 		}
-		msgs.Stop()
 	}
-	c.forget(end - min(latest, end))
+	if c.adopt(last) {
+		return c, info.State.LastSeq, nil
+	}
 	b.log.Warn("the place of the reader is not one of the events and is moved back", "role", r.name, "recorded", c.loaded.Floor, "now", c.floor)
-	return c, end, c.save(ctx)
+	return c, info.State.LastSeq, c.save(ctx)
+}
+
+// survived returns the last event that was in the stream as a record was written: the end of the stream unless that was lost since. Other
+// events may have the places of the lost ones, since any replica publishes as soon as the server is back. So the end is lost as well if the
+// event that was seen last was stored at another time. The lost ones, and all that follow them, are then those that were stored after it. The
+// servers' clocks may differ, so what was stored shortly before is handed out as well, for a recheck: the history reaches back further.
+func (b *Bus) survived(ctx context.Context, r cursorRecord, state *jetstream.StreamState) (last uint64, err error) {
+	if r.Seen == 0 || r.Seen < state.FirstSeq {
+		return state.LastSeq, nil
+	}
+	if r.Seen <= state.LastSeq {
+		m, err := b.streams[streamEvents].GetMsg(ctx, r.Seen)
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Time.Equal(r.SeenAt) {
+			return state.LastSeq, nil
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read last event: %w", err)
+		}
+	}
+	later, err := b.readFrom(ctx, b.stream(streamEvents), 0, r.SeenAt.Add(-browse.MaxSkew), true)
+	if err != nil {
+		return 0, err
+	}
+	later.Stop()
+	return state.LastSeq - min(later.left, state.LastSeq), nil
 }
 
 // skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.
@@ -120,10 +138,20 @@ func (c *cursor) skipTo(seq uint64) {
 	c.raise()
 }
 
-// skip marks the events up to a sequence as done, and saves that. None is open.
-func (c *cursor) skip(ctx context.Context, last uint64) error {
+// see records that an event was read from the stream, and when it was stored.
+func (c *cursor) see(seq uint64, stored time.Time) {
 	c.mu.Lock()
-	c.skipTo(last + 1)
+	defer c.mu.Unlock()
+	if seq > c.seen {
+		c.seen, c.seenAt = seq, stored
+	}
+}
+
+// skip marks the events up to the last one of a stream as done, and saves that. None is open.
+func (c *cursor) skip(ctx context.Context, s *jetstream.StreamState) error {
+	c.see(s.LastSeq, s.LastTime)
+	c.mu.Lock()
+	c.skipTo(s.LastSeq + 1)
 	c.mu.Unlock()
 	return c.save(ctx)
 }
@@ -190,10 +218,11 @@ func (c *cursor) save(ctx context.Context) error {
 		c.mu.Unlock()
 		return nil
 	}
-	done := maps.Clone(c.done)
+	done, seen, seenAt := maps.Clone(c.done), c.seen, c.seenAt
 	c.mu.Unlock()
 	record, newest := newCursorRecord(c.created, floor, done)
-	if err := c.durable(ctx, newest); err != nil { // else a loss of power could leave a cursor beyond the end of the stream
+	record.Seen, record.SeenAt = seen, seenAt
+	if err := c.durable(ctx, max(newest, seen)); err != nil { // else a loss of power could leave a cursor beyond the end of the stream
 		return err
 	}
 	if err := c.entry.save(ctx, record); err != nil {

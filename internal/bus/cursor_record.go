@@ -3,8 +3,6 @@ package bus
 import (
 	"maps"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // cursorRecord is the value of a key of cursorKeys. One slow destination keeps the floor at its oldest event. Without Done a crash would have
@@ -15,6 +13,10 @@ type cursorRecord struct {
 	Floor   uint64    `json:"floor"`
 	// Done has a bit for each sequence after Floor, the lowest bit of a byte first. It is set if the event is done.
 	Done []byte `json:"done,omitempty"`
+	// Seen is the newest event that was read from the stream, which stored it at SeenAt. It is zero if all are from this process's memory: of
+	// an embedded server's stream no event is lost that the record has.
+	Seen   uint64    `json:"seen,omitzero"`
+	SeenAt time.Time `json:"seenAt,omitzero"`
 }
 
 // newCursorRecord returns the record of a floor and of the sequences in done that are at most maxWindow beyond it, and the newest of them all.
@@ -48,28 +50,18 @@ func (r cursorRecord) sequences() map[uint64]struct{} {
 	return done
 }
 
-// adopt takes over the floor, and the events beyond it that are done, by the loaded record. It reports whether the record is of this stream
-// and of no sequence that the stream does not have. Of a stream that was made anew no event counts as done: another replica may have
-// published some already.
-func (c *cursor) adopt(info *jetstream.StreamInfo) (trusted bool) {
-	c.created = info.Created
-	if !c.loaded.Created.Equal(info.Created) {
-		c.floor, c.next = 0, 1
-		return c.entry.revision == 0
-	}
+// adopt takes over the floor, and the events beyond it that are done, by the loaded record, but none after a sequence. It reports whether the
+// record has none there.
+func (c *cursor) adopt(last uint64) (whole bool) {
 	c.done = c.loaded.sequences()
-	trusted = c.floor <= info.State.LastSeq
-	for seq := range c.done {
-		trusted = trusted && seq <= info.State.LastSeq
+	recorded := len(c.done)
+	maps.DeleteFunc(c.done, func(seq uint64, _ struct{}) bool { return seq > last })
+	whole = max(c.floor, c.seen) <= last && len(c.done) == recorded
+	if !whole {
+		c.seen, c.changes = 0, c.changes+1
 	}
+	c.floor = min(c.floor, last)
 	c.raise()
 	c.next = c.floor + 1
-	return trusted
-}
-
-// forget has no event after a sequence count as done.
-func (c *cursor) forget(last uint64) {
-	maps.DeleteFunc(c.done, func(seq uint64, _ struct{}) bool { return seq > last })
-	c.floor = min(c.floor, last)
-	c.next, c.changes = c.floor+1, c.changes+1
+	return whole
 }

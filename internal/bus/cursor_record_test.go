@@ -19,7 +19,8 @@ func adopted(t *testing.T, b *Bus) *cursor {
 	must(t, err)
 	info, err := b.streams[streamEvents].Info(ctx)
 	must(t, err)
-	c.adopt(info)
+	c.created = info.Created
+	c.adopt(info.State.LastSeq)
 	return c
 }
 

@@ -3,10 +3,12 @@ package bus
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
 )
@@ -59,5 +61,29 @@ func TestAConsumerThatWasDeletedIsMadeAgain(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatal("nothing is read any more")
 		}
+	}
+}
+
+// Fails when a reader of what is stored waits for events that were removed after it had begun: with a remote server, where no event of
+// this process makes up for them, the worker would count as not caught up, and send no waiting delivery, until another one is published.
+func TestAReaderOfStoredEventsEndsThoughSomeAreRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []uint64{10, 0} {
+		t.Run(fmt.Sprint(kept, " are kept"), func(t *testing.T) {
+			t.Parallel()
+			b := open(t, "", func(o *Options) { o.URL = remote(t) })
+			ctx := testContext(t)
+			const count = 4 * feedBatch
+			var records []*event.Record
+			for i := range count {
+				records = append(records, testRecord(fmt.Sprint(i), "team", fmt.Sprint("app-", i)))
+			}
+			publishRecords(t, b, records...)
+			remove := sync.OnceFunc(func() { must(t, b.streams[streamEvents].Purge(ctx, jetstream.WithPurgeKeep(kept))) })
+			read := stored(t, b, time.Now().Add(-time.Hour), remove)
+			if last, want := read[len(read)-1].ID, fmt.Sprint(count-1); kept > 0 && last != want {
+				t.Errorf("the last event is %s, want %s", last, want)
+			}
+		})
 	}
 }

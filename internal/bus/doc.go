@@ -61,7 +61,7 @@
 //
 // EVENTS has two readers, one that routes and one for Receivers of type event, with a cursor each. It is written every 100 ms while it changes,
 // with the events that are done behind an open one. So after a kill -9 the open events and those of the last moment are handed out again.
-// After a remote server lost the end of EVENTS, so are those of the last lossLag.
+// After a remote server lost the end of EVENTS, so are those that were stored up to browse.MaxSkew before what was read last.
 // DELIVERIES drops a message whose ID it has seen in the last two minutes, and at a restart it forgets acknowledged ones. So a record and a
 // delivery carry Recheck whenever they may have been handled before, and WasSent reports whether a delivery was sent.
 //

@@ -1,13 +1,15 @@
 package bus
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"notifier/internal/fair"
 )
 
 const (
@@ -78,25 +80,19 @@ func (d *duplicates) find(id string, now time.Time) (seq uint64, found bool) {
 // ctx ends.
 func (b *Bus) loadDuplicates(ctx context.Context) error {
 	from := time.Now().Add(-b.opts.DuplicateWindow)
-	b.duplicates = newDuplicates(b.opts.DuplicateWindow)
-	info, err := b.streams[streamEvents].Info(ctx)
-	if err != nil {
-		return fmt.Errorf("read stream: %w", err)
-	}
-	if info.State.LastTime.Before(from) {
-		return nil
-	}
 	for {
-		err := b.readStored(ctx, feed{from: from, most: maxLoaded}, func(l logEntry) {
+		b.duplicates = newDuplicates(b.opts.DuplicateWindow)
+		f := feed{bus: b, from: from, most: maxLoaded, headers: true}
+		err := f.run(ctx, func(l logEntry) error {
 			b.duplicates.add(header(l.msg.Header, nats.MsgIdHdr), l.seq, l.stored)
+			return nil
 		})
-		if err == nil {
+		if err = cmp.Or(err, ctx.Err()); err == nil {
 			return nil
 		}
-		if !errors.Is(err, errIdle) {
+		b.log.Warn("IDs of events are not read yet, they are read again", "error", err)
+		if fair.Sleep(ctx, openRetry) != nil {
 			return fmt.Errorf("load IDs of events: %w", err)
 		}
-		b.log.Warn("IDs of events are not read yet, they are read again", "error", err)
-		b.duplicates = newDuplicates(b.opts.DuplicateWindow)
 	}
 }

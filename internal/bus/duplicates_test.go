@@ -170,7 +170,11 @@ func TestOnlyTheNewestEventsAreReadWhenThereAreMore(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	publishEvents(t, b, ids(10)...)
 	var read []uint64
-	must(t, b.readStored(testContext(t), feed{from: time.Now().Add(-time.Hour), most: 3}, func(l logEntry) { read = append(read, l.seq) }))
+	f := feed{bus: b, from: time.Now().Add(-time.Hour), most: 3}
+	must(t, f.run(testContext(t), func(l logEntry) error {
+		read = append(read, l.seq)
+		return nil
+	}))
 	if !slices.Equal(read, []uint64{8, 9, 10}) {
 		t.Errorf("read %d", read)
 	}

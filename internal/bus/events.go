@@ -13,12 +13,6 @@ import (
 	"notifier/internal/event"
 )
 
-// readIdle is how long readStored waits for the next event.
-const readIdle = 10 * time.Second
-
-// errIdle says that nothing was read for readIdle.
-var errIdle = fmt.Errorf("no event came within %s", readIdle)
-
 // newEventCommitter commits to EVENTS, and wakes the readers twice for each round: when it is written, for those that are early, and when it
 // is on disk.
 func newEventCommitter(b *Bus) *committer {
@@ -135,35 +129,6 @@ func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Re
 		})
 	})
 	return nil
-}
-
-// readStored calls each with the events that f reads and that are in EVENTS when it is called, in stream order, and returns after the last
-// of them, or with errIdle. Messages that are read from the stream have no body.
-func (b *Bus) readStored(ctx context.Context, f feed, each func(logEntry)) error {
-	read, stop := context.WithCancel(ctx)
-	defer stop()
-	idle := time.AfterFunc(readIdle, stop)
-	defer idle.Stop()
-	ended := false
-	f.bus, f.headers = b, true
-	f.end = func() {
-		ended = true
-		stop()
-	}
-	err := f.run(read, func(l logEntry) error {
-		idle.Reset(readIdle)
-		each(l)
-		return nil
-	})
-	switch {
-	case ended:
-		return nil
-	case ctx.Err() != nil:
-		err = ctx.Err()
-	case read.Err() != nil:
-		err = errIdle
-	}
-	return fmt.Errorf("read events: %w", err)
 }
 
 // LastEvent returns the last event of an object that EVENTS still has. It is on disk.

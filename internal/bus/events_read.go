@@ -86,6 +86,9 @@ func (r *eventReader) run(ctx context.Context) error {
 // hand waits until one more event may be open, and hands it out unless an earlier term has done it.
 func (r *eventReader) hand(ctx context.Context, l logEntry) error {
 	c := r.consumer
+	if l.record == nil {
+		c.cursor.see(l.seq, l.stored)
+	}
 	if c.cursor.pass(l.seq) {
 		return nil
 	}

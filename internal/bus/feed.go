@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"notifier/internal/bus/browse"
 	"notifier/internal/event"
 )
 
@@ -41,10 +43,10 @@ func (l logEntry) brief() *event.Record {
 // server, where other replicas publish as well, it reads all of them from the stream.
 type feed struct {
 	bus *Bus
-	// next is the sequence to read next, zero to begin with the events accepted since from.
+	// next is the sequence to read next, zero to begin with the events stored since from.
 	next uint64
 	from time.Time
-	// most, unless zero, bounds what is read before following begins: of more messages only the newest are read.
+	// most, unless zero, has only so many messages read, the newest of those that the stream has now, and none that follow.
 	most uint64
 	// headers has messages of the stream read without their bodies.
 	headers bool
@@ -66,6 +68,9 @@ func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 		return fmt.Errorf("read stream: %w", err)
 	}
 	f.newest = info.State.LastSeq
+	if f.next > f.newest+1 { // a remote server that lost the end of EVENTS gives the next events the places of the lost ones
+		f.next = 0
+	}
 	reader, stop := f.bus.recent.watch(info.State.LastSeq+1, f.early)
 	defer stop()
 	if f.early {
@@ -75,7 +80,7 @@ func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 			return read(l)
 		}
 	}
-	if f.bus.embedded == nil {
+	if f.bus.embedded == nil && f.most == 0 {
 		return f.read(ctx, noEnd, each)
 	}
 	if !f.early {
@@ -83,7 +88,7 @@ func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 			return err
 		}
 	}
-	if err := f.read(ctx, info.State.LastSeq, each); err != nil || ctx.Err() != nil {
+	if err := f.read(ctx, info.State.LastSeq, each); err != nil || ctx.Err() != nil || f.most > 0 {
 		return err
 	}
 	f.atEnd()
@@ -131,38 +136,35 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 	if f.next > last {
 		return nil
 	}
-	open := func() (jetstream.MessagesContext, uint64, error) {
-		return f.bus.readFrom(ctx, f.bus.streams[streamEvents], f.next, f.from, f.headers)
+	open := func() (*streamReader, error) {
+		return f.bus.readFrom(ctx, f.bus.stream(streamEvents), f.next, f.from, f.headers)
 	}
-	msgs, pending, err := open()
-	if err == nil && f.most > 0 && pending > f.most {
+	msgs, err := open()
+	if err == nil && f.most > 0 && msgs.left > f.most {
 		msgs.Stop()
 		f.next = last - f.most + 1 // at the first pending message or after it
-		msgs, pending, err = open()
+		msgs, err = open()
 	}
 	if err != nil {
 		return err
 	}
-	f.most = 0
 	defer msgs.Stop()
-	if last != noEnd && pending == 0 { // the messages up to last have been removed from the stream
-		f.next = last + 1
-		return nil
-	}
-	if pending == 0 {
-		f.atEnd()
-	}
 	for f.next <= last {
-		m, err := msgs.Next(jetstream.NextContext(ctx)) // Stop may be missed while the consumer is made anew
-		if ctx.Err() != nil {
+		if msgs.left == 0 {
+			if last != noEnd { // the messages up to last have been removed from the stream
+				f.next = last + 1
+				return nil
+			}
+			f.atEnd()
+		}
+		m, meta, err := msgs.next(ctx)
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("next event: %w", err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return fmt.Errorf("read metadata: %w", err)
+		case err != nil:
+			return fmt.Errorf("%w: next event: %w", errInterrupted, err)
+		case m == nil:
+			continue
 		}
 		seq := meta.Sequence.Stream
 		if seq > last { // all up to last is gone
@@ -173,54 +175,106 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 		if err := each(logEntry{seq: seq, msg: msg, stored: meta.Timestamp}); err != nil {
 			return err
 		}
-		f.next = seq + 1
-		if f.next > f.newest || meta.NumPending == 0 {
+		f.next, f.from = seq+1, meta.Timestamp.Add(1)
+		if f.next > f.newest {
 			f.atEnd()
 		}
 	}
 	return nil
 }
 
-// feedInactive is when the server forgets a consumer that is no longer read. The client makes such a consumer anew for a reader that
-// resumes.
+// feedInactive is when the server forgets a consumer that is no longer read.
 const feedInactive = 10 * time.Second
 
-// readFrom begins to read a stream in order, at a sequence, or at a time if the sequence is zero. It returns the number of messages from
-// there on.
-func (b *Bus) readFrom(
-	ctx context.Context, s jetstream.Stream, seq uint64, since time.Time, headersOnly bool,
-) (_ jetstream.MessagesContext, pending uint64, err error) {
-	cfg := jetstream.OrderedConsumerConfig{
-		HeadersOnly: headersOnly, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: seq, InactiveThreshold: feedInactive,
+// streamReader reads a stream in order, by a consumer of its own. It ends with an error when it may have missed a message, as after the loss of
+// the connection or of the consumer. Its caller then begins anew at its place. The client's ordered consumer would go on by itself: beyond the
+// end of a stream that lost some messages, and without an end for as long as no new consumer can be made.
+type streamReader struct {
+	jetstream.MessagesContext
+	consumer jetstream.Consumer
+	nc       *nats.Conn
+	back     chan nats.Status
+	read     uint64 // messages
+	left     uint64 // messages that the server had behind the last one
+}
+
+// stream returns a stream and the connection of b.
+func (b *Bus) stream(name string) browse.Stream {
+	return browse.Stream{Stream: b.streams[name], Conn: b.nc}
+}
+
+// readFrom begins to read a stream in order, at a sequence, or at a time if the sequence is zero.
+func (b *Bus) readFrom(ctx context.Context, s browse.Stream, seq uint64, since time.Time, headersOnly bool) (*streamReader, error) {
+	cfg := jetstream.ConsumerConfig{
+		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: headersOnly, MemoryStorage: true, Replicas: 1, InactiveThreshold: feedInactive,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: seq,
 	}
 	if seq == 0 {
 		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &since
 	}
-	c, err := s.OrderedConsumer(ctx, cfg)
+	c, err := s.CreateConsumer(ctx, cfg)
 	if err != nil {
-		return nil, 0, fmt.Errorf("make ordered consumer: %w", err)
+		return nil, fmt.Errorf("make consumer: %w", err)
 	}
-	// The client counts a request as lost after two heartbeats, and makes the consumer anew. By default it would do so after ten seconds, and
-	// a start, which reads EVENTS, would fail.
 	msgs, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedBatch, b.maxPullBytes()), jetstream.PullHeartbeat(pullTimeout/2))
 	if err != nil {
-		return nil, 0, fmt.Errorf("read ordered consumer: %w", err)
+		return nil, fmt.Errorf("read consumer: %w", err)
 	}
-	return &ordered{MessagesContext: msgs, consumer: c, nc: b.nc}, c.CachedInfo().NumPending, nil
+	r := &streamReader{
+		MessagesContext: msgs, consumer: c, nc: s.Conn, back: s.Conn.StatusChanged(nats.CONNECTED), left: c.CachedInfo().NumPending,
+	}
+	go func() { // ends with Stop
+		if _, again := <-r.back; again {
+			msgs.Stop()
+		}
+	}()
+	return r, nil
 }
 
-// ordered are the messages of an ordered consumer.
-type ordered struct {
-	jetstream.MessagesContext
-	consumer jetstream.Consumer
-	nc       *nats.Conn
+// next returns the next message. It returns none if the messages that the server had left were removed from the stream.
+func (r *streamReader) next(ctx context.Context) (jetstream.Msg, *jetstream.MsgMetadata, error) {
+	wait, cancel := ctx, func() {}
+	if r.left > 0 {
+		wait, cancel = context.WithTimeout(ctx, pullTimeout)
+	}
+	m, err := r.Next(jetstream.NextContext(wait))
+	cancel()
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, nil, r.checkLeft(ctx)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read metadata: %w", err)
+	}
+	if r.read++; meta.Sequence.Consumer != r.read {
+		return nil, nil, errors.New("a message was lost on its way")
+	}
+	r.left = meta.NumPending
+	return m, meta, nil
 }
 
-// Stop ends the reading, and removes the consumer, which the client does not: a server has at most a thousand of a stream, and would have
-// this one for feedInactive. It does not wait for the removal.
-func (o *ordered) Stop() {
-	o.MessagesContext.Stop()
-	if info := o.consumer.CachedInfo(); o.nc.IsConnected() {
-		_ = o.nc.Publish("$JS.API.CONSUMER.DELETE."+info.Stream+"."+info.Name, nil) // if it is lost, the server forgets the consumer
+// checkLeft returns an error unless the server has no message left.
+func (r *streamReader) checkLeft(ctx context.Context) error {
+	info, err := r.consumer.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.NumPending > 0 || info.Delivered.Consumer != r.read {
+		return fmt.Errorf("no message came within %s", pullTimeout)
+	}
+	r.left = 0
+	return nil
+}
+
+// Stop ends the reading, and removes the consumer: a server has at most a thousand of a stream, and would have this one for feedInactive. It
+// does not wait for the removal.
+func (r *streamReader) Stop() {
+	r.MessagesContext.Stop()
+	r.nc.RemoveStatusListener(r.back)
+	if info := r.consumer.CachedInfo(); r.nc.IsConnected() {
+		_ = r.nc.Publish("$JS.API.CONSUMER.DELETE."+info.Stream+"."+info.Name, nil) // if it is lost, the server forgets the consumer
 	}
 }

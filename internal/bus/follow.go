@@ -206,20 +206,19 @@ func (f *followed) read(ctx context.Context, next *uint64) error {
 		return err
 	}
 	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // a consumer that is half made when ctx ends could not be removed
-	msgs, _, err := f.reads.bus.readFrom(opening, stream, *next, time.Time{}, false)
+	msgs, err := f.reads.bus.readFrom(opening, stream, *next, time.Time{}, false)
 	cancel()
 	if err != nil {
 		return err
 	}
 	defer msgs.Stop()
 	for {
-		m, err := msgs.Next(jetstream.NextContext(ctx))
+		m, meta, err := msgs.next(ctx)
 		if err != nil {
 			return err
 		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
+		if m == nil {
+			continue
 		}
 		*next = meta.Sequence.Stream + 1
 		f.tell(&jetstream.RawStreamMsg{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: m.Headers(), Data: m.Data()})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
 )
@@ -138,25 +137,23 @@ func (h *history) load(ctx context.Context) error {
 
 // readUntil reads the records of HISTORY from a sequence, or from a time if that is zero, up to a sequence that was the last one.
 func (h *history) readUntil(ctx context.Context, next uint64, since time.Time, last uint64) error {
-	msgs, pending, err := h.bus.readFrom(ctx, h.bus.streams[streamHistory], next, since, false)
+	msgs, err := h.bus.readFrom(ctx, h.bus.stream(streamHistory), next, since, false)
 	if err != nil {
 		return err
 	}
 	defer msgs.Stop()
-	defer context.AfterFunc(ctx, msgs.Stop)()
-	for pending > 0 { // none if the records were removed by hand
-		m, err := msgs.Next(jetstream.NextMaxWait(apiTimeout))
+	for msgs.left > 0 { // none if the records were removed by hand
+		m, meta, err := msgs.next(ctx)
 		if err != nil {
 			return err
 		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
+		if m == nil {
+			continue
 		}
 		for _, r := range decodeLines[sentRun](m.Data()) {
 			h.add(m.Subject(), r.ID, r.Replays)
 		}
-		if pending = meta.NumPending; meta.Sequence.Stream >= last {
+		if meta.Sequence.Stream >= last {
 			break
 		}
 	}

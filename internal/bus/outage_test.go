@@ -28,6 +28,7 @@ type link struct {
 	// busy is how long, in nanoseconds, a request to change a consumer keeps the server from the others of its connection.
 	busy  atomic.Int64
 	pulls atomic.Int64 // how many requests for messages are still lost
+	asked atomic.Int64 // how many other requests were sent to JetStream
 	mu    sync.Mutex
 	conns []net.Conn
 }
@@ -88,10 +89,13 @@ func (l *link) forward(upstream io.Writer, client io.Reader) error {
 				return err
 			}
 			size += len("\r\n")
-			if subject := fields[1]; strings.HasPrefix(subject, "$JS.API.CONSUMER.") && !strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.") {
-				_ = fair.Sleep(context.Background(), time.Duration(l.busy.Load()))
-			} else if strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.NEXT.") {
+			if subject := fields[1]; strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.NEXT.") {
 				lost = l.pulls.Add(-1) >= 0
+			} else if strings.HasPrefix(subject, "$JS.API.") {
+				l.asked.Add(1)
+				if strings.HasPrefix(subject, "$JS.API.CONSUMER.") {
+					_ = fair.Sleep(context.Background(), time.Duration(l.busy.Load()))
+				}
 			}
 		}
 		body := make([]byte, size)
@@ -232,10 +236,34 @@ func TestAStartWaitsForTheIDsOfEvents(t *testing.T) {
 	l := newLink(t, remote(t))
 	b := open(t, "", func(o *Options) { o.URL = l.URL })
 	published(t, b, "1", "team", "app")
-	l.pulls.Store(int64(readIdle/pullTimeout) + 1) // for longer than readIdle
+	l.pulls.Store(2)
 	must(t, b.loadDuplicates(testContext(t)))
 	if _, found := b.duplicates.find("1", time.Now()); !found {
 		t.Errorf("the ID of an event is not known: found %t", found)
 	}
 	b.duplicates = nil
+}
+
+// Fails when a call that follows events goes on after its context has ended, for as long as the server does not answer: a shutdown would wait
+// for the server, and so would all that begin to follow the same list.
+func TestFollowingEndsAlsoWhileTheServerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	l := newLink(t, remote(t))
+	b := open(t, "", func(o *Options) { o.URL = l.URL })
+	ctx, begun := testContext(t), make(chan struct{})
+	stop := start(t, func(ctx context.Context) error {
+		return b.FollowEvents(ctx, time.Now(), func(*event.Record) {}, func() { close(begun) })
+	})
+	receive(t, begun)
+	l.lossy.Store(true)
+	for asked := l.asked.Load(); l.asked.Load() == asked; { // it has noticed
+		must(t, fair.Sleep(ctx, 50*time.Millisecond))
+	}
+	ended := time.Now()
+	stop()
+	if took := time.Since(ended); took > 2*time.Second {
+		t.Errorf("it ended %s after its context", took)
+	}
+	l.lossy.Store(false)
+	l.cut()
 }

@@ -21,7 +21,18 @@ func (e roughEvents) Info(ctx context.Context, _ ...jetstream.StreamInfoOpt) (in
 	return info, err
 }
 
-func (e roughEvents) OrderedConsumer(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+func (e roughEvents) GetMsg(ctx context.Context, seq uint64, _ ...jetstream.GetMsgOpt) (m *jetstream.RawStreamMsg, err error) {
+	err = e.s.request(ctx, func() error {
+		if seq == 0 || seq > uint64(len(e.s.log)) || e.s.log[seq-1] == nil {
+			return jetstream.ErrMsgNotFound
+		}
+		m = &jetstream.RawStreamMsg{Sequence: seq, Time: e.s.log[seq-1].at}
+		return nil
+	})
+	return m, err
+}
+
+func (e roughEvents) CreateConsumer(ctx context.Context, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	c := &roughConsumer{s: e.s, ctx: ctx, next: max(cfg.OptStartSeq, 1)}
 	err := e.s.request(ctx, func() error { c.left = e.s.left(c.next); return nil })
 	return c, err
@@ -37,12 +48,20 @@ func (s *rough) left(seq uint64) (n uint64) {
 	return n
 }
 
-// roughConsumer is an ordered consumer and what it reads.
+// roughConsumer is a consumer and what it reads.
 type roughConsumer struct {
 	jetstream.Consumer
-	s          *rough
-	ctx        context.Context
-	next, left uint64
+	s                *rough
+	ctx              context.Context
+	next, left, read uint64
+}
+
+func (c *roughConsumer) Info(ctx context.Context) (info *jetstream.ConsumerInfo, err error) {
+	err = c.s.request(ctx, func() error {
+		info = &jetstream.ConsumerInfo{NumPending: c.s.left(c.next), Delivered: jetstream.SequenceInfo{Consumer: c.read}}
+		return nil
+	})
+	return info, err
 }
 
 func (c *roughConsumer) CachedInfo() *jetstream.ConsumerInfo {
@@ -72,7 +91,8 @@ func (m *roughMessages) Next(...jetstream.NextOpt) (jetstream.Msg, error) {
 			if found := s.log[c.next-1]; found != nil {
 				read := *found
 				c.next++
-				read.left = s.left(c.next)
+				c.read++
+				read.left, read.number = s.left(c.next), c.read
 				s.mu.Unlock()
 				return &read, nil
 			}
@@ -81,6 +101,8 @@ func (m *roughMessages) Next(...jetstream.NextOpt) (jetstream.Msg, error) {
 		s.mu.Unlock()
 		select {
 		case <-changed:
+		case <-time.After(pullTimeout):
+			return nil, context.DeadlineExceeded
 		case <-c.ctx.Done():
 			return nil, c.ctx.Err()
 		}

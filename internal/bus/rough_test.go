@@ -70,6 +70,7 @@ type roughMsg struct {
 	seq     uint64
 	at      time.Time
 	left    uint64 // how many messages were after it as it was read
+	number  uint64 // of those that its consumer has read
 }
 
 func (m *roughMsg) Subject() string      { return m.subject }
@@ -77,7 +78,7 @@ func (m *roughMsg) Headers() nats.Header { return m.header }
 func (m *roughMsg) Data() []byte         { return m.data }
 func (m *roughMsg) id() string           { return m.header.Get(nats.MsgIdHdr) }
 func (m *roughMsg) Metadata() (*jetstream.MsgMetadata, error) {
-	return &jetstream.MsgMetadata{Sequence: jetstream.SequencePair{Stream: m.seq}, Timestamp: m.at, NumPending: m.left}, nil
+	return &jetstream.MsgMetadata{Sequence: jetstream.SequencePair{Stream: m.seq, Consumer: m.number}, Timestamp: m.at, NumPending: m.left}, nil
 }
 
 func newRough(t testing.TB, seed uint64) *rough {

@@ -74,7 +74,7 @@ func (r *reader) Skip(ctx context.Context, idle func() bool) error {
 	if !idle() {
 		return nil
 	}
-	if err := r.consumer.cursor.skip(ctx, info.State.LastSeq); err != nil {
+	if err := r.consumer.cursor.skip(ctx, &info.State); err != nil {
 		return fmt.Errorf("skip events: %w", err)
 	}
 	return nil
