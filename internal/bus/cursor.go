@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 
 	"notifier/internal/bus/browse"
 	"notifier/internal/event"
@@ -237,8 +239,8 @@ func (c *cursor) save(ctx context.Context) error {
 //
 // It sets the gauge to the number of open events. No event stays open for long, so a floor that does not move means that no event is
 // handled.
-func (c *cursor) keep(ctx, term context.Context, g *gauge) error {
-	last := uint64(0)
+func (c *cursor) keep(ctx, term context.Context, g *gauge, log *slog.Logger) error {
+	last, warnings := uint64(0), rate.Sometimes{Interval: warnEvery}
 	for fair.Sleep(ctx, cursorInterval) == nil {
 		floor, _, open := c.counts()
 		if g.queued.Store(int64(open)); open == 0 || floor != last {
@@ -251,6 +253,10 @@ func (c *cursor) keep(ctx, term context.Context, g *gauge) error {
 			return errFenced
 		case c.anyReturned() && ctx.Err() == nil: // at the end of a term many are returned
 			return errInterrupted
+		case err != nil:
+			warnings.Do(func() {
+				log.Warn("the place of the reader is not recorded, trying again", "role", g.name, "error", err)
+			})
 		}
 	}
 	closing := time.After(closeTimeout)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -375,13 +376,13 @@ func TestAReaderThatFailedBeginsAnewAtOnce(t *testing.T) {
 		began := time.Now()
 		c := &cursor{next: 1, done: map[uint64]struct{}{}, changed: make(chan struct{}, 1)}
 		c.hand(1)
-		must(t, c.keep(ctx, t.Context(), newProgress().start(routeRole())))
+		must(t, c.keep(ctx, t.Context(), newProgress().start(routeRole()), slog.New(slog.DiscardHandler)))
 		if took := time.Since(began); took > 0 {
 			t.Errorf("it waits for %s", took)
 		}
 		ended, end := context.WithCancel(t.Context())
 		end()
-		must(t, c.keep(ctx, ended, newProgress().start(routeRole())))
+		must(t, c.keep(ctx, ended, newProgress().start(routeRole()), slog.New(slog.DiscardHandler)))
 		if took := time.Since(began); took != closeTimeout {
 			t.Errorf("at the end of the term it waits for %s", took)
 		}

@@ -60,7 +60,7 @@ func (c *consumer) readEvents(
 		}
 		return nil
 	})
-	g.Go(func() error { return c.cursor.keep(ctx, term, gauge) })
+	g.Go(func() error { return c.cursor.keep(ctx, term, gauge, c.bus.log) })
 	return g.Wait()
 }
 

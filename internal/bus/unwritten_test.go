@@ -1,11 +1,17 @@
 package bus
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
 )
@@ -61,4 +67,31 @@ func readyWhen(t *testing.T, b *Bus, text string) {
 			t.Fatalf("Ready: %v, want %q", err, text)
 		}
 	}
+}
+
+// noSpace is a bucket that stores nothing.
+type noSpace struct{ jetstream.KeyValue }
+
+func (noSpace) Update(context.Context, string, []byte, uint64) (uint64, error) {
+	return 0, errors.New("no space")
+}
+
+// Fails when nothing says why events that are done count as unrouted, and come again after a crash, or when each try is a line of the log.
+func TestAPlaceThatCannotBeRecordedIsALineInTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c := &cursor{
+			next: 1, done: map[uint64]struct{}{}, changed: make(chan struct{}, 1), durable: func(context.Context, uint64) error { return nil },
+			entry: workerEntry[cursorRecord]{bucket: noSpace{}},
+		}
+		must(t, c.hand(1).Ack(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
+		defer cancel()
+		if c.keep(ctx, t.Context(), newProgress().start(routeRole()), slog.New(slog.NewTextHandler(&log, nil))) == nil {
+			t.Error("recorded")
+		}
+		if n := strings.Count(log.String(), "no space"); n != 3 {
+			t.Errorf("%d lines in 29 s, want 3", n)
+		}
+	})
 }
