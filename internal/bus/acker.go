@@ -44,13 +44,13 @@ func (h *acker) InProgress() error {
 // Nak returns the message to the server, which hands it out again after nakDelay.
 func (h *acker) Nak() error { return h.end("return", h.msg.NakWithDelay(nakDelay)) }
 
-// end ends the message if the server was told so without an error.
+// end ends the message. After an error of the server, too, no stage has it in hand any more.
 func (h *acker) end(action string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s message: %w", action, err)
-	}
 	if !h.ended.Swap(true) && h.onDone != nil {
 		h.onDone()
+	}
+	if err != nil {
+		return fmt.Errorf("%s message: %w", action, err)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"notifier/internal/event"
 )
 
@@ -36,5 +38,41 @@ func TestAnAnswerToARequestDecidesWhenToAskAgain(t *testing.T) {
 		if err := p.status(code, description); err == nil {
 			t.Errorf("%s %s ends nothing", code, description)
 		}
+	}
+}
+
+// E2. After many crashes a consumer's messages are handed out one at a time. Fails when one whose acknowledgement was not confirmed counts as
+// in hand: no other is handed out before the next term.
+func TestE2AfterALostAcknowledgementTheNextMessageIsHandedOut(t *testing.T) {
+	t.Parallel()
+	b := open(t, "", func(o *Options) { o.URL, o.Shards = remote(t), 1 })
+	ctx := testContext(t)
+	r := triggerRole(0)
+	c, err := b.takeOver(ctx, r)
+	must(t, err)
+	c.last = 2
+	c.crashes = &crashes{
+		limits: defaultPoisoning, entry: workerEntry[map[string]*crashCount]{bucket: b.buckets[bucketWorker], key: crashesKey},
+		consumers: map[string]*crashCount{r.name: {Crashes: defaultPoisoning.cautiousAfter}},
+	}
+	out := make(chan event.Message[event.Trigger], 1)
+	p := newPuller(c, stage[event.Trigger]{}, out)
+	p.gauge = b.progress.start(r)
+	defer p.gauge.stop()
+	for seq := range uint64(2) {
+		a := newAcker(&nats.Msg{})
+		p.queue = append(p.queue, incoming[event.Trigger]{message: event.Message[event.Trigger]{Seq: seq + 1, Acker: a}, acker: a, msg: &nats.Msg{}})
+	}
+	_, first, err := p.next(ctx)
+	must(t, err)
+	p.queue = p.queue[1:]
+	if to, _, err := p.next(ctx); to != nil || err != nil {
+		t.Fatalf("two are handed out at a time, error %v", err)
+	}
+	if first.Ack(ctx) == nil {
+		t.Fatal("confirmed, although there is no server")
+	}
+	if to, next, err := p.next(ctx); to == nil || next.Seq != 2 || err != nil {
+		t.Errorf("the next one is not handed out, error %v", err)
 	}
 }
