@@ -87,7 +87,7 @@
 // afterwards, so sends carry IDs. A server that takes up to 1.1 seconds for a renewal does not end a term.
 //
 // A worker that lost the server, by a reconnection or by some seconds without an answer to a request, takes the consumer over anew in the
-// same term. Messages that were on their way are handed out again at once, without waiting for event.AckWait.
+// same term, or its place among the events. Messages that were on their way are handed out again at once, without waiting for event.AckWait.
 //
 // A worker that dies leaves its lease behind, and the next worker counts the crash. After fifty crashes at one place of a consumer the
 // messages there are handed out one at a time, each recorded first, so that the message that kills the process is known. After a hundred it
