@@ -149,11 +149,12 @@ func (a *Authority) shared(ctx context.Context, key string, ask func(context.Con
 func (a *Authority) failed(ctx context.Context, of results, what string, err error) error {
 	of.failed.Inc()
 	if a.trouble.Allow() {
-		text := "the Kubernetes API did not answer a review"
+		log := a.options.Log.With("review", what, "error", reason(err))
 		if apierrors.IsForbidden(err) {
-			text = "the process may not ask the Kubernetes API about users: apply config/api again"
+			log.WarnContext(ctx, "the process may not ask the Kubernetes API about users: apply config/api again")
+		} else {
+			log.WarnContext(ctx, "the Kubernetes API did not answer a review")
 		}
-		a.options.Log.WarnContext(ctx, text, "review", what, "error", reason(err))
 	}
 	return api.ErrUnavailable
 }
