@@ -3,7 +3,6 @@ package recorder
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -103,9 +102,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 		Parts: func(e *recorded) (namespace, name string) { return e.object.Namespace, e.object.Name },
 		Reconcile: func(ctx context.Context, e *recorded) error {
 			err := r.write(ctx, correlator, e)
-			_, refused := errors.AsType[*apierrors.StatusError](err)
-			if err != nil && !refused {
-				return err // it is tried again: the API server cannot be reached
+			if kube.IsAway(err) {
+				return err // it is tried again
 			}
 			e.place.Release()
 			if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

@@ -120,7 +120,7 @@ func TestT6TheEventsOfANamespaceCrowdOutNoOthers(t *testing.T) {
 	})
 }
 
-// moodySink refuses the Events of team-b, fails three times, and keeps what it was asked for.
+// moodySink refuses the Events of team-b, fails three times as an API server that is away or starts, and keeps what it was asked for.
 type moodySink struct{ asked []string }
 
 func (s *moodySink) ask(how string, e *corev1.Event) (*corev1.Event, error) {
@@ -128,8 +128,12 @@ func (s *moodySink) ask(how string, e *corev1.Event) (*corev1.Event, error) {
 	switch {
 	case e.Namespace == "team-b":
 		return nil, apierrors.NewForbidden(corev1.Resource("events"), e.Name, errors.New("exceeded quota"))
-	case len(s.asked) <= 3:
+	case len(s.asked) == 1:
 		return nil, errors.New("connection refused")
+	case len(s.asked) == 2:
+		return nil, apierrors.NewServiceUnavailable("starting")
+	case len(s.asked) == 3:
+		return nil, apierrors.NewTooManyRequests("reading from etcd", 1)
 	}
 	return e, nil
 }
