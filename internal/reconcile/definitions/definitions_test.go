@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -118,7 +119,17 @@ func TestDefinitionsThatLackFieldsAreReported(t *testing.T) {
 		f.err = nil
 		delete(f.files, "providers.notification.toolkit.fluxcd.io")
 		f.mu.Unlock()
-		want(text+"; providers.notification.toolkit.fluxcd.io is not installed"+again, 4)
+		want(text+"; providers.notification.toolkit.fluxcd.io lacks version v1beta3"+again, 3)
+		f.mu.Lock()
+		delete(f.files, "receivers.notification.toolkit.fluxcd.io")
+		f.mu.Unlock()
+		text = "receivers.notification.toolkit.fluxcd.io lacks version v1; alerts.notification.toolkit.fluxcd.io lacks status"
+		want(text+"; providers.notification.toolkit.fluxcd.io lacks version v1beta3"+again, 4)
+		for _, def := range definitions {
+			if n := testutil.ToFloat64(d.lacking.WithLabelValues(def.kind)); n != 1 {
+				t.Errorf("%v fields of %s are counted as missing", n, def.kind)
+			}
+		}
 		f.mu.Lock()
 		maps.Copy(f.files, whole.files)
 		f.mu.Unlock()
