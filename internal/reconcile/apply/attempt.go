@@ -143,7 +143,7 @@ func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
 	})
 	result.verdict, result.after = judge(result.err)
 	t.metrics.patches.WithLabelValues(patchResults[result.verdict]).Inc()
-	if result.verdict == gone {
+	if result.verdict == gone || errors.Is(result.err, errUnserved) {
 		t.opts.Catalogue.Doubt(k.namespace)
 	}
 	return result

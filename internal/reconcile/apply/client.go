@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -51,6 +52,9 @@ func newREST(config *rest.Config) (rest.Interface, error) {
 // errIdentity is the refusal to write as an account that cannot be named.
 var errIdentity = errors.New("no service account to write as")
 
+// errUnserved is the answer to a write in a version of the kind that the API server served when it was last asked, and serves no more.
+var errUnserved = errors.New("the API server no longer serves the kind in this version")
+
 // Identity returns the user name of a service account. It fails closed (invariant T2): an empty or malformed part is an error, because
 // a request with an empty or ambiguous impersonation header would run as another user.
 func Identity(namespace, name string) (string, error) {
@@ -90,6 +94,9 @@ func (c *Client) write(ctx context.Context, r request) error {
 		SetHeader(transport.ImpersonateUserHeader, user).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").
 		MaxRetries(0).Body(body).DoRaw(ctx)
+	if apierrors.IsNotFound(err) && !json.Valid(answer) { // about an object it is a Status
+		return errUnserved
+	}
 	return kube.Worded(err, answer)
 }
 

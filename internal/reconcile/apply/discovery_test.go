@@ -288,3 +288,38 @@ func TestTheGroupOfAClaimIsKept(t *testing.T) {
 		}
 	})
 }
+
+// T4: fails when the page that the API server answers for a version that it no longer serves is taken for its word that there is no such object: the
+// webhooks until the next discovery would be lost in silence.
+func TestT4AVersionThatIsNoLongerServedLosesNoWebhook(t *testing.T) {
+	for name, c := range map[string]struct{ version, want string }{
+		"that the server chose":     {"", "done"},
+		"that the Receiver demands": {"a.example/v1beta1", "held"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.api.add(group("a.example", serves("v1beta1", "Widget")))
+				target := anyGroup("Widget", "app")
+				target.APIVersion = c.version
+				r := w.receiver("team-a", "github", "deployer", target)
+				w.want(w.hookAfter(r, 20*time.Second), "done")
+				w.api.add(group("a.example", serves("v1", "Widget")))
+				w.api.respond(func(p patch) (int, http.Header) {
+					if strings.HasPrefix(p.path, "/apis/a.example/v1beta1/") {
+						return http.StatusNotFound, http.Header{"Content-Type": {"text/plain"}}
+					}
+					return http.StatusOK, nil
+				})
+				w.want(w.hookAfter(r, 30*time.Second), c.want)
+				if written := slices.Contains(w.api.paths(), "/apis/a.example/v1/namespaces/team-a/widgets/app"); written != (c.want == "done") {
+					t.Errorf("written: %v", w.api.paths())
+				}
+				if denied := w.health("team-a/github").Denied; (len(denied) == 1) != (c.want == "held") {
+					t.Errorf("denied: %+v", denied)
+				}
+			})
+		})
+	}
+}

@@ -205,6 +205,9 @@ func (f *fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	if header == nil {
 		header = http.Header{}
 	}
+	if header.Get("Content-Type") == "text/plain" {
+		return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader("404 page not found\n")), Request: r}, nil
+	}
 	header.Set("Content-Type", "application/json")
 	status, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code),
