@@ -59,8 +59,9 @@ const (
 	// refusedFor is how long a refused request is retried.
 	refusedFor = 10 * time.Minute
 	// unseenFor is how long after its acceptance a trigger is tried while its Receiver, or its target, is not known here. The replica that
-	// accepted the webhook may have seen them earlier. A broken watch recovers within that time.
-	unseenFor = 30 * time.Second
+	// accepted the webhook may have seen them earlier. A broken watch recovers within that time: client-go notices a connection that is gone
+	// without a word after 45 s.
+	unseenFor = time.Minute
 )
 
 // longer returns the pause that follows a pause of p.

@@ -94,3 +94,26 @@ func TestT4ATriggerThatComesBeforeItsReceiverIsSeenHereIsApplied(t *testing.T) {
 		})
 	}
 }
+
+// T4 with replicas: fails when a trigger is given up before this replica can have noticed that its connection to the API server is gone, which
+// takes client-go 45 s.
+func TestT4ATriggerOutlastsAWatchThatBrokeWithoutAWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.stop()
+		r := w.receiver("team-a", "github", "deployer", repo("app"))
+		w.receivers.remove("team-a", "github")
+		r.Created = time.Now()
+		webhook := trigger(r, r.Targets[0])
+		webhook.Generation = 1
+		h := w.send(webhook)
+		pass(50 * time.Second)
+		w.want(h, "held")
+		w.receivers.put(r)
+		pass(20 * time.Second)
+		w.want(h, "done")
+		if !w.stampedFrom(webhook.Accepted, "app") {
+			t.Errorf("written: %+v", w.api.seen())
+		}
+	})
+}
