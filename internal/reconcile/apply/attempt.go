@@ -178,7 +178,7 @@ func (t *term) conclude(k item, at *attempt, o outcome) (done *event.Message[eve
 		if o.verdict == conflicted {
 			at.pause = 0 // the slot's interval is pause enough
 		}
-		at.notBefore = time.Now().Add(at.pause)
+		at.notBefore, at.refused = time.Now().Add(at.pause), time.Time{}
 		end = false
 	}
 	if o.after > 0 {
@@ -210,7 +210,7 @@ func (t *term) refusedAgain(k item, at *attempt, o outcome) (last bool) {
 	t.refusals.deny(o.receiver, d)
 	at.pause = longer(at.pause, minRefusedPause)
 	at.notBefore = time.Now().Add(at.pause)
-	if at.notBefore.After(at.job.trigger.Accepted.Add(refusedFor)) {
+	if !retried(&at.refused, at.pause) {
 		at.job.result = resultRefused
 		return true
 	}

@@ -18,8 +18,9 @@ type attempt struct {
 	// notBefore is when it may be tried (again). floor is the end of the delay that the server asked for. Code that changes them while the
 	// claim waits calls slot.moved.
 	notBefore, floor time.Time
-	// pause is the pause after the last unsuccessful answer.
-	pause time.Duration
+	// pause is the pause after the last unsuccessful answer. refused is the time of the first of the present refusals, zero for none.
+	pause   time.Duration
+	refused time.Time
 	// place is its index in the heap, turn the number of claims that were added before it.
 	place int
 	turn  uint64

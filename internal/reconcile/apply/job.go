@@ -37,8 +37,9 @@ type job struct {
 	stale     bool
 	expanding bool
 	expanded  time.Time
-	// pause is the pause after the last refusal to resolve the target.
-	pause time.Duration
+	// pause is the pause after the last failure to resolve the target. refused is the time of the first of the present refusals, zero for none.
+	pause   time.Duration
+	refused time.Time
 	// pending are the objects that need a request.
 	pending map[item]*attempt
 	// result is the label under which the trigger is counted when nothing is pending.
@@ -56,7 +57,8 @@ const (
 	minFailedPause  = time.Second
 	minUnseenPause  = 250 * time.Millisecond
 	maxPause        = time.Minute
-	// refusedFor is how long a refused request is retried.
+	// refusedFor is how long a request is retried that nothing but refusals answers. The webhook may be older: after an outage the API server may
+	// refuse what it permits when it has read its Roles.
 	refusedFor = 10 * time.Minute
 	// unseenFor is how long after its acceptance a trigger is tried while its Receiver, or its target, is not known here. The replica that
 	// accepted the webhook may have seen them earlier. A broken watch recovers within that time: client-go notices a connection that is gone
@@ -67,6 +69,14 @@ const (
 // longer returns the pause that follows a pause of p.
 func longer(p, least time.Duration) time.Duration {
 	return min(max(2*p, least), maxPause)
+}
+
+// retried notes a refusal and reports whether there is another try after a pause. since is the time of the first of the present refusals.
+func retried(since *time.Time, pause time.Duration) bool {
+	if since.IsZero() {
+		*since = time.Now()
+	}
+	return time.Since(*since)+pause <= refusedFor
 }
 
 // offer takes in a trigger, and returns the message that needs no more work because of it, nil for none.
@@ -97,7 +107,7 @@ func (t *term) offer(held event.Message[event.Trigger]) (done *event.Message[eve
 	if j.trigger == nil || !trigger.Accepted.Before(j.trigger.Accepted) {
 		j.trigger = trigger
 	}
-	j.held, j.stale, j.pause, j.result = held, true, 0, resultApplied
+	j.held, j.stale, j.pause, j.refused, j.result = held, true, 0, time.Time{}, resultApplied
 	return done
 }
 
@@ -155,7 +165,7 @@ func (t *term) endExpanding(j *job, target event.Target, names []string, why str
 		j.result = resultApplied
 		for k, at := range j.pending {
 			if at.pause > 0 {
-				at.notBefore, at.pause = time.Now(), 0
+				at.notBefore, at.pause, at.refused = time.Now(), 0, time.Time{}
 				t.slots[k].moved(at)
 				t.wake(k)
 			}
@@ -164,13 +174,18 @@ func (t *term) endExpanding(j *job, target event.Target, names []string, why str
 			t.claim(j, item{namespace: j.key.namespace, object: object{groupOf(target.APIVersion), target.Kind, name}})
 		}
 	case resultRefused:
-		t.postpone(j, minRefusedPause, j.trigger.Accepted.Add(refusedFor))
+		if retried(&j.refused, longer(j.pause, minRefusedPause)) {
+			t.postpone(j, minRefusedPause)
+		} else {
+			j.result = resultRefused
+		}
 	case resultUnknown:
-		t.postpone(j, minFailedPause, time.Time{})
+		j.refused = time.Time{}
+		t.postpone(j, minFailedPause)
 	case resultBusy:
-		t.postpone(j, busyPause(), time.Time{})
+		t.postpone(j, busyPause())
 	case resultUnseen:
-		t.postpone(j, minUnseenPause, time.Time{})
+		t.postpone(j, minUnseenPause)
 	default:
 		j.result = why
 		t.line(j.key.namespace).Info("trigger ended", "receiver", j.trigger.Receiver, "kind", j.trigger.Target.Kind,
@@ -196,14 +211,9 @@ func (t *term) claim(j *job, k item) {
 	t.wake(k)
 }
 
-// postpone schedules another resolution of a target without a resolved object, until end unless end is zero. The caller holds the lock.
-func (t *term) postpone(j *job, least time.Duration, end time.Time) {
-	j.pause = longer(j.pause, least)
-	if !end.IsZero() && time.Now().Add(j.pause).After(end) {
-		j.result = resultRefused
-		return
-	}
-	j.stale = true
+// postpone schedules another resolution of a target without a resolved object. The caller holds the lock.
+func (t *term) postpone(j *job, least time.Duration) {
+	j.pause, j.stale = longer(j.pause, least), true
 	t.queue.EnqueueAfter(j.key, j.pause)
 }
 

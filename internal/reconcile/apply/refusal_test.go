@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -330,5 +332,38 @@ func TestAWriteProvesNothingAboutAnotherReceiversVersion(t *testing.T) {
 	}
 	if n := len(b.entries["team-a"]["wrong"].health.Denied); n != 1 {
 		t.Errorf("the other Receiver is shown %d denials, want 1", n)
+	}
+}
+
+// T4: fails when the ten minutes of a refusal begin with the webhook, or with a refusal before an outage of the API server. After a longer outage
+// the first refusal would be the last, such as that of an API server that has not read its Roles, or its definitions, yet.
+func TestT4ARefusalAfterALongOutageIsTriedAgain(t *testing.T) {
+	for name, target := range map[string]event.Target{"of a write": repo("app"), "of a kind": anyGroup("Widget", "app")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.api.respond(always(http.StatusForbidden))
+				h := w.hook(w.receiver("team-a", "github", "deployer", target))
+				pass(time.Minute)
+				w.api.discover(func(context.Context) error { return errors.New("the API server is away") })
+				w.api.respond(always(http.StatusServiceUnavailable))
+				pass(15 * time.Minute)
+				w.api.discover(nil)
+				w.api.respond(always(http.StatusForbidden))
+				pass(2 * time.Minute)
+				w.want(h, "held")
+				if denied := w.health("team-a/github").Denied; len(denied) != 1 {
+					t.Errorf("denied: %+v", denied)
+				}
+				w.api.respond(nil)
+				w.api.add(group("a.example", serves("v1", "Widget")))
+				pass(3 * time.Minute)
+				w.want(h, "done")
+				if denied := w.health("team-a/github").Denied; len(denied) != 0 {
+					t.Errorf("still denied: %+v", denied)
+				}
+			})
+		})
 	}
 }
