@@ -81,6 +81,19 @@ func (s *Share) Spend(namespace string, took time.Duration) {
 	s.total = account{total + took, now}
 }
 
+// slow is the least time of work that Timed spends. Ordinary work takes some microseconds.
+const slow = 100 * time.Microsecond
+
+// Timed begins a piece of work of a namespace. The returned function ends it and spends its time, if that is at least slow.
+func (s *Share) Timed(namespace string) (end func()) {
+	began := time.Now()
+	return func() {
+		if took := time.Since(began); took >= slow {
+			s.Spend(namespace, took)
+		}
+	}
+}
+
 // Heavy reports whether the use of a namespace, as far as it has not expired, is more than its Reserve.
 func (s *Share) Heavy(namespace string) bool {
 	own, _ := s.used(namespace)

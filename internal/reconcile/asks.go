@@ -212,7 +212,7 @@ func (k *kindOf[T]) replay(ctx context.Context, o T, value string) error {
 	} else {
 		r.Provider = o.GetName()
 	}
-	result, err := k.options.Requests.Replay(ctx, o.GetNamespace(), r)
+	result, err := k.options.Requests().Replay(ctx, o.GetNamespace(), r)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (k *kindOf[T]) replay(ctx context.Context, o T, value string) error {
 
 // test acts on v1.TestAnnotation. Its error is also that of a Provider that is not compiled yet.
 func (k *kindOf[T]) test(ctx context.Context, o T, value string) error {
-	result, err := k.options.Requests.Test(ctx, o.GetNamespace(), view.TestRequest{Provider: o.GetName(), Value: value})
+	result, err := k.options.Requests().Test(ctx, o.GetNamespace(), view.TestRequest{Provider: o.GetName(), Value: value})
 	if err != nil {
 		return err
 	}

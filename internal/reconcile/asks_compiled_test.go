@@ -53,7 +53,7 @@ func playInUse(t *testing.T, test func(w *world, asks *inUse)) {
 	play(t, settings{
 		objects: []runtime.Object{newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Suspend = true })},
 		secrets: []*corev1.Secret{newSecret("own", "token", "t")},
-		change:  func(o *Options) { o.Requests, o.Clients.Secrets = asks, lateSecrets{o.Clients.Secrets} },
+		change:  func(o *Options) { o.Requests, o.Clients.Secrets = by(asks), lateSecrets{o.Clients.Secrets} },
 		prepare: func(w *world) { asks.w = w },
 	}, func(w *world) { test(w, asks) })
 }

@@ -34,7 +34,7 @@ func TestARequestThatIsNotNotedIsServedOnce(t *testing.T) {
 	feed.left.Store(3)
 	play(t, settings{change: func(o *Options) {
 		feed.HealthFeed = o.Health
-		o.Requests, o.Health = asks, feed
+		o.Requests, o.Health = by(asks), feed
 	}}, func(w *world) {
 		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
 		w.settle()
@@ -51,7 +51,7 @@ func TestARequestThatIsNotNotedIsServedOnce(t *testing.T) {
 // Fails when a test message waits for a replay that fails.
 func TestATestDoesNotWaitForAReplay(t *testing.T) {
 	asks := &failing{}
-	play(t, settings{change: func(o *Options) { o.Requests = asks }}, func(w *world) {
+	play(t, settings{change: func(o *Options) { o.Requests = by(asks) }}, func(w *world) {
 		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"})))
 		w.settle()
 		if got := asks.take(); !slices.Contains(got, "test team-a chat 1") || len(got) > 1 {
@@ -103,7 +103,7 @@ func TestE3ASweepLeavesANoteThatIsWrittenMeanwhile(t *testing.T) {
 	names := []string{"a", "b"}
 	play(t, settings{change: func(o *Options) {
 		slow.HealthFeed, slow.begun, slow.proceed = o.Health, make(chan string), make(chan struct{})
-		o.Requests, o.Health = &askedFor{result: view.ReplayResult{Replayed: 1}}, slow
+		o.Requests, o.Health = by(&askedFor{result: view.ReplayResult{Replayed: 1}}), slow
 	}}, func(w *world) {
 		ask := asking(map[string]string{v1.ReplayAnnotation: "dead"})
 		for _, name := range names {

@@ -32,7 +32,7 @@ func FuzzEachRequestIsServedOnceByTheObjectThatMadeIt(f *testing.F) {
 		moodily := s.change
 		s.change = func(o *Options) {
 			moodily(o)
-			o.MaxAlertsPerNamespace, o.Requests, o.Health = 0, a, moodyFeed{o.Health, a.moody}
+			o.MaxAlertsPerNamespace, o.Requests, o.Health = 0, by(a), moodyFeed{o.Health, a.moody}
 		}
 		play(t, s, func(*world) { a.play(rand.New(rand.NewPCG(seed, 1)), seed%2 == 0) })
 	})

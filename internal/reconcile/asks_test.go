@@ -19,6 +19,9 @@ import (
 	"notifier/internal/event/view"
 )
 
+// by returns the function that returns r.
+func by(r Requests) func() Requests { return func() Requests { return r } }
+
 // askedFor is a Requests that records the requests.
 type askedFor struct {
 	mu    sync.Mutex
@@ -83,7 +86,7 @@ func TestAnAnnotationIsActedOnOnceForEachValue(t *testing.T) {
 	kept := map[string][]byte{}
 	given := settings{
 		objects: []runtime.Object{newProvider("chat"), newAlert("mine")},
-		change:  func(o *Options) { o.Requests = asks },
+		change:  func(o *Options) { o.Requests = by(asks) },
 		prepare: func(w *world) { w.feed.values = kept },
 	}
 	once := map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"}
@@ -159,7 +162,7 @@ func TestARequestThatFailsIsTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asks := &askedFor{errs: tc.errs, result: view.ReplayResult{Replayed: 1}}
-			play(t, settings{change: func(o *Options) { o.Requests = asks }}, func(w *world) {
+			play(t, settings{change: func(o *Options) { o.Requests = by(asks) }}, func(w *world) {
 				w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
 				w.settle()
 				if got := asks.take(); len(got) != tc.asked {
@@ -175,7 +178,7 @@ func TestARequestThatFailsIsTriedAgain(t *testing.T) {
 
 // TestAReplayOfNothingSaysWhy fails when the Event about a replay that selects nothing has no reason.
 func TestAReplayOfNothingSaysWhy(t *testing.T) {
-	play(t, settings{change: func(o *Options) { o.Requests = &askedFor{} }}, func(w *world) {
+	play(t, settings{change: func(o *Options) { o.Requests = by(&askedFor{}) }}, func(w *world) {
 		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
 		if told := w.events.about(notReplayed); len(told) != 1 || !strings.Contains(told[0], "nothing that is kept is selected") {
 			t.Errorf("told %q", told)
@@ -189,7 +192,7 @@ func TestARequestIsNotServedAfterTheTerm(t *testing.T) {
 	var lapsed atomic.Bool
 	asks := &askedFor{result: view.ReplayResult{Replayed: 1}}
 	asks.served = func() { lapsed.Store(true) }
-	play(t, settings{follower: true, change: func(o *Options) { o.Requests = asks }}, func(w *world) {
+	play(t, settings{follower: true, change: func(o *Options) { o.Requests = by(asks) }}, func(w *world) {
 		ctx, end := context.WithCancel(event.WithFence(w.t.Context(), func() bool { return !lapsed.Load() }))
 		var term sync.WaitGroup
 		defer term.Wait()
@@ -219,7 +222,7 @@ func TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten(t *testing.T) {
 		}
 	}
 	asks := &askedFor{}
-	play(t, settings{change: func(o *Options) { o.Requests = asks }}, func(w *world) {
+	play(t, settings{change: func(o *Options) { o.Requests = by(asks) }}, func(w *world) {
 		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: strings.Repeat("all ", 200)})))
 		told := w.events.about(notReplayed)
 		if len(told) != 1 || !strings.Contains(told[0], "Warning") || !strings.Contains(told[0], `IDs of deliveries`) ||
@@ -262,7 +265,7 @@ func TestT6ANamespacesSlowRequestsWaitForEachOther(t *testing.T) {
 	for i := range 3 * askWorkers {
 		all = append(all, newProvider(fmt.Sprint("chat-", i), replay))
 	}
-	play(t, settings{objects: all, change: func(o *Options) { o.Requests = asks }}, func(w *world) {
+	play(t, settings{objects: all, change: func(o *Options) { o.Requests = by(asks) }}, func(w *world) {
 		w.apply(v1beta3.ProviderKind, newProvider("chat", replay, func(p *v1beta3.Provider) { p.Namespace = "team-b" }))
 		<-time.After(2 * askPause)
 		w.settle()

@@ -63,12 +63,8 @@ type matcher struct {
 	share *fair.Share
 }
 
-const (
-	// countWindow and countTime bound the time in which the objects of a namespace are counted to an eighth of a processor.
-	countWindow, countTime = 8 * time.Second, time.Second
-	// slowCount is the least time of a count that is remembered. An ordinary one takes some microseconds.
-	slowCount = 100 * time.Microsecond
-)
+// countWindow and countTime bound the time in which the objects of a namespace are counted to an eighth of a processor.
+const countWindow, countTime = 8 * time.Second, time.Second
 
 func newMatcher(objects WatchedObjects, kinds []string) matcher {
 	return matcher{objects, kinds, fair.NewShare(fair.ShareOptions{Window: countWindow, Namespace: countTime})}
@@ -93,12 +89,7 @@ func (m matcher) condition(namespace string, mentions []mention) (metav1.Conditi
 	if m.pending(mentions) || m.share.Left(namespace) <= 0 {
 		return metav1.Condition{}, false
 	}
-	began := time.Now()
-	defer func() {
-		if took := time.Since(began); took >= slowCount {
-			m.share.Spend(namespace, took)
-		}
-	}()
+	defer m.share.Timed(namespace)()
 	t := tally{found: map[string]struct{}{}, cut: len(mentions) > maxLookedAt}
 	for _, one := range mentions[:min(len(mentions), maxLookedAt)] {
 		m.count(&t, namespace, one)

@@ -67,8 +67,8 @@ type Options struct {
 	Subscriptions SubscriptionTable
 	Alerts        *alerts.Table
 	Destinations  *alerts.Destinations
-	// Requests executes the requests of annotations.
-	Requests Requests
+	// Requests returns the executor of the requests of annotations. It is called for the first of them.
+	Requests func() Requests
 	// Ledger reports Alerts and Providers at work. Health reports Receivers at work, and has the handled annotation values of Alerts and
 	// Providers.
 	Ledger Ledger

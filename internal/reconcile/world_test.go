@@ -126,7 +126,7 @@ func newWorld(t *testing.T, s settings) *world {
 		Issuers: issuers,
 		Clients: fakeClients(w), Hooks: w.hooks, Subscriptions: w.subscriptions,
 		Alerts: alerts.NewTable(), Destinations: alerts.NewDestinations(),
-		Ledger: w.ledger, Health: w.feed, Alive: func(context.Context, string) bool { return true }, Events: w.events, Requests: &askedFor{}, Objects: nothingWatched{}, Quiet: over(),
+		Ledger: w.ledger, Health: w.feed, Alive: func(context.Context, string) bool { return true }, Events: w.events, Requests: by(&askedFor{}), Objects: nothingWatched{}, Quiet: over(),
 		DefaultServiceAccount: "default", StatusWorkers: 4, SecretQPS: 500, Log: discard(), Registerer: prometheus.NewRegistry(),
 	}
 	if s.change != nil {
