@@ -115,19 +115,25 @@ func TestT6ReadingHasAShareOfTheTime(t *testing.T) {
 	})
 }
 
+// wantBurst has a user ask three times as often at once as a user may, and wants a third of the answers to have the status and the others 429.
+func (w *world) wantBurst(status int, user, path string) {
+	w.Helper()
+	codes := map[int]int{}
+	for range 3 * userBurst {
+		codes[w.ask(user, "GET", path, "").Code]++
+	}
+	if codes[status] != userBurst || codes[http.StatusTooManyRequests] != 2*userBurst {
+		w.Errorf("answered %v", codes)
+	}
+}
+
 // T6. Fails when one user's requests a second have no bound, or count for another's.
 func TestT6AUsersRequestsAreBoundedInRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // time does not advance in the bubble
 		w := newWorld(t)
 		w.authority.grant("jane", "team-a", append(reads, writes...)...)
 		w.authority.grant("joe", "team-a", reads...)
-		codes := map[int]int{}
-		for range 3 * userBurst {
-			codes[w.ask("jane", "GET", "/v1/namespaces/team-a/webhooks", "").Code]++
-		}
-		if codes[http.StatusOK] != userBurst || codes[http.StatusTooManyRequests] != 2*userBurst {
-			t.Errorf("answered %v", codes)
-		}
+		w.wantBurst(http.StatusOK, "jane", "/v1/namespaces/team-a/webhooks")
 		got := w.ask("jane", "GET", "/v1/namespaces/team-a/webhooks", "")
 		if got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") != "1" {
 			t.Errorf("%d says %v", got.Code, got.Header())
@@ -196,13 +202,7 @@ func TestT6RequestsThatAreRefusedForTheirFormCount(t *testing.T) {
 		w := newWorld(t)
 		w.authority.grant("jane", "team-a", reads...)
 		w.authority.grant("joe", "team-a", reads...)
-		codes := map[int]int{}
-		for range 3 * userBurst {
-			codes[w.ask("jane", "GET", "/v1/namespaces/team-a/events?no=such", "").Code]++
-		}
-		if codes[http.StatusBadRequest] != userBurst || codes[http.StatusTooManyRequests] != 2*userBurst {
-			t.Errorf("answered %v", codes)
-		}
+		w.wantBurst(http.StatusBadRequest, "jane", "/v1/namespaces/team-a/events?no=such")
 		w.want(http.StatusBadRequest, "joe", "GET", "/v1/namespaces/team-a/events?no=such", nil)
 	})
 }

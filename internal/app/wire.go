@@ -83,7 +83,8 @@ func (a *App) wireReconcile(hooks *receiver.Table, subscriptions *subscribe.Subs
 	}
 	a.reconcile, err = reconcile.New(reconcile.Options{
 		Clients: a.clients.kinds, Hooks: hooks, Subscriptions: subscriptions, Alerts: plane.alerts, Destinations: plane.destinations,
-		Ledger: plane.ledger, Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Requests: func() reconcile.Requests { return a.deliverer }, Issuers: issuers, Network: network,
+		Ledger: plane.ledger, Health: a.bus.Health(), Alive: a.bus.Alive, Events: a.recorder, Issuers: issuers, Network: network,
+		Requests:   func() reconcile.Requests { return a.deliverer }, // it is wired after the controllers
 		Identities: identities, Namespace: a.namespace(),
 		Limits:  registry.Limits{Slack: provider.Limit{Rate: rate.Limit(a.options.SlackRate), Burst: a.options.SlackBurst}},
 		Objects: a.watcher, Kinds: kindNames(), Quiet: a.watcher.Filled(), DefaultServiceAccount: a.options.DefaultServiceAccount, MaxAlertsPerNamespace: a.options.MaxAlertsPerNamespace,

@@ -105,7 +105,7 @@ func (n *posts) add(x post) {
 // the older posts of the object, which no later transition may use.
 //
 // With left the object left the state then, and later POSTs do not count. Otherwise a POST does not count if one of another outcome followed
-// it, nor does an earlier one than the last of before the term for a success that may have existed then: that was told last.
+// it: that was told last. About a success that may have existed before the term, of the POSTs of that time only the last one counts.
 func (n *posts) take(it item, tr *transition, prior lastPublished, left time.Time) *decision {
 	n.mu.Lock()
 	defer n.mu.Unlock()
