@@ -121,8 +121,9 @@ func (r *Reconciler) wireProviders() {
 	c.watchAsks()
 	c.wire(c.keys, c.compile, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
-		show: func(o *v1beta3.Provider, _ verdict) {
+		show: func(o *v1beta3.Provider, v verdict) {
 			standing := r.standing(v1beta3.ProviderKind, o)
+			endUnready(o.Conditions(), v)
 			endLosses(o, standing)
 			detailProvider(o, standing)
 			r.showLedger(o, v1beta3.ProviderKind, standing)

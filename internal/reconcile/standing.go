@@ -159,6 +159,14 @@ func endExpensive(conditions *[]metav1.Condition, s alerts.Standing) {
 	}
 }
 
+// endUnready removes the report that deliveries wait for a Provider to become ready, once it is. If they expired meanwhile, nothing is sent
+// that would replace the report, perhaps for days.
+func endUnready(conditions *[]metav1.Condition, v verdict) {
+	if c := meta.FindStatusCondition(*conditions, deliveringCondition); c != nil && v.ready && c.Reason == alerts.ReasonProviderNotReady {
+		removeCondition(conditions, deliveringCondition)
+	}
+}
+
 // endLosses ends the condition DeliveriesLost of another worker after othersShown. This worker's own is ended by its standing.
 func endLosses(o kube.Object, s alerts.Standing) {
 	conditions := o.Conditions()
