@@ -23,7 +23,8 @@ func New(cfg provider.Config) (*provider.Client, error) {
 	})
 }
 
-// webhook returns the address of the webhook without Slack's variant.
+// webhook returns the address of the webhook without Slack's variant. By its query Discord answers only when it has saved the message. That is
+// the default of Slack's variant alone.
 func webhook(address string) string {
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil {
@@ -34,6 +35,9 @@ func webhook(address string) string {
 		return address
 	}
 	u.RawPath = path
+	query := u.Query()
+	query.Set("wait", "true")
+	u.RawQuery = query.Encode()
 	return u.String()
 }
 

@@ -36,6 +36,7 @@ func check(r *http.Request, body []byte) error {
 	}
 	wrong(r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json", "method or content type")
 	wrong(strings.HasSuffix(r.URL.Path, "slack"), "path")
+	wrong(r.URL.Query().Get("wait") != "true", "wait")
 	wrong(m.AllowedMentions.Parse == nil || len(m.AllowedMentions.Parse) > 0, "allowed_mentions")
 	wrong(len(m.Embeds) != 1, "embeds")
 	between := func(s string, low, high int, what string) int {
@@ -85,15 +86,16 @@ func TestAddressesWithAndWithoutSlackAreOneWebhook(t *testing.T) {
 		"/api/webhooks/1/x":                       "/api/webhooks/1/x?",
 		"/api/webhooks/1/x/":                      "/api/webhooks/1/x?",
 		"/api/webhooks/1/x/slack":                 "/api/webhooks/1/x?",
-		"/api/webhooks/1/x/slack/?thread_id=7":    "/api/webhooks/1/x?thread_id=7",
-		"/api/webhooks/1/x?thread_id=7":           "/api/webhooks/1/x?thread_id=7",
+		"/api/webhooks/1/x/slack/?thread_id=7":    "/api/webhooks/1/x?thread_id=7&",
+		"/api/webhooks/1/x?thread_id=7":           "/api/webhooks/1/x?thread_id=7&",
 		"/api/webhooks/1/myslack":                 "/api/webhooks/1/myslack?",
-		"/api/webhooks/1/a%2Fb/slack?thread_id=7": "/api/webhooks/1/a%2Fb?thread_id=7",
+		"/api/webhooks/1/a%2Fb/slack?thread_id=7": "/api/webhooks/1/a%2Fb?thread_id=7&",
 	} {
 		s, sink := newSender(t, path, nil)
 		if err := s.Send(t.Context(), providertest.Notifications(t)["info"]); err != nil {
 			t.Fatal(err)
 		}
+		want += "wait=true"
 		if r := sink.Last(t); r.Path+"?"+r.Query.Encode() != want {
 			t.Errorf("%s: called %s?%s, want %s", path, r.Path, r.Query.Encode(), want)
 		}
@@ -143,6 +145,27 @@ func TestDiscordsErrorsAreNamedAndNothingElseIsShown(t *testing.T) {
 		s, _ := newSender(t, "/x", providertest.Says(http.StatusNotFound, body))
 		if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != want {
 			t.Errorf("%s: got %q, want %q", body, got.Reason, want)
+		}
+	}
+}
+
+// Fails when Discord is not asked to wait: it answers 204 before it saves the message, and does not report one that it did not save.
+func TestE2AMessageThatDiscordDoesNotSaveIsNoSuccess(t *testing.T) {
+	for _, query := range []string{"", "?thread_id=7", "?wait=false"} {
+		s, sink := newSender(t, "/api/webhooks/1/x"+query, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("wait") != "true" {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"message":"hush","code":240000}`)
+		})
+		err := s.Send(t.Context(), providertest.Notifications(t)["info"])
+		if err == nil || event.AsError(err).Reason != "HTTP 400: Message blocked by harmful links filter" {
+			t.Errorf("%q: got %v, want Discord's refusal", query, err)
+		}
+		if got := sink.Last(t).Query; len(got["wait"]) != 1 {
+			t.Errorf("%q: called with %v", query, got)
 		}
 	}
 }
