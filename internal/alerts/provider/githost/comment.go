@@ -27,9 +27,10 @@ const (
 	maxName    = 253
 )
 
-// TakesComments is for types that comment on a pull or merge request. It leaves out events that only update a commit's status.
+// TakesComments is for types that comment on a pull or merge request. Of the events that only update a commit's status it takes those by
+// which the comment of a failure is edited.
 func TakesComments(n provider.Notification) bool {
-	return provider.TakesChangeRequests(n) && provider.TakesMessages(n)
+	return provider.TakesChangeRequests(n) && provider.TakesMessagesAndClosings(n)
 }
 
 // changeRequest returns the number of the pull or merge request that the event names. Its errors are *event.Error.
@@ -60,10 +61,19 @@ func markable(s string) string {
 	return b.String()
 }
 
+// The signs before the object's name, as Flux writes them.
+const (
+	goodSign = "ℹ️"
+	badSign  = "⚠️"
+)
+
+// tellsFailure reports whether a comment is about a failure.
+func tellsFailure(body string) bool { return strings.Contains(body, "\n"+badSign+" ") }
+
 // textOf returns the text of a comment, which begins with its mark.
 func textOf(marker string, n provider.Notification) string {
 	e := n.Event
-	sign := provider.BySeverity(e, "ℹ️", "⚠️")
+	sign := provider.BySeverity(e, goodSign, badSign)
 	o := e.InvolvedObject
 	name := func(s string) string { return escapeInline(provider.Truncate(s, maxName)) }
 	head := fmt.Sprintf("%s\n\n## Flux Status\n\n%s %s/%s/%s\n\n", marker, sign, name(o.Kind), name(o.Namespace), name(o.Name))

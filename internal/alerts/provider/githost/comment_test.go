@@ -185,6 +185,49 @@ func TestALateFailureDoesNotReplaceTheTextOfANewerSuccess(t *testing.T) {
 	send(c, replayed(at(good, 3*time.Minute)), "create, edit 1, edit 1")
 }
 
+// finished is the only success that a Kustomization reports after a failure that needed no change. It comes at every interval.
+func finished(after time.Duration) provider.Notification {
+	n := onChange(at(good, after), "7")
+	n.Event.Message, n.Event.Metadata["commit_status"] = "Reconciliation finished in 98ms, next run in 10m0s", "update"
+	return n
+}
+
+// Fails when the comment of a failure outlasts it, or when an update at every interval makes or edits a comment.
+func TestTheCommentOfAFailureIsEditedByASuccessThatOnlyUpdatesAStatus(t *testing.T) {
+	f := &fakeReview{}
+	c := newComments(t, f)
+	for i, step := range []struct {
+		n    provider.Notification
+		want string
+	}{
+		{finished(0), ""},
+		{onChange(at(good, 1), "7"), "create"},
+		{finished(2), "create"},
+		{onChange(at(bad, 3), "7"), "create, edit 1"},
+		{finished(4), "create, edit 1, edit 1"},
+		{finished(5), "create, edit 1, edit 1"},
+	} {
+		if !TakesComments(step.n) {
+			t.Errorf("step %d is not taken", i)
+		} else if err := c.Send(t.Context(), step.n); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(f.log, ", "); got != step.want {
+			t.Errorf("step %d: got %s, want %s", i, got, step.want)
+		}
+	}
+	if text := f.comments[0].Body; strings.Contains(text, "⚠️") || !strings.Contains(text, "Reconciliation finished") {
+		t.Errorf("the object is well, and the comment says %q", text)
+	}
+	pages := f.pages
+	if err := newComments(t, f).Send(t.Context(), finished(6)); err != nil || len(f.log) != 3 || f.pages != pages+1 {
+		t.Errorf("after a start: %v, %v, %d pages", err, f.log, f.pages-pages)
+	}
+	if err := c.Send(t.Context(), finished(7)); err != nil || f.pages != pages+1 || !c.Needless(finished(8)) {
+		t.Errorf("%v: the comments are listed at every interval", err)
+	}
+}
+
 // Fails when a comment of the own account about another object is edited because an Alert's author wrote the mark into it.
 func TestAMarkWithinACommentIsText(t *testing.T) {
 	stolen := markerOf(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)

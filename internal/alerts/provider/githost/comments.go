@@ -41,8 +41,9 @@ const (
 	maxSearched = 32 << 20 // bytes of all pages; beyond it no other is read
 )
 
-// Comments sends notifications as comments on change requests.
+// Comments sends notifications as comments on change requests. What a failure opens is the comment that tells it.
 type Comments struct {
+	provider.Recoveries
 	*provider.Client
 	api      CommentAPI
 	key, uid string
@@ -56,8 +57,12 @@ func NewComments(cfg provider.Config, client *provider.Client, api CommentAPI, k
 }
 
 // Send edits the comment about the notification's object, or creates it if there is none. A replayed notification leaves a newer text as it
-// is.
+// is, and an event that only closes edits the comment of a failure alone.
 func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
+	return c.Recoveries.Send(n, func() error { return c.send(ctx, n) })
+}
+
+func (c *Comments) send(ctx context.Context, n provider.Notification) error {
 	number, err := changeRequest(n)
 	if err != nil {
 		return event.AsError(err)
@@ -76,6 +81,9 @@ func (c *Comments) Send(ctx context.Context, n provider.Notification) error {
 		})
 		if err != nil || n.Replayed && c.latest.overtaken(key, n.Event.Timestamp, comment.Updated) {
 			return err
+		}
+		if provider.ClosesOnly(n) && !tellsFailure(comment.Body) {
+			return nil
 		}
 		if body := textOf(marker, n); comment.ID == 0 || !sameText(comment.Body, body) {
 			err = c.api.write(ctx, number, comment.ID, body)

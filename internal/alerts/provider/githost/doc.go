@@ -23,6 +23,9 @@
 // and edited as events follow. The mark and the text are those of Flux, so comments that Flux wrote are found and edited. A replayed
 // notification leaves a newer text as it is, by the same rule as for statuses.
 //
+// After a failure that needed no change, the only success of a Kustomization is one that asks for an update of its status, as at every
+// interval. It edits the comment of a failure, and no other. It is sent after a failure, and once after a start.
+//
 // All texts of an event are shown as they are written: no mention, reference, quick action, link behind a label, image or HTML in them
 // has a meaning to the host. Against meanings that Markdown's escapes do not remove, such as mentions, a zero-width character is
 // inserted. Plain addresses stay links. Texts of the Alert's author keep their markup.

@@ -22,8 +22,8 @@ type Sender struct {
 	app *app // nil if a token logs in
 	// owner and name are the repository's.
 	owner, name string
-	send        func(ctx context.Context, n provider.Notification) error
-	statuses    *githost.Statuses // nil for other types than statuses
+	// sparing sends statuses or comments. It is nil for dispatches.
+	sparing provider.Sparing
 }
 
 // Keys are the Secret's keys that the package reads besides the common ones.
@@ -59,12 +59,9 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	switch cfg.Type {
 	case "github":
-		s.statuses = githost.NewStatuses(cfg, s.Client, s, form)
-		s.send = s.statuses.Send
+		s.sparing = githost.NewStatuses(cfg, s.Client, s, form)
 	case "githubpullrequestcomment":
-		s.send = githost.NewComments(cfg, s.Client, s.comments(), githost.PullRequestKey).Send
-	default:
-		s.send = s.dispatch
+		s.sparing = githost.NewComments(cfg, s.Client, s.comments(), githost.PullRequestKey)
 	}
 	return s, nil
 }
@@ -91,11 +88,16 @@ func apiOf(r githost.Repository) string {
 }
 
 // Send makes one attempt to send a notification.
-func (s *Sender) Send(ctx context.Context, n provider.Notification) error { return s.send(ctx, n) }
+func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
+	if s.sparing == nil {
+		return s.dispatch(ctx, n)
+	}
+	return s.sparing.Send(ctx, n)
+}
 
-// Needless reports whether the host has the notification's status.
+// Needless reports whether the notification would change nothing at the host.
 func (s *Sender) Needless(n provider.Notification) bool {
-	return s.statuses != nil && s.statuses.Needless(n)
+	return s.sparing != nil && s.sparing.Needless(n)
 }
 
 // Close closes idle connections.

@@ -182,6 +182,27 @@ func TestTheTypesWithIncidentsResolve(t *testing.T) {
 	}
 }
 
+// Fails when the update of a status that a Kustomization asks for at every interval takes a token of the limit of a type that people read.
+func TestTypesThatAreSentUpdatesOfAStatusAreSparing(t *testing.T) {
+	update := provider.Notification{Event: event.Event{
+		Severity: event.SeverityInfo, Reason: "ReconciliationSucceeded",
+		Metadata: map[string]string{"commit_status": "update", "commit": strings.Repeat("c", 40), "change_request": "7"},
+	}}
+	for _, typ := range registry.Types() {
+		passesOn := slices.Contains([]string{"generic", "generic-hmac", "cloudevents"}, typ)
+		if passesOn || !registry.Takes(typ)(update) {
+			continue
+		}
+		s, err := registry.New(config(typ))
+		if err != nil {
+			t.Fatal(typ, err)
+		}
+		if _, sparing := s.(provider.Sparing); !sparing {
+			t.Errorf("%s is sent each of them", typ)
+		}
+	}
+}
+
 // Fails when a type checks a token in its own way, or only the first message reveals a faulty one.
 func TestOneMistakeInATokenHasOneText(t *testing.T) {
 	for _, typ := range registry.Types() {
