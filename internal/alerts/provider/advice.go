@@ -13,8 +13,11 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"login of the GitHub App: HTTP 4", "check the keys githubApp… of the Secret, and where the App is installed"},
 	{"HTTP 401", "check the token, or the address if it holds the credential"},
 	{"HTTP 403", "check the token and what it may do, or the address if it holds the credential"},
-	{"HTTP 404", "check the address: there is nothing of that path"},
+	{"HTTP 404", "check the address, and token and spec.channel if the type reads them: there is nothing of that path, or the login may not see it"},
 	{"HTTP 410", "check the address: it is no more"},
+	{"HTTP 422: Key format is not valid!", "check the token"},
+	{"HTTP 400: Invalid routing key", routingKey},
+	{"HTTP 400: Length of 'routing_key'", routingKey},
 	{"proxy answered HTTP 407", "check username and password in the Secret of spec.proxySecretRef"},
 	{"HTTP 407", "check username and password in the Secret of spec.proxySecretRef"},
 	{"the failure's issue cannot be found yet", ""},
@@ -24,6 +27,9 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"host does not speak TLS", "check scheme and port of the address"},
 	{"TLS handshake refused", "the destination may want a client certificate: see spec.certSecretRef"},
 }
+
+// routingKey is the advice after PagerDuty refused the integration's key.
+const routingKey = "check the integration's key: spec.channel or, if that is empty, the Secret's key token"
 
 // adviceByLabel has the advice for failures without an entry in adviceByReason.
 var adviceByLabel = map[string]string{

@@ -1,0 +1,53 @@
+package registry_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/alerts/provider/providertest"
+	"notifier/internal/alerts/provider/registry"
+	"notifier/internal/event"
+)
+
+// Fails when the advice after a refusal leaves out the field that is wrong. Git hosts say "not found" to a token without rights, and others to
+// a channel that does not exist.
+func TestAdviceNamesTheFieldThatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		typ    string
+		status int
+		answer string
+		named  []string
+	}{
+		{"github", http.StatusNotFound, `{"message":"Not Found"}`, []string{"token"}},
+		{"gitlab", http.StatusNotFound, `{"message":"404 Project Not Found"}`, []string{"token"}},
+		{"gitea", http.StatusNotFound, `{"message":"The target couldn't be found."}`, []string{"token"}},
+		{"webex", http.StatusNotFound, `{"message":"Could not find a room with provided ID."}`, []string{"spec.channel"}},
+		{"pagerduty", http.StatusBadRequest, `{"status":"invalid event","errors":["Invalid routing key"]}`, []string{"spec.channel", "token"}},
+		{
+			"pagerduty", http.StatusBadRequest,
+			`{"status":"invalid event","errors":["Length of 'routing_key' is incorrect (should be 32 characters)"]}`,
+			[]string{"spec.channel", "token"},
+		},
+		{"opsgenie", http.StatusUnprocessableEntity, `{"message":"Key format is not valid!"}`, []string{"token"}},
+	} {
+		sink := providertest.NewSink(t, providertest.Says(c.status, c.answer))
+		cfg := config(c.typ)
+		cfg.Address, cfg.Network = sink.URL+"/owner/name", providertest.Loopback()
+		s, err := registry.New(cfg)
+		if err != nil {
+			t.Fatal(c.typ, err)
+		}
+		n := providertest.Notifications(t)["error"]
+		n.Event.Metadata = map[string]string{"commit": strings.Repeat("c", 40)}
+		failure := event.AsError(s.Send(t.Context(), n))
+		advice := provider.Advice(failure)
+		for _, field := range c.named {
+			if failure.Class != event.Permanent || !strings.Contains(advice, field) {
+				t.Errorf("%s: %s; %s: %s is not named", c.typ, failure.Reason, advice, field)
+			}
+		}
+		_ = s.Close()
+	}
+}
