@@ -33,7 +33,7 @@ func TestTheFlagsOfTheWebhookEndpointReachTheirLimits(t *testing.T) {
 		Tenant:   limit.Budget{Rate: 30, Burst: 150},
 		Receiver: limit.Budget{Rate: 4, Burst: 5},
 		Requests: receiver.Caps{Path: 10, Namespace: 40, Total: 160, Reserve: 8},
-		Bodies:   receiver.Caps{Path: 3 << 20, Namespace: 3 << 20, Total: 6 << 20},
+		Bodies:   receiver.Caps{Path: 3 << 20, Namespace: 3 << 20, Total: 6 << 20, Reserve: 128 << 10},
 		Wait:     receiver.DefaultLimits().Wait,
 	}
 	if diff := cmp.Diff(want, o.limits()); diff != "" {

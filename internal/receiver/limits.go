@@ -51,11 +51,19 @@ func RequestCaps(total int64) Caps {
 	return c
 }
 
+// bodyReserve is the number of bytes of bodies that each namespace may have at once when all others take the rest: a few times the body of
+// most webhooks.
+const bodyReserve = 128 << 10
+
 // BodyCaps returns the caps for total bytes of bodies, 0 for no cap. A path has capacity for at least one body.
-func BodyCaps(total int64) Caps { return share(total, limit.MaxBody) }
+func BodyCaps(total int64) Caps {
+	c := share(total, limit.MaxBody)
+	c.Reserve = bodyReserve
+	return c
+}
 
 // DefaultLimits returns the limits of a stock install: 256 webhooks being read at once on one path, 1024 in one namespace, 4096 in all and
-// 8 more for each namespace. That is 64 MiB, and 128 KiB a namespace. The limit of bodies is 64 MiB.
+// 8 more for each namespace. That is 64 MiB, and 128 KiB a namespace. The limit of bodies is the same.
 func DefaultLimits() Limits {
 	return Limits{
 		Unknown:  limit.Budget{Rate: 10, Burst: 100},

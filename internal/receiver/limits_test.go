@@ -225,6 +225,53 @@ func TestT6BodiesThatAreKeptHaveTheirShareAndNoMore(t *testing.T) {
 	}
 }
 
+// T6: fails when the slow bodies of a few namespaces leave no capacity for those of another, or when a namespace's reserve is not released.
+func TestT6BodiesLeaveEveryNamespaceItsReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := unlimited()
+		limits.Bodies = DefaultLimits().Bodies
+		free := newHook(t, "team-free/one", keeping)
+		table := newTable(t, limits, free)
+		w := newWebhooks(t, table, &recorder{})
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		var wg sync.WaitGroup
+		slow := func(key string, n int) {
+			hook := newHook(t, key, keeping)
+			if err := table.Put(key, hook); err != nil {
+				t.Fatal(err)
+			}
+			for range n {
+				wg.Go(func() {
+					r := push(hook.Path, "other", "")
+					r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), &dawdling{ctx: ctx})) // a buffer of 2 MiB
+					r.ContentLength = -1
+					do(w, r)
+				})
+			}
+			synctest.Wait()
+		}
+		for namespace := range 4 {
+			for receiver := range 4 {
+				slow(fmt.Sprintf("team-%d/%d", namespace, receiver), 2)
+			}
+		}
+		slow("team-0/last", 1) // what is left, and what may be kept in addition
+		for range 3 {
+			begin := time.Now()
+			resp := do(w, push(free.Path, token, strings.Repeat("x", bodyReserve-1)))
+			if resp.StatusCode != http.StatusOK {
+				t.Errorf("a webhook of another namespace: %d %s after %s, want 200", resp.StatusCode, bodyOf(t, resp), time.Since(begin))
+			}
+		}
+		end()
+		wg.Wait()
+		if !table.all.bodies.Idle() {
+			t.Error("capacity of bodies is still held")
+		}
+	})
+}
+
 func TestLimitsThatMakeNoSenseAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*Limits){
 		"a negative rate":             func(l *Limits) { l.Unknown.Rate = -1 },
