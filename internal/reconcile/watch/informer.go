@@ -42,7 +42,7 @@ func (w *Watcher) start(ctx context.Context, kind *Kind, resource schema.GroupVe
 	failed := objects.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.watchFailed(kind, err) })
 	registration, err := objects.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			if !initial || !w.Pending(kind.Kind) { // the kind was installed, or became readable, after the start
+			if !initial || !w.starts() { // the kind was installed, or became readable, after the start
 				w.changed(nil, obj)
 			}
 			w.observed(in, obj)

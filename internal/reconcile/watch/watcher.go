@@ -84,8 +84,10 @@ type Watcher struct {
 	// running has the informer of each served kind. examined has the kinds that are known to be served or not.
 	running  map[*Kind]*informer
 	examined map[*Kind]bool
-	// patience is the time after which unreadable kinds are no longer Pending; zero before Run.
+	// patience is the time after which kinds that are unreadable since the start are no longer Pending; zero before Run. anew has that time of
+	// the kinds that began to be read after they were examined.
 	patience time.Time
+	anew     map[*Kind]time.Time
 
 	// started is when the examination of kinds began. looked has the kinds with a first attempt. Only the queue's one worker uses them.
 	started time.Time
@@ -110,7 +112,7 @@ const (
 const (
 	// maxBegin is how long reading the objects waits for more urgent requests of a start.
 	maxBegin = 30 * time.Second
-	// maxAwaited is how long after the start a kind may be Pending. It is longer than the period in which controllers retry POSTs.
+	// maxAwaited is how long a kind may be Pending. It is longer than the period in which controllers retry POSTs.
 	maxAwaited = time.Minute
 )
 
@@ -125,6 +127,7 @@ func New(opts Options) (*Watcher, error) {
 		metrics:  newMetrics(opts.Registerer),
 		running:  map[*Kind]*informer{},
 		examined: map[*Kind]bool{},
+		anew:     map[*Kind]time.Time{},
 		looked:   map[*Kind]bool{},
 		begun:    make(chan struct{}),
 		filled:   make(chan struct{}),
@@ -209,6 +212,7 @@ func (w *Watcher) examine(ctx context.Context, kind *Kind) error {
 		return kube.ErrNotYet // discovery may lag behind the definition
 	}
 	if in := w.informerOf(kind); in == nil || in.resource != resource || in.definition != definition.UID {
+		w.await(kind)
 		w.stop(kind)
 		w.start(ctx, kind, resource, definition.UID)
 	}
@@ -238,22 +242,39 @@ func (w *Watcher) markExamined(kind *Kind) {
 	w.markRead()
 }
 
-// Pending reports whether the objects of a kind are still being read for the first time, so that nothing is known of them yet. The
-// caller asks again later. An unreadable kind is pending for at most a minute after the start; an unwatched kind is never pending.
-func (w *Watcher) Pending(kind string) bool {
-	if w.HasSynced() {
-		return false
+// await has a kind that was examined be Pending until it is read anew.
+func (w *Watcher) await(kind *Kind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.examined[kind] {
+		w.examined[kind], w.anew[kind] = false, time.Now().Add(maxAwaited)
 	}
+}
+
+// Pending reports whether the objects of a kind are being read, at the start, or since the cluster serves the kind or another version of it,
+// so that nothing is known of them yet. The caller asks again later. An unreadable kind is pending for at most a minute; an unwatched kind is
+// never pending.
+func (w *Watcher) Pending(kind string) bool {
 	k := kindNamed(kind)
 	if k == nil {
 		return false
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	if !w.patience.IsZero() && time.Now().After(w.patience) {
+	if w.read(k) {
 		return false
 	}
-	return !w.read(k)
+	return w.patience.IsZero() || time.Now().Before(w.patience) || time.Now().Before(w.anew[k])
+}
+
+// starts reports whether kinds are being read for the first time.
+func (w *Watcher) starts() bool {
+	if w.HasSynced() {
+		return false
+	}
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.patience.IsZero() || time.Now().Before(w.patience)
 }
 
 // read reports whether the cache has all objects of a kind, or none because the cluster does not serve it. The caller holds the lock.

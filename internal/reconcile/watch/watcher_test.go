@@ -245,6 +245,45 @@ func TestAKindIsPendingUntilItIsReadOrAMinuteLong(t *testing.T) {
 	})
 }
 
+// T4, E2: fails when a kind is not Pending while another version of it is read, or a kind that was installed after the start: a filter would
+// fail for the webhooks of that time, and an event would be taken for one about an unknown object. Fails also when it is for ever.
+func TestAKindIsPendingWhileItIsReadAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		var refused atomic.Bool
+		refuse := func(clienttesting.Action) (bool, runtime.Object, error) {
+			return refused.Load(), nil, errors.New("not yet")
+		}
+		w.dynamic.PrependReactor("list", "kustomizations", refuse)
+		w.dynamic.PrependReactor("list", "buckets", refuse)
+		watcher, stop := w.replica(false)
+		defer stop()
+		is := func(when, kind string, pending, watched bool) {
+			t.Helper()
+			if _, ok := watcher.Objects("team-a", event.Target{Kind: kind, Name: "app"}); watcher.Pending(kind) != pending || ok != watched {
+				t.Errorf("%s: %s is pending: %t, watched: %t, want %t, %t", when, kind, watcher.Pending(kind), ok, pending, watched)
+			}
+		}
+		pass(2 * time.Minute)
+		is("after the start", "Kustomization", false, true)
+		is("after the start", "Bucket", false, false)
+		refused.Store(true)
+		w.define("Kustomization", "v2", "v1")
+		w.define("Bucket", "v1")
+		pass(10 * time.Second)
+		is("being read", "Kustomization", true, false)
+		is("being read", "Bucket", true, false)
+		pass(time.Minute)
+		is("unreadable for a minute", "Kustomization", false, false)
+		refused.Store(false)
+		pass(2 * time.Minute)
+		is("read", "Kustomization", false, true)
+		is("read", "Bucket", false, true)
+	})
+}
+
 // Fails when an object that is made, relabelled or deleted is not reported, when a start reports what it finds, and when a change of an
 // object's outcome is reported.
 func TestChangesOfTheSetOfObjectsAreReported(t *testing.T) {
