@@ -73,7 +73,7 @@ func (a *App) wireReconcile(hooks *receiver.Table, subscriptions *subscribe.Subs
 	if err != nil {
 		return fmt.Errorf("--allow-destinations: %w", err)
 	}
-	issuers, err := oidc.New(oidc.Options{Client: network.Client(), Google: a.options.GoogleIssuer})
+	issuers, err := oidc.New(oidc.Options{Client: network.Client, Google: a.options.GoogleIssuer})
 	if err != nil {
 		return err
 	}

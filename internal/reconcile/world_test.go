@@ -118,7 +118,7 @@ func newWorld(t *testing.T, s settings) *world {
 			t.Fatal(err)
 		}
 	}
-	issuers, err := oidc.New(oidc.Options{Client: &http.Client{Timeout: time.Second}})
+	issuers, err := oidc.New(oidc.Options{Client: func(string) *http.Client { return &http.Client{Timeout: time.Second} }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ const issuerURL = "https://issuer.test"
 
 func newIssuers(tb testing.TB, transport http.RoundTripper, google string) *Issuers {
 	tb.Helper()
-	s, err := New(Options{Client: &http.Client{Transport: transport}, Google: google})
+	client := func(string) *http.Client { return &http.Client{Transport: transport} }
+	s, err := New(Options{Client: client, Google: google})
 	if err != nil {
 		tb.Fatal(err)
 	}

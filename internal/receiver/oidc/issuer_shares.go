@@ -51,7 +51,7 @@ func (s *Issuers) use(namespace, address string) *use {
 		}
 		i := s.byURL[address]
 		if i == nil {
-			i = &issuer{url: address, client: s.client}
+			i = &issuer{url: address}
 			s.byURL[address] = i
 		}
 		i.users++

@@ -43,9 +43,9 @@ var ErrNone = errors.New("no issuers to ask for keys")
 
 // Options are the options of New.
 type Options struct {
-	// Client reaches the issuers. The tenants choose the addresses, so it must not reach addresses that are closed to them. Redirects are
-	// never followed. It is required.
-	Client *http.Client
+	// Client returns the client that reaches the issuers for a namespace. The tenants choose the addresses, so it must not reach addresses
+	// that are closed to them, and must bound the cost of what issuers send. Redirects are never followed. It is required.
+	Client func(namespace string) *http.Client
 	// Google replaces the issuer of type gcr, which is GoogleIssuer.
 	Google string
 }
@@ -53,7 +53,7 @@ type Options struct {
 // Issuers are the keys of OpenID Connect issuers, discovered and cached for all Receivers. One namespace's cached issuers, fetches and
 // evictions are bounded by its share, and take nothing from another's. It is safe for concurrent use.
 type Issuers struct {
-	client *http.Client
+	client func(namespace string) *http.Client
 	google string
 
 	// places and rates are of the fetches of each namespace.
@@ -71,17 +71,22 @@ func New(o Options) (*Issuers, error) {
 	if o.Client == nil {
 		return nil, errors.New("issuers: no client")
 	}
-	client := *o.Client
+	o.Google = cmp.Or(o.Google, GoogleIssuer)
+	s := &Issuers{
+		client: o.Client, google: o.Google, byURL: map[string]*issuer{}, uses: map[string]map[string]*use{},
+		places: fair.NewCapacities[string](nil, fetchesAtOnce, 0), rates: fair.NewLimiters[string](fetchRate, fetchBurst, maxRates),
+	}
+	s.byURL[o.Google] = &issuer{url: o.Google, users: 1} // never evicted
+	return s, nil
+}
+
+// clientOf returns the client that fetches keys for a namespace.
+func (s *Issuers) clientOf(namespace string) *http.Client {
+	client := *s.client(namespace)
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.Transport = bounded{client.Transport}
 	client.Jar = nil
-	o.Google = cmp.Or(o.Google, GoogleIssuer)
-	s := &Issuers{
-		client: &client, google: o.Google, byURL: map[string]*issuer{}, uses: map[string]map[string]*use{},
-		places: fair.NewCapacities[string](nil, fetchesAtOnce, 0), rates: fair.NewLimiters[string](fetchRate, fetchBurst, maxRates),
-	}
-	s.byURL[o.Google] = &issuer{url: o.Google, client: s.client, users: 1} // never evicted
-	return s, nil
+	return &client
 }
 
 // Google returns the issuer of the tokens of type gcr.
@@ -89,9 +94,8 @@ func (s *Issuers) Google() string { return s.google }
 
 // issuer is one issuer with its keys.
 type issuer struct {
-	url    string
-	client *http.Client
-	users  int // namespaces, under the lock of Issuers
+	url   string
+	users int // namespaces, under the lock of Issuers
 
 	mu   sync.Mutex
 	keys []jose.JSONWebKey
@@ -175,7 +179,7 @@ func (u *use) refresh(ctx context.Context, seen time.Time) (bool, error) {
 	}
 	i.tried, i.flight = time.Now(), make(chan struct{})
 	i.mu.Unlock()
-	i.fetch(ctx)
+	i.fetch(ctx, u.issuers.clientOf(u.namespace))
 	return true, nil
 }
 
@@ -186,7 +190,7 @@ func (i *issuer) due(seen time.Time) bool {
 
 // fetch replaces the keys, or leaves them on failure, and ends the flight. The request that needs the keys runs it to its end for all
 // waiting requests, also when its own sender has hung up.
-func (i *issuer) fetch(ctx context.Context) {
+func (i *issuer) fetch(ctx context.Context, client *http.Client) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 	defer cancel()
 	var keys []jose.JSONWebKey
@@ -200,7 +204,7 @@ func (i *issuer) fetch(ctx context.Context) {
 		close(i.flight)
 		i.flight = nil
 	}()
-	keys, err = fetchKeys(ctx, i.client, i.url)
+	keys, err = fetchKeys(ctx, client, i.url)
 }
 
 // bounded is a transport whose answers end with an error beyond maxFetched.

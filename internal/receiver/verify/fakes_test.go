@@ -11,7 +11,8 @@ import (
 
 func newIssuers(tb testing.TB, transport http.RoundTripper, google string) *oidc.Issuers {
 	tb.Helper()
-	s, err := oidc.New(oidc.Options{Client: &http.Client{Transport: transport}, Google: google})
+	client := func(string) *http.Client { return &http.Client{Transport: transport} }
+	s, err := oidc.New(oidc.Options{Client: client, Google: google})
 	if err != nil {
 		tb.Fatal(err)
 	}
