@@ -7,12 +7,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
 
 	"notifier/internal/fair"
 )
 
-// After a round of several messages the committer waits for the next one to fill. It waits for a fraction of the time that the round took,
-// so that the wait costs little, and for gatherMax at most, which a person at a terminal does not notice.
+// After a round of several messages, or the sync of several, the committer waits for the next one to fill. It waits for a fraction of the time
+// that the last one took, so that the wait costs little, and for gatherMax at most, which a person at a terminal does not notice.
 const (
 	gatherShare = 8
 	gatherMax   = 2 * time.Millisecond
@@ -26,10 +27,12 @@ const (
 	minRound  = 8
 	maxRound  = 128
 	roundTime = time.Second
+	// maxUnconfirmed is how many messages may be written and not confirmed: a disk that is too slow is not given more meanwhile.
+	maxUnconfirmed = 4 * maxRound
 )
 
 // committer is the group commit of one stream. While one round is being written, the messages that arrive wait, and are then written
-// together with one sync.
+// together. With confirm, rounds are written while earlier ones are synced, and one sync confirms all that were written before it.
 //
 // One namespace's messages do not wait for all of another's (invariant T6): namespaces take turns. So a message that is its namespace's
 // only one waits for the current round and is in the next.
@@ -42,7 +45,7 @@ const (
 type committer struct {
 	write func(ctx context.Context, msgs []*nats.Msg) []outcome
 	// confirm, if any, is the second half of write: it returns when the messages that write stored are on disk, and sets the error of those
-	// that are not. The entries' stored is called before it, and their callers are answered after it.
+	// that are not. The entries' stored is called before it, and their callers are answered after it. It is called for one round or more.
 	confirm func(ctx context.Context, out []outcome)
 	work    *sync.WaitGroup
 	// coalesced, if any, is called for every entry that is coalesced with another.
@@ -50,17 +53,24 @@ type committer struct {
 	// pause, if any, is the wait after every round for the next one to fill. It is for callers that can wait, and makes fewer, larger
 	// messages.
 	pause time.Duration
-	// written, if any, is called once for a round, after write and the stored of its entries.
-	written func()
+	// announce, if any, is called once for a round, after write and the stored of its entries.
+	announce func()
 
 	mu      sync.Mutex
 	waiting *fair.Queue[*pending]
 	latest  map[string]*pending // the last of waiting that others may be coalesced with, by subject
 	busy    bool
+	// took is the time from the seal of the last round until its callers were answered.
+	took time.Duration
 
-	// most is the bound on the messages of the next round, least the lowest bound, took the time of the last round. Only commitAll uses them.
+	// written are the messages that were written and are not yet being confirmed. confirming says that confirmAll runs.
+	written    []*pending
+	confirming bool
+	// unconfirmed bounds the messages that are written and not confirmed.
+	unconfirmed *semaphore.Weighted
+
+	// most is the bound on the messages of the next round, least the lowest bound. Only commitAll uses them.
 	most, least int
-	took        time.Duration
 }
 
 // entry is a message to commit.
@@ -81,6 +91,7 @@ type pending struct {
 	entry
 	callers int
 	since   time.Time // of the last call
+	sealed  time.Time
 	done    chan struct{}
 	outcome
 }
@@ -92,6 +103,7 @@ func newCommitter(b *Bus, write func(ctx context.Context, msgs []*nats.Msg) []ou
 	c := &committer{
 		write: write, work: &b.work,
 		waiting: fair.NewQueue(pendingNamespace), latest: map[string]*pending{}, most: maxRound, least: minRound,
+		unconfirmed: semaphore.NewWeighted(maxUnconfirmed),
 	}
 	if b.embedded != nil {
 		c.least = maxRound // it is as fast with many as with one
@@ -176,16 +188,18 @@ func (c *committer) enqueue(ctx context.Context, e entry) *pending {
 // seal removes and returns the entries of the next round, one of each namespace in turn; none if none waits. Entries that all callers have
 // given up are left out, and so are those that wait for so long that their callers would give them up before the end of the round.
 func (c *committer) seal() (round []*pending) {
+	now := time.Now()
 	within := publishTimeout - min(c.took, publishTimeout/2)
 	for size := 0; len(round) < c.most; {
 		p, ok := c.waiting.Peek()
 		if !ok {
 			break
 		}
-		if p.callers > 0 && time.Since(p.since) < within {
+		if p.callers > 0 && now.Sub(p.since) < within {
 			if size += p.msg.Size(); size > maxBatchBytes && len(round) > 0 {
 				break
 			}
+			p.sealed = now
 			round = append(round, p)
 		} else {
 			p.err = context.DeadlineExceeded
@@ -202,30 +216,51 @@ func (c *committer) seal() (round []*pending) {
 // commitAll commits rounds until no entry waits.
 func (c *committer) commitAll(ctx context.Context) {
 	for {
-		c.mu.Lock()
-		round := c.seal()
-		c.busy = len(round) > 0
-		c.mu.Unlock()
+		round := c.nextRound(ctx)
 		if len(round) == 0 {
 			return
 		}
 		began := time.Now()
 		c.send(ctx, round)
-		c.adapt(len(round), time.Since(began))
+		took := time.Since(began)
+		c.adapt(len(round), took)
 		switch {
 		case c.pause > 0:
 			_ = fair.Sleep(ctx, c.pause)
 		case len(round) > 1:
-			// The callers that have just been answered are about to call again. Without a pause they would miss the next round by microseconds, and
-			// rounds would carry half of the callers each.
-			_ = fair.Sleep(ctx, min(c.took/gatherShare, gatherMax))
+			gather(ctx, took)
 		}
 	}
 }
 
+// nextRound seals the next round when its messages may be written.
+func (c *committer) nextRound(ctx context.Context) []*pending {
+	if c.confirm != nil {
+		_ = c.unconfirmed.Acquire(ctx, maxRound) // ctx does not end
+	}
+	c.mu.Lock()
+	round := c.seal()
+	c.busy = len(round) > 0
+	c.mu.Unlock()
+	c.release(maxRound - len(round))
+	return round
+}
+
+// release gives back the room of messages that are confirmed, or are not to be.
+func (c *committer) release(messages int) {
+	if c.confirm != nil {
+		c.unconfirmed.Release(int64(messages))
+	}
+}
+
+// gather waits for the callers that have just been answered: they are about to call again. Without a pause they would miss the next round, or
+// sync, by microseconds, and each would carry half of the callers.
+func gather(ctx context.Context, took time.Duration) {
+	_ = fair.Sleep(ctx, min(took/gatherShare, gatherMax))
+}
+
 // adapt sets the size of the next round by the time that one of so many messages took.
 func (c *committer) adapt(messages int, took time.Duration) {
-	c.took = took
 	switch {
 	case took > roundTime:
 		c.most = max(messages/2, c.least)
@@ -234,32 +269,77 @@ func (c *committer) adapt(messages int, took time.Duration) {
 	}
 }
 
-// send writes a round and answers its callers.
+// send writes a round. It answers its callers, or leaves that to confirmAll.
 func (c *committer) send(ctx context.Context, round []*pending) {
 	msgs, written := make([]*nats.Msg, 0, len(round)), make([]*pending, 0, len(round))
 	for _, p := range round {
 		if p.body != nil {
 			if p.msg.Data, p.err = p.body(); p.err != nil {
+				c.release(1)
 				close(p.done)
 				continue
 			}
 		}
 		msgs, written = append(msgs, p.msg), append(written, p)
 	}
-	out := c.write(ctx, msgs)
-	for i, p := range written {
-		if p.stored != nil && out[i].err == nil {
-			p.stored(out[i].ack)
+	for i, o := range c.write(ctx, msgs) {
+		p := written[i]
+		if p.outcome = o; p.stored != nil && o.err == nil {
+			p.stored(o.ack)
 		}
 	}
-	if c.written != nil {
-		c.written()
+	if c.announce != nil {
+		c.announce()
 	}
-	if c.confirm != nil {
+	if c.confirm == nil {
+		c.answer(written)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written = append(c.written, written...)
+	if !c.confirming {
+		c.confirming = true
+		c.work.Go(func() { c.confirmAll(ctx) })
+	}
+}
+
+// confirmAll confirms what is written until nothing waits for it.
+func (c *committer) confirmAll(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		written := c.written
+		c.written = nil
+		c.confirming = len(written) > 0
+		c.mu.Unlock()
+		if len(written) == 0 {
+			return
+		}
+		began := time.Now()
+		out := make([]outcome, len(written))
+		for i, p := range written {
+			out[i] = p.outcome
+		}
 		c.confirm(ctx, out)
+		for i, p := range written {
+			p.outcome = out[i]
+		}
+		c.answer(written)
+		c.release(len(written))
+		if len(written) > 1 {
+			gather(ctx, time.Since(began))
+		}
 	}
-	for i, p := range written {
-		p.outcome = out[i]
+}
+
+// answer answers the callers of messages.
+func (c *committer) answer(written []*pending) {
+	if len(written) > 0 {
+		c.mu.Lock()
+		c.took = time.Since(written[0].sealed)
+		c.mu.Unlock()
+	}
+	for _, p := range written {
 		close(p.done)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/semaphore"
 
 	"notifier/internal/fair"
 )
@@ -200,6 +201,40 @@ func TestARoundHasNoMoreEntriesThanItMay(t *testing.T) {
 		}
 		wg.Wait()
 		f.work.Wait()
+	})
+}
+
+// Fails when a disk that is too slow is given more and more, or when the room of a message is not given back: then nothing is written for ever.
+func TestFewMessagesAreWrittenAndNotConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, unconfirmed, most := newFakeStream(), atomic.Int64{}, int64(0)
+		f.unconfirmed = semaphore.NewWeighted(maxUnconfirmed)
+		f.write = func(_ context.Context, msgs []*nats.Msg) []outcome {
+			most = max(most, unconfirmed.Add(int64(len(msgs))))
+			return make([]outcome, len(msgs))
+		}
+		f.confirm = func(_ context.Context, out []outcome) {
+			pass(publishTimeout / 10)
+			unconfirmed.Add(-int64(len(out)))
+		}
+		broken, failed := errors.New("body"), atomic.Int64{}
+		var wg sync.WaitGroup
+		for i := range 3 * maxUnconfirmed {
+			wg.Go(func() {
+				e := entry{msg: newMsg(fmt.Sprint(i), nil)}
+				if i%2 == 0 {
+					e.body = func() ([]byte, error) { return nil, broken }
+				}
+				if _, err := f.commit(t.Context(), e); err != nil {
+					failed.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		f.work.Wait()
+		if most > maxUnconfirmed || failed.Load() != 3*maxUnconfirmed/2 {
+			t.Errorf("%d were written and not confirmed, %d failed", most, failed.Load())
+		}
 	})
 }
 

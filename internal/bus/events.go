@@ -17,7 +17,7 @@ import (
 // is on disk.
 func newEventCommitter(b *Bus) *committer {
 	c := newCommitter(b, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.writeAll(ctx, streamEvents, msgs) })
-	c.written = b.recent.announce
+	c.announce = b.recent.announce
 	c.confirm = func(ctx context.Context, out []outcome) {
 		b.confirm(ctx, streamEvents, out)
 		newest := uint64(0)

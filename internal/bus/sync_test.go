@@ -81,7 +81,8 @@ func TestNothingIsAcknowledgedBeforeItsSync(t *testing.T) {
 	}
 }
 
-// Fails when a delivery waits for the sync of its event, or when a follower, on whose records what was last published depends, does not.
+// Fails when a delivery waits for the sync of its event, or for that of an earlier one, or when a follower, on whose records what was last
+// published depends, does not.
 func TestAnEventIsHandedOutDuringItsSync(t *testing.T) {
 	t.Parallel()
 	disk := &heldDisk{}
@@ -100,9 +101,13 @@ func TestAnEventIsHandedOutDuringItsSync(t *testing.T) {
 	receive(t, events.handed)
 	receive(t, followed)
 	disk.gate = make(chan struct{})
-	go publish("2")
-	if h := receive(t, events.handed); h.Value.ID != "2" {
-		t.Errorf("%s was handed out", h.Value.ID)
+	end := sync.OnceFunc(func() { close(disk.gate) })
+	defer end()
+	for _, id := range []string{"2", "3"} {
+		go publish(id)
+		if h := receive(t, events.handed); h.Value.ID != id {
+			t.Errorf("%s was handed out", h.Value.ID)
+		}
 	}
 	if found, last := b.recent.take(&recentReader{}, 2, 1); len(found) != 0 || last != 1 {
 		t.Errorf("a follower finds %d records, the last is %d", len(found), last)
@@ -114,10 +119,12 @@ func TestAnEventIsHandedOutDuringItsSync(t *testing.T) {
 		t.Errorf("answered before the sync: %v", err)
 	default:
 	}
-	close(disk.gate)
-	must(t, receive(t, answer))
-	if id := receive(t, followed); id != "2" {
-		t.Errorf("%s was followed", id)
+	end()
+	for _, want := range []string{"2", "3"} {
+		must(t, receive(t, answer))
+		if id := receive(t, followed); id != want {
+			t.Errorf("%s was followed", id)
+		}
 	}
 }
 
@@ -231,9 +238,9 @@ func TestPublishersShareASync(t *testing.T) {
 	for i := range publishers - 1 {
 		go publish(i + 1)
 	}
-	for waiting := 0; waiting < publishers-1 && ctx.Err() == nil; {
+	for written := 0; written < publishers-1 && ctx.Err() == nil; {
 		b.events.mu.Lock()
-		waiting = b.events.waiting.Len()
+		written = len(b.events.written)
 		b.events.mu.Unlock()
 	}
 	close(disk.gate)
