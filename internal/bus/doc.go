@@ -103,11 +103,11 @@
 // out at a time in a shard; triggers are bounded by their targets.
 //
 // Publishing of events, triggers and sent records is a group commit: the messages that arrive during one write share the next one, and both
-// of them a sync. Events are written while earlier ones are synced, 512 at most, and share the next sync. A round has at most 128 messages, and
-// namespaces take turns. So a caller of a namespace that has few waits for two rounds, with events for three syncs, however many callers there
-// are, and never longer than four seconds. On the embedded server a trigger that is on disk and waits
-// for its turn in this process covers later ones of the same target and Receiver. These are acknowledged without a write. The server hands
-// a trigger out before it is synced, so until then it covers none.
+// of them a sync. Events are written while earlier ones are synced, 512 at most, and share the next sync. A round has at most 128 messages,
+// and namespaces take turns. So a caller of a namespace that has few waits for two rounds, with events for three syncs, however many callers
+// there are, and never longer than four seconds. On the embedded server a trigger that is on disk and waits for its turn in this process
+// covers later ones of the same target and Receiver. These are acknowledged without a write. The server hands a trigger out before it is
+// synced, so until then it covers none.
 //
 // # Reading
 //

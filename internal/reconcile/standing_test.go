@@ -199,3 +199,23 @@ func TestLossesThatAnotherWorkerShowedEndAfterAnHour(t *testing.T) {
 		}
 	})
 }
+
+// E5: fails when a Provider that was mended is said to be unready until the next event, which may be days away: what waited has expired, so the
+// worker has no other report.
+func TestAMendedProviderIsNotSaidToBeUnready(t *testing.T) {
+	s := oneOfEach()
+	s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("late") })
+	play(t, s, func(w *world) {
+		w.tell("Provider", "chat", alerts.Standing{UID: "uid-chat", Health: alerts.Health{
+			State: alerts.StateFailing, Reason: alerts.ReasonProviderNotReady, Message: "the Secret does not exist",
+		}})
+		if got, _ := w.condition("Provider", "chat", deliveringCondition); got != "False ProviderNotReady" {
+			t.Fatalf("before: got %q", got)
+		}
+		w.applySecret(newSecret("late", "token", "t"))
+		w.ready("Provider", "chat", "True Succeeded")
+		if got, _ := w.condition("Provider", "chat", deliveringCondition); got != "" {
+			t.Errorf("got %q", got)
+		}
+	})
+}

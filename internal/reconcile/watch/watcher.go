@@ -264,8 +264,11 @@ func (w *Watcher) Pending(kind string) bool {
 	if w.read(k) {
 		return false
 	}
-	return w.patience.IsZero() || time.Now().Before(w.patience) || time.Now().Before(w.anew[k])
+	return w.patient() || time.Now().Before(w.anew[k])
 }
+
+// patient reports whether kinds that are unreadable since the start are still awaited. The caller holds the lock.
+func (w *Watcher) patient() bool { return w.patience.IsZero() || time.Now().Before(w.patience) }
 
 // starts reports whether kinds are being read for the first time.
 func (w *Watcher) starts() bool {
@@ -274,7 +277,7 @@ func (w *Watcher) starts() bool {
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.patience.IsZero() || time.Now().Before(w.patience)
+	return w.patient()
 }
 
 // read reports whether the cache has all objects of a kind, or none because the cluster does not serve it. The caller holds the lock.

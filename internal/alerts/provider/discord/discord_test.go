@@ -149,7 +149,7 @@ func TestDiscordsErrorsAreNamedAndNothingElseIsShown(t *testing.T) {
 	}
 }
 
-// Fails when Discord is not asked to wait: it answers 204 before it saves the message, and does not report one that it did not save.
+// Fails when Discord is not asked to wait: it answers 204 before it saves the message, and does not say whether it did.
 func TestE2AMessageThatDiscordDoesNotSaveIsNoSuccess(t *testing.T) {
 	for _, query := range []string{"", "?thread_id=7", "?wait=false"} {
 		s, sink := newSender(t, "/api/webhooks/1/x"+query, func(w http.ResponseWriter, r *http.Request) {

@@ -3,8 +3,7 @@
 // Flux posts to the variant of a webhook that takes Slack's format, whose path ends in "/slack". An address with or without that
 // ending is accepted, and the webhook itself is called. Only there an embed has the time of the event, and a message can disable its
 // mentions. The address keeps its query, such as "?thread_id=". With "wait=true", which is added, Discord answers when it has saved the
-// message, and reports one that it does not save, such as one that it blocks. The package has its own few types: a library for bots brings
-// a gateway client.
+// message, and says why it did not. The package has its own few types: a library for bots brings a gateway client.
 //
 // # Text
 //
