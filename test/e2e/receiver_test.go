@@ -122,7 +122,8 @@ func TestOfAReceiverOf513ResourcesTheFirst512AreServed(t *testing.T) {
 	}
 	path := s.Path(s.Tenant, "many")
 	sent := time.Now()
-	s.mustTell("513 resources", s.hook(http.MethodPost, path, nil, "{}"), http.StatusOK)
+	got := s.repeated(func() env.Response { return s.hook(http.MethodPost, path, nil, "{}") })
+	s.mustTell("513 resources", got, http.StatusOK)
 	s.Requested(s.Tenant, "GitRepository", "app-511", sent)
 	s.neverRequested(s.Tenant, "GitRepository", "app-512")
 }

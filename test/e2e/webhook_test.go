@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,6 +28,18 @@ func (s *fixture) hook(method, path string, header http.Header, body string) env
 	resp, err := s.Do(s.Ctx, method, s.HooksURL+path, header, []byte(body))
 	s.Must(err)
 	return resp
+}
+
+// repeated sends a request again while the answer is 503, as its sender does: a machine under load may not store it in time.
+func (s *fixture) repeated(send func() env.Response) (got env.Response) {
+	s.Helper()
+	s.Must(env.Eventually(s.Within(soon), func(context.Context) error {
+		if got = send(); got.Status == http.StatusServiceUnavailable {
+			return fmt.Errorf("got 503 %q", got.Body)
+		}
+		return nil
+	}))
+	return got
 }
 
 // mustTell fails the test unless the answer has the status and its body contains the words.
