@@ -50,23 +50,23 @@ func (d *destinationState) setHealth(uid string, h Health) {
 	d.health, d.healthOf = h, uid
 }
 
-// attempted takes in the result of an attempt to a Provider, nil for a success. It reports whether that opened the breaker.
-func (d *destinationState) attempted(uid string, took time.Duration, failure *event.Error, now time.Time) (opened bool) {
+// attempted takes in the result of an attempt at a destination, nil for a success. It reports whether that opened the breaker.
+func (d *destinationState) attempted(at *Destination, took time.Duration, failure *event.Error, now time.Time) (opened bool) {
 	d.measure(took)
 	switch {
 	case failure == nil:
 		d.recovered, d.refused = d.recovered || d.refused, false
 		d.breaker = breaker{}
-		d.setHealth(uid, Health{StateOK, ReasonDelivered, "the last notification was accepted"})
+		d.setHealth(at.UID, Health{State: StateOK, Reason: ReasonDelivered, Message: "the last notification was accepted"})
 	case failure.Class == event.Permanent:
 		// A refusal is an answer: the destination works.
 		d.refused = true
 		d.breaker = breaker{}
-		d.setHealth(uid, failing(failure, false))
+		d.setHealth(at.UID, failing(at, failure, false))
 	default:
 		opened = d.breaker.failure(now)
 		d.notBefore = later(d.notBefore, now.Add(pauseOf(failure)))
-		d.setHealth(uid, failing(failure, d.breaker.open()))
+		d.setHealth(at.UID, failing(at, failure, d.breaker.open()))
 	}
 	return opened
 }

@@ -49,11 +49,13 @@ const (
 type Health struct {
 	State           State
 	Reason, Message string
+	// Version is that of the Destination at which an attempt failed, empty otherwise.
+	Version string
 }
 
 // failing returns the health of a destination after a failed attempt. While the breaker is open, that is the reason that counts.
-func failing(e *event.Error, open bool) Health {
-	h := Health{StateFailing, ReasonRetrying, e.Reason}
+func failing(dest *Destination, e *event.Error, open bool) Health {
+	h := Health{StateFailing, ReasonRetrying, e.Reason, dest.Version}
 	switch {
 	case e.Class == event.Permanent:
 		h.Reason = ReasonFailed

@@ -163,7 +163,8 @@ func (l *Ledger) cutShort(a *Alert, now time.Time) (news bool) {
 	l.expensive[objectName{kindAlert, a.Namespace, a.Name}] = now
 	l.mu.Unlock()
 	return l.health(kindAlert, a.Namespace, a.Name, a.UID, Health{
-		StateFailing, ReasonPatternsTimed, "inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered",
+		State: StateFailing, Reason: ReasonPatternsTimed,
+		Message: "inclusionList and exclusionList of the namespace's Alerts took too long; meanwhile events pass unfiltered",
 	})
 }
 
@@ -177,7 +178,9 @@ func (l *Ledger) endExpensive(now, next time.Time) time.Time {
 		}
 		delete(l.expensive, key)
 		if uid, exists := l.uid(key); exists {
-			l.updateOf(key, uid, true).Health = Health{StateOK, ReasonPatternsInTime, "inclusionList and exclusionList are evaluated in time"}
+			l.updateOf(key, uid, true).Health = Health{
+				State: StateOK, Reason: ReasonPatternsInTime, Message: "inclusionList and exclusionList are evaluated in time",
+			}
 		}
 	}
 	return next

@@ -91,3 +91,23 @@ func playMended(t *testing.T, seed uint64) {
 	}
 	m.allInOrder()
 }
+
+// Fails when a failure of a former configuration cannot be told from one of the present: the status would report it after the correction.
+func TestAFailureNamesTheConfigurationThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		refuses := sendFunc(func(context.Context, provider.Notification) error { return failure(event.Permanent, provider.LabelClient) })
+		w.version("chat", "1", refuses)
+		_, stop := w.run()
+		for _, version := range []string{"1", "2"} {
+			w.version("chat", version, refuses)
+			w.bus.publish(w.delivery("chat", "app"))
+			wait(time.Minute)
+			told := w.notes.standings("Provider/team-a/chat")
+			if h := told[len(told)-1].Health; h.Reason != ReasonFailed || h.Version != version {
+				t.Errorf("version %s: %+v", version, h)
+			}
+		}
+		stop()
+	})
+}

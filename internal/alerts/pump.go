@@ -71,7 +71,7 @@ func (s *shard) block(q *queue, uid, reason, message string, now time.Time) {
 		return
 	}
 	q.unusable = true
-	q.setHealth(uid, Health{StateFailing, reason, message})
+	q.setHealth(uid, Health{State: StateFailing, Reason: reason, Message: message})
 	for _, it := range q.waiting {
 		if it.d.LastError != reason {
 			if it.d.Reschedules == 0 {
@@ -209,7 +209,7 @@ func (s *shard) attempted(work context.Context, it *item, dest *Destination, v v
 	if v.action == toDeadLetters {
 		s.dead.changes[q.key]++
 	}
-	if !v.began.IsZero() && q.attempted(dest.UID, v.took, v.failure, time.Now()) {
+	if !v.began.IsZero() && q.attempted(dest, v.took, v.failure, time.Now()) {
 		s.log.Warn("destination fails, sending only probes", "namespace", q.key.Namespace, "provider", q.key.Provider, "reason", v.failure.Reason)
 	}
 	s.pump(work, q)

@@ -143,6 +143,9 @@ func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	d.Takes, d.Created = registry.Takes(p.Spec.Type), p.CreationTimestamp.Time
 	c.options.Destinations.Put(p.Namespace, p.Name, d)
 	closeSender(before)
+	if before != nil && before.Version != d.Version { // also where the verdict is the same
+		c.restate(kube.KeyOf(p))
+	}
 }
 
 // closeSender closes a destination's idle connections. It does not disturb sends in progress.

@@ -123,7 +123,7 @@ func (r *Reconciler) wireProviders() {
 		outcome: v1.ServingCondition,
 		show: func(o *v1beta3.Provider, v verdict) {
 			standing := r.standing(v1beta3.ProviderKind, o)
-			endUnready(o.Conditions(), v)
+			r.endFormer(o, v, standing)
 			endLosses(o, standing)
 			detailProvider(o, standing)
 			r.showLedger(o, v1beta3.ProviderKind, standing)

@@ -159,11 +159,19 @@ func endExpensive(conditions *[]metav1.Condition, s alerts.Standing) {
 	}
 }
 
-// endUnready removes the report that deliveries wait for a Provider to become ready, once it is. If they expired meanwhile, nothing is sent
-// that would replace the report, perhaps for days.
-func endUnready(conditions *[]metav1.Condition, v verdict) {
-	if c := meta.FindStatusCondition(*conditions, deliveringCondition); c != nil && v.ready && c.Reason == alerts.ReasonProviderNotReady {
-		removeCondition(conditions, deliveringCondition)
+// endFormer removes the report that a Provider cannot be delivered to, once it is another one by its spec or a Secret: deliveries do not wait
+// for it to become ready any more, or were refused to it as it was. If they expired or were given up meanwhile, nothing is sent that would
+// replace the report, perhaps for days.
+func (r *Reconciler) endFormer(p *v1beta3.Provider, v verdict, s alerts.Standing) {
+	c := meta.FindStatusCondition(p.Status.Conditions, deliveringCondition)
+	if c == nil || c.Status != metav1.ConditionFalse || !v.ready {
+		return
+	}
+	is := r.options.Destinations.Get(p.Namespace, p.Name)
+	changed := is != nil && s.Health.Version != "" && s.Health.Version != is.Version
+	anothers := c.ObservedGeneration != 0 && c.ObservedGeneration != v.generation // this worker's has the present one
+	if changed || anothers || c.Reason == alerts.ReasonProviderNotReady {
+		removeCondition(&p.Status.Conditions, deliveringCondition)
 	}
 }
 

@@ -219,3 +219,51 @@ func TestAMendedProviderIsNotSaidToBeUnready(t *testing.T) {
 		}
 	})
 }
+
+// Fails when a Provider that was corrected after the time for which its dead letters are replayed is said to be refused, until the next event,
+// which may be days away: whoever corrects it looks for another fault.
+func TestACorrectedProviderIsNotSaidToBeRefusedAsItWas(t *testing.T) {
+	refused := func(w *world) alerts.Standing {
+		return alerts.Standing{UID: "uid-chat", Health: alerts.Health{
+			State: alerts.StateFailing, Reason: alerts.ReasonFailed, Message: "HTTP 401; check the token",
+			Version: w.options.Destinations.Get("team-a", "chat").Version,
+		}}
+	}
+	for name, correct := range map[string]func(w *world){
+		"its Secret": func(w *world) {
+			right := newSecret("chat", "token", "right")
+			right.ResourceVersion = "2"
+			w.applySecret(right)
+		},
+		"its spec": func(w *world) {
+			w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Channel = "right" }))
+		},
+		"by another worker": func(w *world) {
+			w.ledger.set("Provider", "team-a", "chat", alerts.Standing{})
+			w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Channel = "right" }))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := oneOfEach()
+			s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("chat") })
+			s.secrets = append(s.secrets, newSecret("chat", "token", "wrong"))
+			play(t, s, func(w *world) {
+				w.tell("Provider", "chat", refused(w))
+				if got, _ := w.condition("Provider", "chat", deliveringCondition); got != "False DeliveryFailed" {
+					t.Fatalf("before: got %q", got)
+				}
+				correct(w)
+				if got, message := w.condition("Provider", "chat", deliveringCondition); got != "" {
+					t.Errorf("got %q, %q", got, message)
+				}
+				if p := w.live("Provider", "chat").(*v1beta3.Provider); p.Status.Problem != "" {
+					t.Errorf("its problem is %q", p.Status.Problem)
+				}
+				w.tell("Provider", "chat", refused(w))
+				if got, _ := w.condition("Provider", "chat", deliveringCondition); got != "False DeliveryFailed" {
+					t.Errorf("refused again: got %q", got)
+				}
+			})
+		})
+	}
+}
