@@ -85,12 +85,15 @@ func (s *shard) try(work context.Context, it *item, dest *Destination) verdict {
 		return verdict{action: nak}
 	}
 	failure := event.AsError(err)
-	if is := s.Destinations.Get(d.Namespace, d.Provider); is != nil && is.Version != dest.Version {
-		return verdict{action: again, at: now} // the failure says nothing about the Provider as it is now
-	}
 	it.mu.Lock() // a copy may be made for the schedule
 	defer it.mu.Unlock()
-	v := s.judge(d, failure, started, now)
+	if d.FirstAttempt.IsZero() {
+		d.FirstAttempt = started
+	}
+	if is := s.Destinations.Get(d.Namespace, d.Provider); is != nil && is.Version != dest.Version && now.Before(s.expiry(d)) {
+		return verdict{action: again, at: now} // the failure says nothing about the Provider as it is now
+	}
+	v := s.judge(d, failure, now)
 	v.began, v.took, v.failure = started, took, failure
 	next := v.at
 	if v.action == reschedule {
@@ -142,11 +145,8 @@ func (s *shard) needless(it *item, dest *Destination) bool {
 
 // judge decides the next step after a failed attempt and writes the attempt into d. After the first attempt it also records a Kubernetes
 // Event for the Alert's owner.
-func (s *shard) judge(d *event.Delivery, failure *event.Error, started, now time.Time) verdict {
+func (s *shard) judge(d *event.Delivery, failure *event.Error, now time.Time) verdict {
 	d.Attempts++
-	if d.FirstAttempt.IsZero() {
-		d.FirstAttempt = started
-	}
 	d.LastError = failure.Reason
 	v := verdict{label: failure.Label, reason: failure.Reason}
 	switch {

@@ -299,7 +299,7 @@ func TestAFailedAttemptIsJudged(t *testing.T) {
 		action  action
 		label   string
 	}{
-		"the first failure":           {event.Delivery{}, retry, reschedule, provider.LabelServer},
+		"the first failure":           {event.Delivery{FirstAttempt: now}, retry, reschedule, provider.LabelServer},
 		"a failure after a long time": {event.Delivery{Attempts: 99, FirstAttempt: now.Add(1 - DefaultMaxAge)}, retry, reschedule, provider.LabelServer},
 		"a failure after a day":       {event.Delivery{Attempts: 99, FirstAttempt: now.Add(-DefaultMaxAge)}, retry, toDeadLetters, labelExpired},
 		"a refusal": {
@@ -315,7 +315,7 @@ func TestAFailedAttemptIsJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &shard{Deliverer: &Deliverer{DelivererOptions: DelivererOptions{Recorder: &notes{}, MaxAge: DefaultMaxAge}}}
 			d := tc.d
-			v := s.judge(&d, tc.failure, now, now)
+			v := s.judge(&d, tc.failure, now)
 			if v.action != tc.action || v.label != tc.label || d.Attempts != tc.d.Attempts+1 {
 				t.Errorf("got %+v after %d attempts", v, d.Attempts)
 			}

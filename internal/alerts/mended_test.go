@@ -96,7 +96,9 @@ func playMended(t *testing.T, seed uint64) {
 func TestAFailureNamesTheConfigurationThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		refuses := sendFunc(func(context.Context, provider.Notification) error { return failure(event.Permanent, provider.LabelClient) })
+		refuses := sendFunc(func(context.Context, provider.Notification) error {
+			return failure(event.Permanent, provider.LabelClient)
+		})
 		w.version("chat", "1", refuses)
 		_, stop := w.run()
 		for _, version := range []string{"1", "2"} {
@@ -109,5 +111,33 @@ func TestAFailureNamesTheConfigurationThatFailed(t *testing.T) {
 			}
 		}
 		stop()
+	})
+}
+
+// E2: two appliers undo each other's edits of a Provider, so that each send ends with another version than it began with. Fails when its
+// deliveries are tried for ever, so that no owner is ever shown a loss.
+func TestE2ADeliveryEndsThoughItsProviderIsChangedDuringEverySend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, sends := newWorld(t), 0
+		var hangs sendFunc
+		hangs = func(context.Context, provider.Notification) error {
+			<-time.After(15 * time.Second)
+			sends++
+			w.version("chat", fmt.Sprint(sends), hangs)
+			return failure(event.Retry, provider.LabelTimeout)
+		}
+		w.version("chat", "0", hangs)
+		_, stop := w.run()
+		w.bus.publish(w.delivery("chat", "app"))
+		wait(DefaultMaxAge - time.Minute)
+		if told := w.notes.standings("Provider/team-a/chat"); told[len(told)-1].Failed > 0 {
+			t.Errorf("given up too early: %+v", told[len(told)-1])
+		}
+		wait(2 * time.Minute)
+		stop()
+		told := w.notes.standings("Provider/team-a/chat") // the dead letter may be sent again, since the Provider was changed after it
+		if is := told[len(told)-1]; is.Failed == 0 || is.LastFailure.Class != labelExpired {
+			t.Errorf("after %d sends: %+v", sends, is)
+		}
 	})
 }
