@@ -209,3 +209,52 @@ func TestARouterIsNotReturnedWhatItsPredecessorsDispatched(t *testing.T) {
 		}
 	})
 }
+
+// stuck is the Acker of a message that cannot be returned until freed is closed: the connection to the server blocks.
+type stuck struct {
+	openEvents
+	freed chan struct{}
+}
+
+func (s *stuck) Nak() error {
+	<-s.freed
+	return s.openEvents.Nak()
+}
+
+// impatient is a context that ends when it has been asked a hundred times.
+type impatient struct {
+	context.Context
+	asked atomic.Int64
+}
+
+func (c *impatient) Err() error {
+	if c.asked.Add(1) > 100 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Fails when a router asks for a shard again and again, for as long as that returns its deliveries to the bus.
+func TestADispatchDoesNotSpinWhileItsShardGivesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		d, bus := w.handing()
+		close(bus.serve)
+		held, freed := w.delivery("chat", "app"), make(chan struct{})
+		held.Reschedules = 1
+		bus.in <- event.Message[event.Delivery]{Value: held, Acker: &stuck{freed: freed}}
+		wait(time.Second)
+		close(bus.interrupt)
+		wait(time.Second)
+		router := &impatient{Context: t.Context()}
+		err := d.Dispatch(router, []event.Message[event.Delivery]{{Value: w.delivery("chat", "db"), Acker: &openEvents{}}})
+		if n := router.asked.Load(); err != nil || n > 1 {
+			t.Errorf("%v, after %d times", err, n)
+		}
+		close(freed)
+		d.Begin(allCaughtUp)
+		d.CaughtUp(t.Context())
+		wait(time.Minute)
+	})
+}

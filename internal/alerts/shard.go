@@ -270,13 +270,13 @@ func (s *shard) nak(m event.Acker) {
 // deliveries returned.
 func (s *shard) drain(stop context.CancelFunc) {
 	s.draining = true
+	s.shards.remove(s) // before stopped is closed: a router that finds it closed looks for the shard again
 	close(s.stopped)
 	for it := range s.items {
 		if !it.busy {
 			s.returnAll(it)
 		}
 	}
-	s.shards.remove(s)
 	cutOff := time.AfterFunc(s.DrainTimeout, stop)
 	defer cutOff.Stop()
 	for s.tasks > 0 {
