@@ -19,8 +19,8 @@ const (
 	// connection is closed.
 	drainBytes = 4 << 10
 	drainTime  = time.Second
-	// MaxRefusal is the length, in bytes, of the longest answer of which a word is shown.
-	MaxRefusal = 1 << 10
+	// MaxRefusal is the length, in bytes, of the longest answer of which a word is shown. Google's explanations have more than a kilobyte.
+	MaxRefusal = 4 << 10
 	// MaxRetryAfter is the longest wait that a destination can ask for.
 	MaxRetryAfter = time.Hour
 )

@@ -249,6 +249,58 @@ func TestATemporaryErrorOfGoogleIsTriedAgain(t *testing.T) {
 	}
 }
 
+// disabled is a refusal in the form in which Google's APIs explain one, 1.4 KiB long. Its status precedes the details.
+const disabled = `{
+  "error": {
+    "code": %d,
+    "message": "Cloud Pub/Sub API has not been used in project flux-notifications-production before or it is disabled. Enable it by visiting https://console.developers.google.com/apis/api/pubsub.googleapis.com/overview?project=flux-notifications-production then retry. If you enabled this API recently, wait a few minutes for the action to propagate to our systems and retry.",
+    "status": %q,
+    "details": [
+      {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "SERVICE_DISABLED",
+        "domain": "googleapis.com",
+        "metadata": {
+          "service": "pubsub.googleapis.com",
+          "consumer": "projects/flux-notifications-production",
+          "containerInfo": "flux-notifications-production",
+          "serviceTitle": "Cloud Pub/Sub API",
+          "activationUrl": "https://console.developers.google.com/apis/api/pubsub.googleapis.com/overview?project=flux-notifications-production"
+        }
+      },
+      {
+        "@type": "type.googleapis.com/google.rpc.Help",
+        "links": [
+          {
+            "description": "Google developers console API activation",
+            "url": "https://console.developers.google.com/apis/api/pubsub.googleapis.com/overview?project=flux-notifications-production"
+          }
+        ]
+      }
+    ]
+  }
+}
+`
+
+// Fails when a refusal is not read because Google explains it at length: its status is not shown, and a temporary one is final.
+func TestARefusalThatIsExplainedAtLengthIsRead(t *testing.T) {
+	for _, c := range []struct {
+		code   int
+		status string
+		class  event.Class
+	}{{http.StatusForbidden, "PERMISSION_DENIED", event.Permanent}, {http.StatusConflict, "ABORTED", event.Retry}} {
+		sink := providertest.NewSink(t, providertest.Says(c.code, fmt.Sprintf(disabled, c.code, c.status)))
+		s, err := at(provider.Config{Type: "googlepubsub", Address: sink.URL, Channel: "flux-events", Token: keyFile(t, nil), Network: providertest.Loopback()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
+		if want := fmt.Sprintf("HTTP %d: %s", c.code, c.status); e.Reason != want || e.Class != c.class {
+			t.Errorf("got %q of class %d, want %q of class %d", e.Reason, e.Class, want, c.class)
+		}
+	}
+}
+
 // systemCA is the authority of Google.
 var systemCA = providertest.NewSystemCA()
 
