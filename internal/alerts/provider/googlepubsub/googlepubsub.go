@@ -36,16 +36,9 @@ var (
 func New(cfg provider.Config) (*provider.Client, error) { return build(cfg, endpoint) }
 
 func build(cfg provider.Config, endpoint string) (*provider.Client, error) {
-	project, topic := strings.TrimSpace(cfg.Address), cfg.Channel
-	var projectErr, topicErr error
-	if project == "" {
-		return nil, provider.ErrNoAddress
-	}
-	if !projectForm.MatchString(project) {
-		projectErr = errors.New("address is not the ID of a project of Google Cloud")
-	}
-	if !topicForm.MatchString(topic) {
-		topicErr = errors.New("spec.channel is not the ID of a topic: letters, digits and - . _ ~ + %")
+	project, topic, nameErr := topicOf(strings.TrimSpace(cfg.Address), cfg.Channel)
+	if errors.Is(nameErr, provider.ErrNoAddress) {
+		return nil, nameErr
 	}
 	cfg.Address = endpoint
 	if cfg.Token == "" {
@@ -54,10 +47,32 @@ func build(cfg provider.Config, endpoint string) (*provider.Client, error) {
 	o := provider.ClientOptions{Word: cloudauth.GoogleStatus, Temporary: temporary, Message: publish(project, topic, cfg.Headers)}
 	loginErr := logIn(cfg, &o)
 	client, clientErr := provider.NewClient(cfg, o)
-	if err := errors.Join(projectErr, topicErr, checkAttributes(cfg.Headers), clientErr, loginErr); err != nil {
+	if err := errors.Join(nameErr, checkAttributes(cfg.Headers), clientErr, loginErr); err != nil {
 		return nil, err
 	}
 	return client, nil
+}
+
+// topicOf returns the project and the ID of the topic that a Provider names: by its ID in the project of the address, or by its full name, as
+// Google's library takes it.
+func topicOf(address, channel string) (project, topic string, err error) {
+	if address == "" {
+		return "", "", provider.ErrNoAddress
+	}
+	if !projectForm.MatchString(address) {
+		err = errors.New("address is not the ID of a project of Google Cloud")
+	}
+	project, topic = address, channel
+	full := strings.Split(channel, "/")
+	named := len(full) == 4 && full[0] == "projects" && full[2] == "topics"
+	if named {
+		project, topic = full[1], full[3]
+	}
+	if !topicForm.MatchString(topic) || named && !projectForm.MatchString(project) {
+		err = errors.Join(err, errors.New("spec.channel is neither the ID of a topic, of letters, digits and - . _ ~ + %, "+
+			"nor its full name, projects/PROJECT/topics/TOPIC"))
+	}
+	return project, topic, err
 }
 
 // temporary reports whether a refusal is one of those after which Google's own libraries publish again, beyond 429 and 5xx.
