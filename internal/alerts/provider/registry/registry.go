@@ -119,11 +119,16 @@ func Keys(typ string) []string { return destinations[typ].keys }
 // Takes returns the function that reports which events a type is sent, nil for a type that is not built.
 func Takes(typ string) provider.Takes { return destinations[typ].takes }
 
-// Resolves reports whether what a failure opens at a type stays open until a recovery: the type is sent recoveries that only close.
+// Resolves reports whether what a failure opens at a type stays open until a recovery, as an incident, a commit's status or a comment does: the
+// type is sent recoveries that only close.
 func Resolves(typ string) bool {
-	update := map[string]string{provider.CommitStatusKey: "update"}
-	closes := provider.Notification{Event: event.Event{Severity: event.SeverityInfo, Reason: "ReconciliationSucceeded", Metadata: update}}
-	underWay := provider.Notification{Event: event.Event{Severity: event.SeverityInfo, Reason: "Progressing", Metadata: update}}
+	info := func(reason string, metadata map[string]string) provider.Notification {
+		return provider.Notification{Event: event.Event{Severity: event.SeverityInfo, Reason: reason, Metadata: metadata}}
+	}
+	closes := info("ReconciliationSucceeded", map[string]string{
+		provider.CommitStatusKey: "update", provider.CommitKey: strings.Repeat("c", provider.SHA1Digits), provider.ChangeRequestKey: "1",
+	})
+	underWay := info("Progressing", map[string]string{provider.CommitStatusKey: "update"})
 	takes := Takes(typ)
 	return takes != nil && takes(closes) && !takes(underWay) // what takes both takes all
 }

@@ -173,10 +173,14 @@ func TestOnlyHostsWithHashesOfSHA256AreSentThem(t *testing.T) {
 	}
 }
 
-// Fails when a type with incidents is not told of as such, or another is.
-func TestTheTypesWithIncidentsResolve(t *testing.T) {
+// Fails when a type on which a failure stays until a recovery is not told of as such, or another is: an incident, a commit's status that
+// blocks a merge, or a comment.
+func TestTheTypesOnWhichAFailureStaysResolve(t *testing.T) {
 	got := slices.DeleteFunc(registry.Types(), func(typ string) bool { return !registry.Resolves(typ) })
-	want := []string{"alertmanager", "datadog", "grafana", "incident.io", "opsgenie", "pagerduty", "sentry"}
+	want := []string{
+		"alertmanager", "azuredevops", "bitbucket", "bitbucketserver", "datadog", "gitea", "giteapullrequestcomment", "github",
+		"githubpullrequestcomment", "gitlab", "gitlabmergerequestcomment", "grafana", "incident.io", "opsgenie", "pagerduty", "sentry",
+	}
 	if !slices.Equal(got, want) || registry.Resolves("carrier-pigeon") {
 		t.Errorf("got %q, want %q", got, want)
 	}
