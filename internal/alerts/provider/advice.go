@@ -11,6 +11,8 @@ import (
 var adviceByReason = []struct{ reason, advice string }{
 	{"login at ", "check the annotations of the service account, what the cloud lets it do, and that the cloud can be reached from here"},
 	{"login of the GitHub App: HTTP 4", "check the keys githubApp… of the Secret, and where the App is installed"},
+	{"look-up of the firing alerts: HTTP 4", "let the login read alerts, and a proxy pass GET on: a recovery looks up what it ends"},
+	{"HTTP 400: Message blocked by harmful links", "leave the link out of summary and eventMetadata, or such events by exclusionList of the Alert"},
 	{"HTTP 401", "check the token, or the address if it holds the credential"},
 	{"HTTP 403", "check the token and what it may do, or the address if it holds the credential"},
 	{"HTTP 404", "check the address, and token and spec.channel if the type reads them: there is nothing of that path, or the login may not see it"},

@@ -94,7 +94,7 @@ func (s *Sender) end(ctx context.Context, n provider.Notification, except map[st
 	u.RawQuery = query.Encode()
 	var found provider.List[alert]
 	if err := s.Exchange(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found, "Alertmanager's API"); err != nil {
-		return err
+		return provider.At("look-up of the firing alerts", err)
 	}
 	ended := slices.DeleteFunc(found, func(a alert) bool {
 		firedBy := a.Annotations[providerKey]

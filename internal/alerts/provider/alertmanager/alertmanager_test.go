@@ -164,7 +164,7 @@ func TestALookUpThatIsRefused(t *testing.T) {
 	if err := s.Send(t.Context(), failure(t, "1")); err != nil {
 		t.Errorf("a failure: %v", err)
 	}
-	if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != "HTTP 403" {
+	if got := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"])); got.Reason != "look-up of the firing alerts: HTTP 403" {
 		t.Errorf("a recovery: %v", got)
 	}
 	odd := providertest.NewSink(t, providertest.Says(http.StatusOK, "<html>"))

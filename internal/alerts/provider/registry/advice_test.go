@@ -31,6 +31,7 @@ func TestAdviceNamesTheFieldThatIsWrong(t *testing.T) {
 			[]string{"spec.channel", "token"},
 		},
 		{"opsgenie", http.StatusUnprocessableEntity, `{"message":"Key format is not valid!"}`, []string{"token"}},
+		{"discord", http.StatusBadRequest, `{"message":"Message blocked by harmful links filter","code":240000}`, []string{"exclusionList", "link"}},
 	} {
 		sink := providertest.NewSink(t, providertest.Says(c.status, c.answer))
 		cfg := config(c.typ)
@@ -47,6 +48,32 @@ func TestAdviceNamesTheFieldThatIsWrong(t *testing.T) {
 			if failure.Class != event.Permanent || !strings.Contains(advice, field) {
 				t.Errorf("%s: %s; %s: %s is not named", c.typ, failure.Reason, advice, field)
 			}
+		}
+		_ = s.Close()
+	}
+}
+
+// Fails when the advice after a recovery whose look-up is refused is that of a refused message: a proxy, or a token, may take alerts and show
+// none.
+func TestAdviceAfterARefusedLookUpNamesIt(t *testing.T) {
+	for _, status := range []int{http.StatusMethodNotAllowed, http.StatusForbidden} {
+		sink := providertest.NewSink(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPost {
+				w.WriteHeader(status)
+			}
+		})
+		cfg := config("alertmanager")
+		cfg.Address, cfg.Network = sink.URL+"/api/v2/alerts", providertest.Loopback()
+		s, err := registry.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(t.Context(), providertest.Notifications(t)["error"]); err != nil {
+			t.Errorf("a failure: %v", err)
+		}
+		failure := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["info"]))
+		if advice := provider.Advice(failure); failure.Status != status || !strings.Contains(advice, "GET") || !strings.Contains(advice, "read") {
+			t.Errorf("%s; %s", failure.Reason, advice)
 		}
 		_ = s.Close()
 	}
