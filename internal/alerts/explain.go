@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
@@ -103,7 +105,11 @@ func (a *Alert) selects(o event.ObjectReference, labels map[string]string) rulin
 // why returns a decision as a sentence, and the reason for which a delivery waits.
 func why(a *Alert, d *decision) string {
 	is := rulings[d.ruling].why
-	if d.ruling != ruledTaken {
+	switch d.ruling {
+	case ruledTaken:
+	case ruledType:
+		return strings.TrimSpace(is + " " + provider.Lacks(d.dest.Takes, notification(&d.delivery)))
+	default:
 		return is
 	}
 	switch {

@@ -294,3 +294,32 @@ func TestT6ExplanationsTakeTurns(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// Fails when a tenant who asks for a message that the Provider's type is not sent is not told what the event lacks.
+func TestExplainTellsWhatATypeIsNotSent(t *testing.T) {
+	commit := strings.Repeat("c", provider.SHA1Digits)
+	for name, tc := range map[string]struct {
+		takes provider.Takes
+		meta  map[string]string
+		says  string
+	}{
+		"no commit":         {provider.TakesCommits, map[string]string{"event.toolkit.fluxcd.io/commit_status": "update"}, "named a commit"},
+		"no tie":            {provider.TakesCommits, map[string]string{"kustomize.toolkit.fluxcd.io/revision": "main@sha1:" + commit}, "event.toolkit.fluxcd.io/commit"},
+		"no change request": {provider.TakesChangeRequests, nil, "event.toolkit.fluxcd.io/change_request"},
+		"an update":         {provider.TakesMessages, map[string]string{"event.toolkit.fluxcd.io/commit_status": "update"}, "only updates"},
+		"nothing":           {func(provider.Notification) bool { return false }, nil, "is not sent such events."},
+	} {
+		w := newWorld(t)
+		w.destinations.Put("team-a", "chat", &Destination{UID: "p-chat", Sender: &sink{}, Takes: tc.takes})
+		rec := &event.Record{ID: "1", Event: event.Event{
+			InvolvedObject: event.ObjectReference{
+				Kind: "Kustomization", Namespace: "team-a", Name: "app", APIVersion: "kustomize.toolkit.fluxcd.io/v1",
+			},
+			Severity: event.SeverityInfo, Reason: "ReconciliationSucceeded", Metadata: tc.meta,
+		}}
+		got := NewRouter(nil, w.deliverer(w.bus.session())).Explain(t.Context(), rec)
+		if len(got) != 1 || got[0].Field != "provider.spec.type" || !strings.Contains(got[0].Why, tc.says) {
+			t.Errorf("%s: %+v, want %q", name, got, tc.says)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package provider
 
 import (
+	"maps"
+	"strings"
+
 	"notifier/internal/event"
 )
 
@@ -18,6 +21,37 @@ const reasonProgressing = "Progressing"
 
 // Takes reports whether a type takes a notification. A notification that the type does not take is neither kept nor counted as lost.
 type Takes func(n Notification) bool
+
+// Lacks returns what a notification that a type does not take would need to be taken, as a sentence for its reader, "" where that is not known.
+func Lacks(takes Takes, n Notification) string {
+	n.Event.Metadata = maps.Clone(n.Event.Metadata)
+	if n.Event.Metadata == nil {
+		n.Event.Metadata = map[string]string{}
+	}
+	takesWith := func(key, value string) bool {
+		was, had := n.Event.Metadata[key]
+		n.Event.Metadata[key] = value
+		taken := takes(n)
+		if n.Event.Metadata[key] = was; !had {
+			delete(n.Event.Metadata, key)
+		}
+		return taken
+	}
+	update := n.Reported(CommitStatusKey) == commitStatusUpdate
+	switch {
+	case takesWith(ChangeRequestKey, "1"):
+		return "This one would be if its object had the annotation " + event.MetadataPrefix + ChangeRequestKey + "."
+	case !takesWith(CommitKey, strings.Repeat("c", SHA1Digits)):
+		if update && takesWith(CommitStatusKey, "") {
+			return "This one only updates the status of a commit."
+		}
+		return ""
+	case update || Failed(n) || n.Reported(CommitKey) != "":
+		return "This one would be if its commit, originRevision or revision named a commit of the Git host."
+	default:
+		return "This one would be if it asked for the update of a commit's status, or its object had the annotation " + event.MetadataPrefix + CommitKey + "."
+	}
+}
 
 // TakesAll is for types that pass events on unchanged: it takes every event.
 func TakesAll(Notification) bool { return true }
