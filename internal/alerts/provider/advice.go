@@ -17,6 +17,8 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"HTTP 403", "check the token and what it may do, or the address if it holds the credential"},
 	{"HTTP 404", "check the address, and token and spec.channel if the type reads them: there is nothing of that path, or the login may not see it"},
 	{"HTTP 410", "check the address: it is no more"},
+	{"HTTP 422: No commit found for SHA", "check that the address is that of the commit's repository"},
+	{"HTTP 422: This SHA and context", "nothing is wrong: only another commit, or another name by spec.commitStatusExpr, gets more"},
 	{"HTTP 422: Key format is not valid!", "check the token"},
 	{"HTTP 400: Invalid routing key", routingKey},
 	{"HTTP 400: Length of 'routing_key'", routingKey},

@@ -21,6 +21,12 @@ func TestAdviceNamesTheFieldThatIsWrong(t *testing.T) {
 		named  []string
 	}{
 		{"github", http.StatusNotFound, `{"message":"Not Found"}`, []string{"token"}},
+		{"github", http.StatusUnprocessableEntity, `{"message":"No commit found for SHA: cccc"}`, []string{"repository"}},
+		{
+			"github", http.StatusUnprocessableEntity,
+			`{"message":"Validation Failed","errors":[{"code":"custom","message":"This SHA and context has reached the maximum number of statuses."}]}`,
+			[]string{"commit", "spec.commitStatusExpr"},
+		},
 		{"gitlab", http.StatusNotFound, `{"message":"404 Project Not Found"}`, []string{"token"}},
 		{"gitea", http.StatusNotFound, `{"message":"The target couldn't be found."}`, []string{"token"}},
 		{"webex", http.StatusNotFound, `{"message":"Could not find a room with provided ID."}`, []string{"spec.channel"}},
