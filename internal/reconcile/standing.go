@@ -83,6 +83,10 @@ func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
 	if s.Counted {
 		shown.Pending, shown.Dead = int64(s.Pending), int64(s.Dead)
 	}
+	none := s.Counted && s.Pending == 0 // so that none is tried again
+	if none && shown.LastFailure != nil {
+		shown.LastFailure.NextTry = nil
+	}
 	if len(s.Recent) == 0 {
 		return
 	}
@@ -93,7 +97,7 @@ func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
 	}
 	if !s.LastFailure.Time.IsZero() {
 		shown.LastFailure = outcomeShown(s.LastFailure, s.Failure)
-		if !s.NextTry.IsZero() {
+		if !s.NextTry.IsZero() && !none {
 			at := inSeconds(s.NextTry)
 			shown.LastFailure.NextTry = &at
 		}

@@ -267,3 +267,31 @@ func TestACorrectedProviderIsNotSaidToBeRefusedAsItWas(t *testing.T) {
 		})
 	}
 }
+
+// Fails when the status of an object of which nothing waits says when a delivery is tried again: it was sent, by this worker or another one.
+func TestNoNextTryIsShownWhenNothingWaits(t *testing.T) {
+	play(t, oneOfEach(), func(w *world) {
+		began := time.Now().Truncate(time.Second)
+		s := faring(alerts.StateFailing, "HTTP 503", waiting(1), since(began))
+		outcomeAt(began, "retry")(&s)
+		s.NextTry = began.Add(time.Minute)
+		shows := func(when string, want bool) {
+			t.Helper()
+			if last := w.shown().LastFailure; last == nil || (last.NextTry != nil) != want {
+				t.Errorf("%s: %+v", when, last)
+			}
+		}
+		w.tell("Provider", "chat", s)
+		shows("while it waits", true)
+		sent := s
+		waiting(0)(&sent)
+		outcomeAt(began.Add(time.Minute), "sent")(&sent)
+		w.tell("Provider", "chat", sent)
+		shows("when it is sent", false)
+		w.tell("Provider", "chat", s)
+		w.tell("Provider", "chat", alerts.Standing{})
+		shows("before another worker has counted", true)
+		w.tell("Provider", "chat", alerts.Standing{Counted: true})
+		shows("when another worker has sent it", false)
+	})
+}
