@@ -18,8 +18,9 @@ type pathRoutes struct {
 	// claims are all hooks with the path, and routes those that are served, both by priority. full are the owners of those beyond maxOnPath.
 	claims, routes []*route
 	full           []string
-	// bodies is the capacity for bodies that several of them read.
+	// bodies is the capacity for bodies that several of them read, within that of tenant, or of Table.mixed if they are of several namespaces.
 	bodies *fair.Capacity
+	tenant *tenant
 }
 
 // claim replaces one owner's claim to path, nil to end it, and updates the Receivers served there.
@@ -36,7 +37,7 @@ func (t *Table) claim(path, key string, r *route) {
 		t.routes.Delete(path)
 		return
 	}
-	is := t.served(ranked(claims), was.bodies)
+	is := t.served(ranked(claims), was)
 	t.routes.Store(path, is)
 	if t.moved == nil {
 		return
@@ -48,18 +49,35 @@ func (t *Table) claim(path, key string, r *route) {
 	}
 }
 
-// served returns the Receivers of a path. bodies is the capacity that they had.
-func (t *Table) served(claims []*route, bodies *fair.Capacity) *pathRoutes {
+// served returns the Receivers of a path, which has the capacity that it had unless the namespace changed.
+func (t *Table) served(claims []*route, was *pathRoutes) *pathRoutes {
 	fit := eligible(claims)
 	n := min(len(fit), maxOnPath)
-	s := &pathRoutes{claims: claims, routes: fit[:n], bodies: bodies}
+	s := &pathRoutes{claims: claims, routes: fit[:n], bodies: was.bodies, tenant: was.tenant}
 	for _, c := range fit[n:] {
 		s.full = append(s.full, c.owner.key)
 	}
-	if n > 1 && s.bodies == nil {
-		s.bodies = t.all.bodies.Within(t.limits.Bodies.Path, 0)
+	if n < 2 {
+		return s
+	}
+	within := t.mixed
+	s.tenant = only(s.routes)
+	if s.tenant != nil {
+		within = t.ofTenant(s.tenant).bodies
+	}
+	if s.bodies == nil || s.tenant != was.tenant {
+		s.bodies = within.Within(t.limits.Bodies.Path, 0)
 	}
 	return s
+}
+
+// only returns the namespace of all routes, nil if they are of several.
+func only(routes []*route) *tenant {
+	first := routes[0].owner.tenant
+	if slices.ContainsFunc(routes, func(r *route) bool { return r.owner.tenant != first }) {
+		return nil
+	}
+	return first
 }
 
 // eligible returns the claims that may be served. The path of a Receiver without a token can be computed from its name and namespace. There

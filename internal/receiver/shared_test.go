@@ -1,14 +1,19 @@
 package receiver
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -251,7 +256,61 @@ func TestT5ARejectedWebhookOfSeveralReceiversIsCheap(t *testing.T) {
 	if !table.all.bodies.Idle() || !s.bodies.Idle() {
 		t.Error("capacity for a body is held after the answer")
 	}
-	if _, ok := s.bodies.TryAcquire(1); !ok || table.all.bodies.Idle() {
+	if _, ok := s.bodies.TryAcquire(limits.Bodies.Reserve + 1); !ok || table.all.bodies.Idle() {
 		t.Error("what is kept for several Receivers does not count in all")
+	}
+}
+
+// told is a body without an end that reports when its reader waits for more.
+type told struct {
+	dawdling
+	waits func()
+}
+
+func (b *told) Read(p []byte) (int, error) {
+	b.waits()
+	return b.dawdling.Read(p)
+}
+
+// T6: fails when the bodies on paths of several Receivers count for no namespace, so that one namespace's use up the memory of all, and when
+// those on paths of several namespaces have no bound together.
+func TestT6BodiesOnSharedPathsLeaveOthersTheirMemory(t *testing.T) {
+	for name, second := range map[string]string{"of one namespace": "flood/b%d", "of two namespaces": "flood-too/b%d"} {
+		t.Run(name, func(t *testing.T) {
+			limits := unlimited()
+			limits.Bodies, limits.Wait = DefaultLimits().Bodies, 10*time.Millisecond
+			free := newHook(t, "team-free/one", keeping)
+			table := newTable(t, limits, free)
+			w := newWebhooks(t, table, &recorder{})
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			var wg, settled sync.WaitGroup
+			for i := range 34 {
+				path := Path(token, fmt.Sprint("shared-", i/2), "flood")
+				for _, key := range []string{fmt.Sprintf("flood/a%d", i/2), fmt.Sprintf(second, i/2)} {
+					if err := table.Put(key, newHook(t, key, onPath(path), keeping)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r := push(path, "other", "")
+				settled.Add(1)
+				once := sync.OnceFunc(settled.Done)
+				r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), &told{dawdling{ctx: ctx}, once})) // a buffer of 2 MiB
+				r.ContentLength = -1
+				wg.Go(func() {
+					do(w, r)
+					once()
+				})
+			}
+			settled.Wait()
+			if resp := do(w, push(free.Path, token, strings.Repeat("x", 1<<20))); resp.StatusCode != http.StatusOK {
+				t.Errorf("a webhook of another namespace: %d %s, want 200", resp.StatusCode, bodyOf(t, resp))
+			}
+			end()
+			wg.Wait()
+			if !table.all.bodies.Idle() {
+				t.Error("capacity of bodies is still held")
+			}
+		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"notifier/internal/fair"
 )
 
 // ErrPathFull is the error for a path with as many Receivers as it may have. It cannot occur in a namespace that is alone in its choice of
@@ -18,8 +20,10 @@ var ErrPathFull = errors.New("too many Receivers have this webhook path; use ano
 
 // Table has the hooks of all Receivers by path. A lookup takes no lock. The cost of a change does not depend on the number of Receivers.
 type Table struct {
-	limits   Limits
-	all      capacity
+	limits Limits
+	all    capacity
+	// mixed is the capacity of bodies on all paths that Receivers of several namespaces have, which are as one more namespace.
+	mixed    *fair.Capacity
 	moved    func(owner string)
 	routes   sync.Map // path → *pathRoutes
 	complete atomic.Bool
@@ -78,9 +82,11 @@ func NewTable(limits Limits, moved func(owner string)) (*Table, error) {
 	if err := limits.validate(); err != nil {
 		return nil, fmt.Errorf("webhook limits: %w", err)
 	}
+	all := newCapacity(limits)
 	return &Table{
 		limits:  limits,
-		all:     newCapacity(limits),
+		all:     all,
+		mixed:   all.ofNamespace(limits).bodies,
 		moved:   moved,
 		owners:  make(map[string]*owner),
 		tenants: make(map[string]*tenant),
@@ -181,7 +187,7 @@ func (t *Table) forget(n *tenant, now time.Time) {
 	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {
 		return
 	}
-	if t.ofTenant(n).requests.Idle() { // any use of capacity includes a place
+	if c := t.ofTenant(n); c.requests.Idle() && c.bodies.Idle() { // the body of a shared path outlasts its place
 		delete(t.tenants, n.namespace)
 	}
 }

@@ -266,6 +266,13 @@ func TestT6ANamespaceThatComesBackHasTheRoomThatItLeft(t *testing.T) {
 			}
 			return place.Release
 		},
+		"a body that outlasts its place, as one that several Receivers read": func(table *Table, rt *route) func() {
+			body, ok := table.capacity(rt).bodies.TryAcquire(1)
+			if !ok {
+				t.Fatal("no memory for a body")
+			}
+			return body.Release
+		},
 		"the budget": func(_ *Table, rt *route) func() {
 			rt.owner.tenant.deliveries.AllowN(time.Now(), rt.owner.tenant.deliveries.Burst())
 			return func() { elapse(time.Minute) }
