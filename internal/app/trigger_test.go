@@ -85,6 +85,7 @@ func (c *cluster) Live(_, name string) (r apply.Receiver, live bool) {
 	r, live = c.receivers[name]
 	return
 }
+func (*cluster) Uncompiled(_, _, _ string) bool              { return false }
 func (*cluster) Namespaces() []string                        { return nil }
 func (*cluster) Follow(func(namespace, name string))         {}
 func (c *cluster) InNamespace(string) (all []apply.Receiver) { return nil }

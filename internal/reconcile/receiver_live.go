@@ -23,6 +23,16 @@ func (c *receiverController) Live(namespace, name string) (apply.Receiver, bool)
 	return apply.Receiver{}, false
 }
 
+// Uncompiled reports whether the Receiver of that name and UID exists, and its present spec is still to be compiled.
+func (c *receiverController) Uncompiled(namespace, name, uid string) bool {
+	r, ok := c.objects.Get(kube.Key{Namespace: namespace, Name: name})
+	if !ok || string(r.UID) != uid || r.DeletionTimestamp != nil {
+		return false
+	}
+	v, decided := c.verdicts.on(r)
+	return !decided || v.generation != r.Generation
+}
+
 // InNamespace returns the live Receivers of a namespace, ordered by name.
 func (c *receiverController) InNamespace(namespace string) []apply.Receiver {
 	var all []apply.Receiver

@@ -94,3 +94,36 @@ func TestT6TheStartDoesNotWaitForTheHeavyTenant(t *testing.T) {
 		}
 	})
 }
+
+// T4: fails when the appliers are not told that a Receiver waits for its turn, so that its stored webhooks would be given up; and when they
+// are told so of one that is compiled, refused or gone.
+func TestT4AReceiverThatWaitsForItsTurnIsNotTakenForGone(t *testing.T) {
+	receiver := filtered("team-a", "app", "req.a == 1")
+	s := settings{objects: []runtime.Object{receiver}, secrets: secretsOf("team-a"), prepare: func(w *world) { w.owe("team-a") }}
+	play(t, s, func(w *world) {
+		want := func(waits, lives bool, when string) {
+			t.Helper()
+			if _, live := w.Receivers().Live("team-a", "app"); live != lives {
+				t.Errorf("%s: live %t, want %t", when, live, lives)
+			}
+			if got := w.Receivers().Uncompiled("team-a", "app", string(receiver.UID)); got != waits {
+				t.Errorf("%s: it waits: %t, want %t", when, got, waits)
+			}
+		}
+		want(true, false, "at the start")
+		if w.Receivers().Uncompiled("team-a", "app", "another") {
+			t.Error("a former Receiver of its name waits")
+		}
+		pass(time.Minute)
+		want(false, true, "after its turn")
+		w.owe("team-a")
+		w.apply(v1.ReceiverKind, filtered("team-a", "app", "req.a == 2"))
+		want(true, true, "after a change")
+		pass(time.Minute)
+		want(false, true, "after its turn")
+		w.apply(v1.ReceiverKind, newReceiver("app", func(r *v1.Receiver) { r.Spec.Type = "unknown" }))
+		want(false, false, "when its spec is refused")
+		w.remove(v1.ReceiverKind, "app")
+		want(false, false, "when it is deleted")
+	})
+}

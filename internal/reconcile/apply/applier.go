@@ -41,6 +41,9 @@ type Receiver struct {
 // Receivers are the live Receivers, each Indexed.
 type Receivers interface {
 	Live(namespace, name string) (Receiver, bool)
+	// Uncompiled reports whether the Receiver of that name and UID exists, and its present state is still to become the live one. A namespace
+	// may have used up its turns to compile.
+	Uncompiled(namespace, name, uid string) bool
 	// InNamespace returns the Receivers of a namespace, ordered by name.
 	InNamespace(namespace string) []Receiver
 	// Namespaces returns the namespaces that have live Receivers, and perhaps others.

@@ -48,6 +48,15 @@ type fakeReceivers struct {
 	// live has the Receivers of each namespace, the oldest first.
 	live    map[string][]Receiver
 	changed func(namespace, name string)
+	// uncompiled is the UID of a Receiver that waits to be compiled, empty for none.
+	uncompiled string
+}
+
+// wait has the Receiver of a UID wait to be compiled.
+func (f *fakeReceivers) wait(uid string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.uncompiled = uid
 }
 
 func (f *fakeReceivers) put(r Receiver) {
@@ -94,6 +103,12 @@ func (f *fakeReceivers) Live(namespace, name string) (Receiver, bool) {
 		return f.live[namespace][i], true
 	}
 	return Receiver{}, false
+}
+
+func (f *fakeReceivers) Uncompiled(_, _, uid string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return uid != "" && uid == f.uncompiled
 }
 
 func (f *fakeReceivers) InNamespace(namespace string) []Receiver {

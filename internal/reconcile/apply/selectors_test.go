@@ -36,6 +36,8 @@ func (c *manySelectors) Live(namespace, name string) (Receiver, bool) {
 	return c.live.Live(namespace, name)
 }
 
+func (c *manySelectors) Uncompiled(_, _, _ string) bool { return false }
+
 func (c *manySelectors) Namespaces() []string { return nil }
 
 func (c *manySelectors) Follow(func(namespace, name string)) {}

@@ -117,3 +117,34 @@ func TestT4ATriggerOutlastsAWatchThatBrokeWithoutAWord(t *testing.T) {
 		}
 	})
 }
+
+// T4: fails when a trigger is given up because its Receiver, or the state of it that names the target, waits for its namespace's turn to
+// compile, which may take minutes after a start.
+func TestT4ATriggerOutlastsTheWaitUntilItsReceiverIsCompiled(t *testing.T) {
+	for name, before := range map[string][]event.Target{"the Receiver": nil, "its present state": {repo("former")}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				r := w.receiver("team-a", "github", "deployer", repo("app"))
+				w.receivers.remove("team-a", "github")
+				if before != nil {
+					w.receiver("team-a", "github", "deployer", before...)
+				}
+				w.receivers.wait(r.UID)
+				webhook := trigger(r, r.Targets[0])
+				webhook.Generation = 2
+				h := w.send(webhook)
+				pass(5 * time.Minute)
+				w.want(h, "held")
+				w.receivers.wait("")
+				w.receivers.put(r)
+				pass(2 * time.Minute)
+				w.want(h, "done")
+				if !w.stampedFrom(webhook.Accepted, "app") {
+					t.Errorf("written: %+v", w.api.seen())
+				}
+			})
+		})
+	}
+}
