@@ -27,6 +27,7 @@ type Table struct {
 	moved    func(owner string)
 	routes   sync.Map // path → *pathRoutes
 	complete atomic.Bool
+	awaited  awaited
 
 	mu      sync.Mutex
 	owners  map[string]*owner
@@ -115,6 +116,7 @@ func (t *Table) Put(key string, hooks ...*Hook) error {
 		t.Delete(key)
 		return nil
 	}
+	defer t.awaited.set(key, nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.own(key, hooks[0])
@@ -151,6 +153,7 @@ func find(among []*pathState, path string) *pathState {
 
 // Delete removes all hooks of the Receiver with this key.
 func (t *Table) Delete(key string) {
+	t.awaited.set(key, nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.owners[key]
@@ -222,10 +225,10 @@ func (t *Table) tenant(namespace string) *tenant {
 	return n
 }
 
-// lookup returns the Receivers of the request URI, nil for none, and whether none may be found only because the table is not complete.
-// Completeness is read first: a path that is put between the two reads is found, and never reported as unknown.
+// lookup returns the Receivers of the request URI, nil for none, and whether none may be found only because the table is not complete, or
+// lacks an awaited Receiver. This is read first: a path that is put between the two reads is found, and never reported as unknown.
 func (t *Table) lookup(uri string) (s *pathRoutes, starting bool) {
-	starting = !t.complete.Load()
+	starting = !t.complete.Load() || t.awaited.has(uri)
 	if s = t.at(uri); s == nil {
 		return nil, starting && isHookPath(uri)
 	}

@@ -64,6 +64,8 @@ func (h *hookTable) Suspend(key string) {
 	h.hooks[key] = hooks
 }
 
+func (h *hookTable) Await(string, ...string) {}
+
 func (h *hookTable) Complete() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

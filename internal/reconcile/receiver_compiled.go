@@ -111,3 +111,28 @@ func (c *receiverController) hooks(
 	c.filter(r, made.plan, made.hooks)
 	return made.hooks, made.unfit, nil
 }
+
+// await has webhooks to a Receiver that is compiled later answered accordingly at its paths, which need no compiling. It does nothing if its
+// Secret cannot be read now.
+func (c *receiverController) await(ctx context.Context, r *v1.Receiver) {
+	var plan receiverPlan
+	if r.Spec.Type == v1.EventReceiver || checkSecretRef(r, &plan) != nil {
+		return
+	}
+	k := kube.KeyOf(r)
+	if plan.secretName == "" {
+		c.options.Hooks.Await(k.String(), receiver.Path("", r.Name, r.Namespace))
+		return
+	}
+	states, err := c.secrets.Hold(ctx, secrets.User{Kind: v1.ReceiverKind, Key: k}, wantOf(r, plan.secretName))
+	if err != nil || unusable(plan, states[0]) != nil {
+		return
+	}
+	var paths []string
+	for _, key := range []string{tokenKey, previousTokenKey} {
+		if token := states[0].Value(key); token != "" {
+			paths = append(paths, receiver.Path(token, r.Name, r.Namespace))
+		}
+	}
+	c.options.Hooks.Await(k.String(), paths...)
+}

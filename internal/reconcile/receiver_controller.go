@@ -26,6 +26,7 @@ type HookTable interface {
 	Put(key string, hooks ...*receiver.Hook) error
 	Delete(key string)
 	Suspend(key string)
+	Await(key string, paths ...string)
 	Complete()
 }
 
@@ -86,6 +87,9 @@ func (c *receiverController) compile(ctx context.Context, k kube.Key) error {
 		return nil
 	}
 	err := c.update(ctx, object)
+	if kube.IsLater(err) {
+		c.await(ctx, object)
+	}
 	if err != nil && object.Spec.Suspend {
 		c.options.Hooks.Suspend(k.String()) // those from before the suspension
 	}

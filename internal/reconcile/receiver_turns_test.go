@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
+	"notifier/internal/receiver"
+	"notifier/internal/receiver/receivertest"
 )
 
 // owe uses up the namespace's time of compiling, so that its next compile is delayed for half a minute.
@@ -98,15 +101,15 @@ func TestT6TheStartDoesNotWaitForTheHeavyTenant(t *testing.T) {
 // T4: fails when the appliers are not told that a Receiver waits for its turn, so that its stored webhooks would be given up; and when they
 // are told so of one that is compiled, refused or gone.
 func TestT4AReceiverThatWaitsForItsTurnIsNotTakenForGone(t *testing.T) {
-	receiver := filtered("team-a", "app", "req.a == 1")
-	s := settings{objects: []runtime.Object{receiver}, secrets: secretsOf("team-a"), prepare: func(w *world) { w.owe("team-a") }}
+	waiting := filtered("team-a", "app", "req.a == 1")
+	s := settings{objects: []runtime.Object{waiting}, secrets: secretsOf("team-a"), prepare: func(w *world) { w.owe("team-a") }}
 	play(t, s, func(w *world) {
 		want := func(waits, lives bool, when string) {
 			t.Helper()
 			if _, live := w.Receivers().Live("team-a", "app"); live != lives {
 				t.Errorf("%s: live %t, want %t", when, live, lives)
 			}
-			if got := w.Receivers().Uncompiled("team-a", "app", string(receiver.UID)); got != waits {
+			if got := w.Receivers().Uncompiled("team-a", "app", string(waiting.UID)); got != waits {
 				t.Errorf("%s: it waits: %t, want %t", when, got, waits)
 			}
 		}
@@ -125,5 +128,51 @@ func TestT4AReceiverThatWaitsForItsTurnIsNotTakenForGone(t *testing.T) {
 		want(false, false, "when its spec is refused")
 		w.remove(v1.ReceiverKind, "app")
 		want(false, false, "when it is deleted")
+	})
+}
+
+// Fails when a webhook to a Receiver that is served later, since its namespace has used up its time of compiling, is answered 404: a sender
+// may take that for the Receiver's end. Also fails when other unknown paths, or those of a deleted Receiver, are answered otherwise.
+func TestAReceiverThatWaitsForItsTurnIsNotUnknownToItsSenders(t *testing.T) {
+	table, err := receiver.NewTable(receiver.DefaultLimits(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	oidc := newReceiver("oidc", func(r *v1.Receiver) {
+		r.Spec.Type, r.Spec.SecretRef = v1.GenericOIDCReceiver, nil
+		r.Spec.OIDCProviders = []v1.OIDCProvider{{
+			IssuerURL: "https://example.com", Audience: "notifier", Validations: []v1.OIDCValidation{{Expression: "claims.a == 1", Message: "no"}},
+		}}
+	})
+	s := settings{
+		objects: []runtime.Object{filtered("team-a", "app", "req.a == 1"), filtered("team-a", "gone", "req.a == 1"), oidc},
+		secrets: []*corev1.Secret{newSecret("hook", "token", "t", "tokenPrevious", "p")},
+		change:  func(o *Options) { o.Hooks = table }, prepare: func(w *world) { w.owe("team-a") },
+	}
+	play(t, s, func(w *world) {
+		webhooks, err := receiver.NewWebhooks(receiver.WebhooksOptions{Table: table, Triggers: &receivertest.Recorder{}, Log: discard()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := func(status int, token, name string) {
+			t.Helper()
+			r := receivertest.Push(receiver.Path(token, name, "team-a"), "wrong", "{}")
+			if got := receivertest.Do(webhooks, r).StatusCode; got != status {
+				t.Errorf("a webhook to %s is answered %d, want %d", name, got, status)
+			}
+		}
+		want(http.StatusServiceUnavailable, "t", "app")
+		want(http.StatusServiceUnavailable, "p", "app")
+		want(http.StatusServiceUnavailable, "", "oidc")
+		want(http.StatusServiceUnavailable, "t", "gone")
+		want(http.StatusNotFound, "t", "other")
+		w.remove(v1.ReceiverKind, "gone")
+		want(http.StatusNotFound, "t", "gone")
+		pass(time.Minute)
+		want(http.StatusBadRequest, "t", "app") // its signature is checked
+		want(http.StatusBadRequest, "p", "app")
+		want(http.StatusBadRequest, "", "oidc")
+		w.remove(v1.ReceiverKind, "app")
+		want(http.StatusNotFound, "t", "app")
 	})
 }

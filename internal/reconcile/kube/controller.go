@@ -318,3 +318,9 @@ var ErrNotYet = errors.New("not yet")
 func Later(after time.Duration) error {
 	return markedError{error: fmt.Errorf("its turn comes in %s", after), later: after}
 }
+
+// IsLater reports whether err is of a key that is not due yet.
+func IsLater(err error) bool {
+	marked, _ := errors.AsType[markedError](err)
+	return marked.later > 0
+}

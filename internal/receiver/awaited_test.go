@@ -1,0 +1,40 @@
+package receiver
+
+import (
+	"net/http"
+	"testing"
+)
+
+// Fails when a webhook to an awaited Receiver is answered like one for an unknown path, when it is charged for, or when a path is awaited after
+// its Receiver is served, is gone, or is awaited elsewhere.
+func TestAnAwaitedReceiverIsNotUnknown(t *testing.T) {
+	limits := unlimited()
+	limits.Unknown.Rate, limits.Unknown.Burst = 0.001, 1
+	one, two := newHook(t, "team-a/one"), newHook(t, "team-a/two")
+	table := newTable(t, limits)
+	w := newWebhooks(t, table, &recorder{})
+	want := func(status int, path string) {
+		t.Helper()
+		if got := do(w, push(path, token, "{}")).StatusCode; got != status {
+			t.Errorf("answered %d, want %d", got, status)
+		}
+	}
+	table.Await("team-a/one", one.Path, Path("former", "one", "team-a"))
+	table.Await("team-a/two", two.Path)
+	for range 3 {
+		want(http.StatusServiceUnavailable, one.Path)
+	}
+	if err := table.Put("team-a/one", one); err != nil {
+		t.Fatal(err)
+	}
+	want(http.StatusOK, one.Path)
+	want(http.StatusServiceUnavailable, two.Path)
+	want(http.StatusNotFound, Path("former", "one", "team-a"))
+	table.Delete("team-a/one")
+	want(http.StatusTooManyRequests, one.Path) // unknown again, and charged for
+	table.Await("team-a/two", Path("next", "two", "team-a"))
+	want(http.StatusTooManyRequests, two.Path)
+	want(http.StatusServiceUnavailable, Path("next", "two", "team-a"))
+	table.Delete("team-a/two")
+	want(http.StatusTooManyRequests, Path("next", "two", "team-a"))
+}
