@@ -103,7 +103,7 @@ func (t *term) settled(k item, at *attempt, o outcome) []*event.Message[event.Tr
 // send resolves the claim once more, right before the write, and writes it.
 func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
 	t.mu.Lock()
-	trigger := at.job.trigger
+	trigger, before := at.job.trigger, t.slots[k].stamp
 	t.mu.Unlock()
 	receiver, target, why := t.resolve(trigger)
 	t.mend(trigger, receiver, k.object.name)
@@ -138,6 +138,9 @@ func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
 	if result.stamp.Before(trigger.Accepted) { // accepted by another replica, whose clock is ahead
 		result.stamp = trigger.Accepted
 	}
+	if !result.stamp.After(before) { // else the request would change nothing
+		result.stamp = before.Add(time.Nanosecond)
+	}
 	result.err = t.opts.Client.write(ctx, request{
 		resource: resource, namespace: k.namespace, name: k.object.name, account: receiver.ServiceAccount, stamp: result.stamp,
 	})
@@ -154,7 +157,7 @@ func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
 func (t *term) conclude(k item, at *attempt, o outcome) (done *event.Message[event.Trigger], met bool) {
 	j, s := at.job, t.slots[k]
 	if o.sent {
-		s.last = time.Now()
+		s.last, s.stamp = time.Now(), o.stamp
 	}
 	s.leave(at)
 	end := true

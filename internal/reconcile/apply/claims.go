@@ -35,8 +35,8 @@ func (at *attempt) due() time.Time {
 
 // slot paces the requests for one object: one per interval.
 type slot struct {
-	// last is when the last request was answered.
-	last time.Time
+	// last is when the last request was answered, stamp its stamp.
+	last, stamp time.Time
 	// waiting are the claims, including the claim that is being tried. A tenant decides their number, and the term's lock is held
 	// meanwhile, so no operation reads them all for the sake of one.
 	waiting fair.Heap[*attempt]
