@@ -213,7 +213,15 @@ func show[T any](s *session, columns []column[T], items []T) error {
 	if len(items) == 0 && !s.watch {
 		return nothing(s)
 	}
-	return table(s.out, columns, items, s.format != formatName)
+	return rows(s, columns, items, s.format != formatName)
+}
+
+// rows writes items in columns. In a list of IDs an item without an ID has no line: the sender of a webhook may give it none.
+func rows[T any](s *session, columns []column[T], items []T, head bool) error {
+	if s.format == formatName {
+		items = slices.DeleteFunc(slices.Clone(items), func(item T) bool { return columns[0].of(item) == "" })
+	}
+	return table(s.out, columns, items, head)
 }
 
 // nothing says that there is nothing to show, and suggests another place to look.
@@ -242,5 +250,5 @@ func showOne[T any](s *session, columns []column[T], item T) error {
 		}
 		return s.write(item)
 	}
-	return table(s.out, columns, []T{item}, false)
+	return rows(s, columns, []T{item}, false)
 }
