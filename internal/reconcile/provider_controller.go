@@ -85,11 +85,14 @@ func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) e
 }
 
 // unbuilt ends a reconcile without a result. The destination in use stays, since the obstacle is unrelated to the Provider, unless the
-// Provider is suspended by now.
+// Provider is suspended by now. One that has none gets one, so that it is not taken for gone.
 func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 	f, isolated := unreadable(), kube.IsIsolated(err)
 	before := c.options.Destinations.Get(p.Namespace, p.Name)
-	if p.Spec.Suspend || isolated && (before == nil || before.Sender == nil) {
+	switch {
+	case before == nil && kube.IsLater(err):
+		c.put(p, &alerts.Destination{NotReady: "it waits for its namespace's turn to be compiled"})
+	case before == nil, p.Spec.Suspend, isolated && before.Sender == nil:
 		c.put(p, &alerts.Destination{NotReady: f.message})
 	}
 	switch {

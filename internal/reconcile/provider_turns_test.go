@@ -72,3 +72,30 @@ func TestT6ProvidersWithExpressionsAreCompiledInTheirNamespacesTurn(t *testing.T
 		}
 	})
 }
+
+// E2, E5: fails when a Provider that waits for its turn, after a start or when it was made anew, is taken for a deleted one: after a minute its
+// waiting deliveries would be given up.
+func TestE2AProviderThatWaitsForItsTurnIsNotTakenForGone(t *testing.T) {
+	s := settings{
+		objects: []runtime.Object{statusProvider("'x'")}, secrets: []*corev1.Secret{newSecret("token", "token", "t")},
+		prepare: func(w *world) { w.owe("team-a") },
+	}
+	play(t, s, func(w *world) {
+		waits := func(when string) {
+			t.Helper()
+			if d := w.options.Destinations.Get("team-a", "chat"); d == nil || d.Sender != nil || !strings.Contains(d.NotReady, "turn") {
+				t.Errorf("%s: %+v", when, d)
+			}
+			pass(time.Minute)
+			if d := w.options.Destinations.Get("team-a", "chat"); d == nil || d.Sender == nil {
+				t.Errorf("%s: it was not compiled in its turn: %+v", when, d)
+			}
+		}
+		waits("after the start")
+		w.owe("team-a")
+		again := statusProvider("'x'")
+		again.UID = "another"
+		w.apply(v1beta3.ProviderKind, again)
+		waits("when it was made anew")
+	})
+}
