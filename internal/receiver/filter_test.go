@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"net/http"
@@ -155,5 +156,28 @@ func TestT1AFilterOverAnotherNamespaceIsNotServed(t *testing.T) {
 	hook := newHook(t, "team-b/app", func(h *Hook) { h.Filter = filters })
 	if err := hook.validate(); err == nil || !strings.Contains(err.Error(), "not in the Receiver's namespace") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// unread is a filter that reads objects which are still being read.
+type unread struct{}
+
+func (unread) ReadsBody() bool { return false }
+
+func (unread) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
+	return nil, cel.ErrPending
+}
+
+// Fails when neither the sender nor the Receiver's status is told why a webhook was not accepted that a filter cannot decide yet.
+func TestAWebhookThatAFilterCannotDecideYetIsToldSo(t *testing.T) {
+	hook := newHook(t, "team-a/app", func(h *Hook) { h.Filter = unread{} })
+	table := newTable(t, unlimited(), hook)
+	const reason = "objects that a filter reads are still being read"
+	resp := do(newWebhooks(t, table, &recorder{}), push(hook.Path, token, "{}"))
+	if got := bodyOf(t, resp); resp.StatusCode != http.StatusServiceUnavailable || got != `{"reason":"`+reason+`"}` {
+		t.Errorf("answered %d %s", resp.StatusCode, got)
+	}
+	if got := table.first(hook.Path).owner.stats.Read().LastError; got.Result != "starting" || got.Reason != reason {
+		t.Errorf("shown: %+v", got)
 	}
 }

@@ -85,6 +85,7 @@ func (w *Webhooks) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.handle
 var (
 	hookUnknown     = answer.Silent(http.StatusNotFound, "unknown", "")
 	hookStarting    = answer.Silent(http.StatusServiceUnavailable, "starting", "2")
+	hookUnread      = answer.Refused(http.StatusServiceUnavailable, "starting", "objects that a filter reads are still being read", "2")
 	hookMethod      = answer.Refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
 	hookEncoded     = answer.Refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
 	hookTooLarge    = answer.Refused(http.StatusRequestEntityTooLarge, "too_large", "body is larger than 3 MiB", "")
@@ -299,7 +300,7 @@ func (w *Webhooks) filter(ctx context.Context, one *webhook, claims verify.Claim
 		one.answer = hookBusy
 		return
 	case errors.Is(failed, cel.ErrPending):
-		one.answer = hookStarting
+		one.answer = hookUnread
 		return
 	case ofRules:
 		one.unfiltered = failures.Rules

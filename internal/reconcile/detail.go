@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -74,7 +75,7 @@ func receiverProblem(r *v1.Receiver) string {
 	if d.Last != nil && !d.Last.Time.Before(&d.LastError.Time) {
 		return ""
 	}
-	problem := "the last " + subject + " was not accepted: " + d.LastError.Reason
+	problem := "the last " + subject + " was not accepted: " + cmp.Or(d.LastError.Reason, d.LastError.Result)
 	if advice := webhookAdvice[d.LastError.Result]; advice != "" {
 		problem += "; " + advice
 	}

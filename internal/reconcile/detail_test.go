@@ -116,6 +116,10 @@ func TestAReceiversProblemIsTheLastWebhookThatWasRefused(t *testing.T) {
 		{&v1.ReceiverDeliveries{Last: at(4), LastError: at(5)}, "the last webhook was not accepted: method must be POST"},
 		{&v1.ReceiverDeliveries{Last: at(6), LastError: at(5)}, ""},
 		{
+			&v1.ReceiverDeliveries{LastError: &v1.ReceiverDelivery{Time: metav1.Unix(5, 0), Result: "panic"}},
+			"the last webhook was not accepted: panic",
+		},
+		{
 			&v1.ReceiverDeliveries{LastError: mismatch}, "the last webhook was not accepted: signature mismatch; " +
 				`compare the sender's secret with the key "token" of the Secret, in which a line end counts too`,
 		},
