@@ -11,8 +11,8 @@ type awaited struct {
 	of map[string][]string // by the key of the Receiver
 }
 
-// Await has webhooks at paths that no Receiver serves answered as while Receivers are being compiled, until the next Put, Delete or Await of
-// the Receiver with this key.
+// Await has webhooks at paths that no Receiver serves answered 503, until the next Put, Delete or Await of the Receiver with this key. They
+// count as busy: their own namespace has caused it, and no alarm about a start is due.
 func (t *Table) Await(key string, paths ...string) { t.awaited.set(key, paths) }
 
 // set replaces the paths of a Receiver.

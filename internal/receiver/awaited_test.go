@@ -3,10 +3,12 @@ package receiver
 import (
 	"net/http"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// Fails when a webhook to an awaited Receiver is answered like one for an unknown path, when it is charged for, or when a path is awaited after
-// its Receiver is served, is gone, or is awaited elsewhere.
+// Fails when a webhook to an awaited Receiver is answered like one for an unknown path, when it is charged for, or counts as one during a start,
+// which raises an alarm. Also fails when a path is awaited after its Receiver is served, is gone, or is awaited elsewhere.
 func TestAnAwaitedReceiverIsNotUnknown(t *testing.T) {
 	limits := unlimited()
 	limits.Unknown.Rate, limits.Unknown.Burst = 0.001, 1
@@ -23,6 +25,10 @@ func TestAnAwaitedReceiverIsNotUnknown(t *testing.T) {
 	table.Await("team-a/two", two.Path)
 	for range 3 {
 		want(http.StatusServiceUnavailable, one.Path)
+	}
+	of := w.metrics.webhooks[noType]
+	if busy, starting := testutil.ToFloat64(of["busy"]), testutil.ToFloat64(of["starting"]); busy != 3 || starting != 0 {
+		t.Errorf("%v count as busy, %v as starting", busy, starting)
 	}
 	if err := table.Put("team-a/one", one); err != nil {
 		t.Fatal(err)

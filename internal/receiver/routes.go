@@ -16,16 +16,16 @@ func (w *Webhooks) routes() http.Handler {
 	mux := chi.NewRouter()
 	mux.Post(hookPrefix+"{digest}", w.post)
 	mux.MethodNotAllowed(w.otherMethod)
-	mux.NotFound(func(rw http.ResponseWriter, r *http.Request) { w.unknown(rw, r, false) })
+	mux.NotFound(func(rw http.ResponseWriter, r *http.Request) { w.unknown(rw, r, nil) })
 	return mux
 }
 
 // post answers a webhook. The request URI is compared whole, as Flux does: with a query string, a trailing slash, another spelling of a
 // character or a host in it, it is another path.
 func (w *Webhooks) post(rw http.ResponseWriter, r *http.Request) {
-	s, starting := w.table.lookup(r.RequestURI)
+	s, early := w.table.lookup(r.RequestURI)
 	if s == nil {
-		w.unknown(rw, r, starting)
+		w.unknown(rw, r, early)
 		return
 	}
 	w.serve(rw, r, s)
@@ -34,10 +34,10 @@ func (w *Webhooks) post(rw http.ResponseWriter, r *http.Request) {
 // otherMethod answers a request of another method than POST, or of a method that the router does not know, on any path. A webhook of some
 // types may have any method.
 func (w *Webhooks) otherMethod(rw http.ResponseWriter, r *http.Request) {
-	s, starting := w.table.lookup(r.RequestURI)
+	s, early := w.table.lookup(r.RequestURI)
 	switch {
 	case s == nil:
-		w.unknown(rw, r, starting)
+		w.unknown(rw, r, early)
 	case slices.ContainsFunc(s.routes, func(rt *route) bool { return verify.TakesMethod(rt.hook.Verifier.Type(), r.Method) }):
 		w.serve(rw, r, s)
 	default:
@@ -48,13 +48,13 @@ func (w *Webhooks) otherMethod(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unknown answers a path that is not served. While Receivers are being compiled the path of a webhook may become known at any moment, so
-// nothing is charged for it.
-func (w *Webhooks) unknown(rw http.ResponseWriter, r *http.Request, starting bool) {
+// unknown answers a path that is not served, with early unless that is nil. While Receivers are being compiled the path of a webhook may
+// become known at any moment, so nothing is charged for it.
+func (w *Webhooks) unknown(rw http.ResponseWriter, r *http.Request, early *answer.Answer) {
 	a := hookUnknown
 	switch {
-	case starting:
-		a = hookStarting
+	case early != nil:
+		a = early
 	case !w.unknownPaths.Allow(w.proxies.Client(r)):
 		a = w.overUnknown
 	}

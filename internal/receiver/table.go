@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"notifier/internal/fair"
+	"notifier/internal/receiver/answer"
 )
 
 // ErrPathFull is the error for a path with as many Receivers as it may have. It cannot occur in a namespace that is alone in its choice of
@@ -225,14 +226,20 @@ func (t *Table) tenant(namespace string) *tenant {
 	return n
 }
 
-// lookup returns the Receivers of the request URI, nil for none, and whether none may be found only because the table is not complete, or
-// lacks an awaited Receiver. This is read first: a path that is put between the two reads is found, and never reported as unknown.
-func (t *Table) lookup(uri string) (s *pathRoutes, starting bool) {
-	starting = !t.complete.Load() || t.awaited.has(uri)
-	if s = t.at(uri); s == nil {
-		return nil, starting && isHookPath(uri)
+// lookup returns the Receivers of the request URI. For none it returns the answer to a webhook that comes too early, since the table is not
+// complete or lacks an awaited Receiver, and nil for an unknown path. Both are read first: a path that is put between the reads is found, and
+// never reported as unknown.
+func (t *Table) lookup(uri string) (s *pathRoutes, early *answer.Answer) {
+	starting, awaited := !t.complete.Load(), t.awaited.has(uri)
+	switch s = t.at(uri); {
+	case s != nil:
+		return s, nil
+	case starting && isHookPath(uri):
+		return nil, hookStarting
+	case awaited:
+		return nil, hookAwaited
 	}
-	return s, false
+	return nil, nil
 }
 
 // at returns the Receivers of a path, nil for none.

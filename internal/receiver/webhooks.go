@@ -85,6 +85,7 @@ func (w *Webhooks) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.handle
 var (
 	hookUnknown     = answer.Silent(http.StatusNotFound, "unknown", "")
 	hookStarting    = answer.Silent(http.StatusServiceUnavailable, "starting", "2")
+	hookAwaited     = answer.Silent(http.StatusServiceUnavailable, "busy", "10").Caused()
 	hookUnread      = answer.Refused(http.StatusServiceUnavailable, "starting", "objects that a filter reads are still being read", "2")
 	hookMethod      = answer.Refused(http.StatusMethodNotAllowed, "method", "method must be POST", "")
 	hookEncoded     = answer.Refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
