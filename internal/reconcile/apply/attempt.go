@@ -60,8 +60,9 @@ type outcome struct {
 	verdict verdict
 	after   time.Duration
 	err     error
-	// sent reports that a request was sent, with the time stamp.
+	// sent reports that a request was sent, began is when, and stamp its time stamp, which may be later.
 	sent     bool
+	began    time.Time
 	stamp    time.Time
 	receiver Receiver
 	resource string
@@ -134,7 +135,8 @@ func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	result := outcome{sent: true, receiver: receiver, resource: resource.GroupResource().String(), stamp: time.Now()}
+	result := outcome{sent: true, receiver: receiver, resource: resource.GroupResource().String(), began: time.Now()}
+	result.stamp = result.began
 	if result.stamp.Before(trigger.Accepted) { // accepted by another replica, whose clock is ahead
 		result.stamp = trigger.Accepted
 	}
@@ -167,7 +169,7 @@ func (t *term) conclude(k item, at *attempt, o outcome) (done *event.Message[eve
 	case o.verdict == applied:
 		met = true
 		t.refusals.allow(k.namespace, o.receiver.ServiceAccount, map[string]bool{o.receiver.Name: true}, o.resource, k.object)
-		if end = j.metBy(o.stamp); end {
+		if end = j.metBy(o); end {
 			t.metrics.latency.Observe(time.Since(j.trigger.Accepted).Seconds())
 		} else { // a newer trigger was delivered meanwhile
 			at.notBefore = time.Now()

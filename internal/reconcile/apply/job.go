@@ -46,9 +46,9 @@ type job struct {
 	result string
 }
 
-// metBy reports whether a request of that stamp is late enough for the job: its trigger coalesced webhooks until it was taken.
-func (j *job) metBy(stamp time.Time) bool {
-	return !stamp.Before(j.trigger.Accepted) && !stamp.Before(j.expanded)
+// metBy reports whether a request is late enough for the job: its trigger coalesced webhooks until it was taken, by this replica's clock.
+func (j *job) metBy(o outcome) bool {
+	return !o.stamp.Before(j.trigger.Accepted) && !o.began.Before(j.expanded)
 }
 
 // Pauses between attempts.

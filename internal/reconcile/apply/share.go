@@ -19,7 +19,7 @@ type sharing struct {
 func (t *term) others(k item, o outcome) []sharing {
 	var found []sharing
 	for _, other := range t.slots[k].waiting {
-		if other.job.metBy(o.stamp) {
+		if other.job.metBy(o) {
 			found = append(found, sharing{other, other.job.trigger})
 		}
 	}
@@ -55,7 +55,7 @@ func (t *term) end(k item, met []sharing, o outcome) []*event.Message[event.Trig
 	well := map[string]bool{}
 	for _, c := range met {
 		j := c.job
-		if j.pending[k] != c.attempt || j.trigger != c.trigger || !j.metBy(o.stamp) {
+		if j.pending[k] != c.attempt || j.trigger != c.trigger || !j.metBy(o) {
 			continue
 		}
 		t.drop(j, k)
