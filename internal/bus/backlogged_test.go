@@ -60,11 +60,14 @@ func backlog(t *testing.T, worker, b *Bus) {
 	for refused == nil && accepted < maxOpen/4 {
 		batch := make([]*event.Record, 64)
 		for i := range batch {
-			batch[i] = testRecord(fmt.Sprint("heavy-", accepted+i), "many", "app")
+			batch[i] = testRecord(fmt.Sprint("heavy-", accepted+i), "many", fmt.Sprint("app-", i)) // those of one object wait for each other
 		}
 		publishRecords(t, b, batch...)
 		accepted += len(batch)
 		refused = publish(fmt.Sprint("heavy-last-", accepted), "many")
+		if errors.Is(refused, context.DeadlineExceeded) && ctx.Err() == nil {
+			refused = nil // the server of a busy machine was late
+		}
 	}
 	if !errors.Is(refused, ErrFull) {
 		t.Fatalf("after %d events that nothing handles: got %v, want %v", accepted, refused, ErrFull)
