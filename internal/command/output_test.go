@@ -17,9 +17,11 @@ func TestAListOfIDsIsForAnotherCommand(t *testing.T) {
 		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{Items: []view.Delivery{dead, other}},
 		"GET /v1/namespaces/team-a/events?limit=50":     view.Page[view.Event]{Items: []view.Event{{ID: "9b2e"}}},
 		"GET /v1/namespaces/team-a/webhooks?limit=50":   view.Page[view.Webhook]{Items: []view.Webhook{{ID: "d4e5"}, {Result: "ping"}, {ID: "f6a7"}}},
+		"GET /v1/namespaces/team-b/webhooks?limit=50":   view.Page[view.Webhook]{},
 	})
 	for line, want := range map[string]string{
 		"deliveries list": "3f1c\n77aa\n", "deliveries list -A": "3f1c\n77aa\n", "events list": "9b2e\n", "webhooks list": "d4e5\nf6a7\n",
+		"webhooks list -n team-b": "",
 	} {
 		if r := call(t, api, append(strings.Fields(line), "-o", "name")...); r.out != want || r.err != nil {
 			t.Errorf("%s: error %v, output %q", line, r.err, r.out)
