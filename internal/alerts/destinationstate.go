@@ -111,18 +111,18 @@ func (d *destinationState) depth(now time.Time) int {
 }
 
 // adopt takes over a destination and its limit. A changed destination may have been mended, so an open breaker probes it at once. A wait
-// that the destination asked for ends when the Provider's configuration changes: it may be another account or host now.
-func (d *destinationState) adopt(to *Destination, now time.Time) {
+// that the destination asked for ends when the Provider's configuration changes, which adopt reports: it may be another account or host now.
+func (d *destinationState) adopt(to *Destination, now time.Time) (changed bool) {
 	d.unusable = false
 	from := d.current
 	if from == to {
-		return
+		return false
 	}
 	d.current = to
 	if from != nil && d.breaker.open() {
 		d.breaker.until = now
 	}
-	if from == nil || from.Version != to.Version {
+	if changed = from == nil || from.Version != to.Version; changed {
 		d.notBefore, d.mended = time.Time{}, true
 	}
 	switch {
@@ -134,6 +134,12 @@ func (d *destinationState) adopt(to *Destination, now time.Time) {
 		d.limiter.SetLimitAt(now, to.Limit)
 		d.limiter.SetBurstAt(now, max(1, to.Burst))
 	}
+	return changed
+}
+
+// changedSince reports whether the Provider's configuration is another one than that under which a delivery was last attempted.
+func (d *destinationState) changedSince(last *event.Delivery) bool {
+	return d.current != nil && d.current.Version != last.Destination
 }
 
 // token takes a token of the limiter and returns zero, or returns the time until there is one.

@@ -49,10 +49,10 @@
 //   - Replay: the dead letters of a Provider within ReplayWindow are sent after all when the Provider or a Secret of it is changed, or
 //     once when the destination accepts a delivery after a refusal.
 //   - Retry: after 2, 4, 8, 16, 32, then 50 seconds, from the second hour slowly growing to 500 seconds, all ±20 %. A destination's
-//     Retry-After is honoured up to 5 minutes, and the period of a rate limit that its API names up to an hour. Both delay its whole queue,
-//     until the Provider's configuration changes. MaxAge, 24 hours by default, after its first attempt, or its
-//     routing without one, a delivery becomes a dead letter. Waiting for a limiter, a breaker or a Provider that does not exist is not an
-//     attempt.
+//     Retry-After is honoured up to 5 minutes, and the period of a rate limit that its API names up to an hour. Both delay its whole queue.
+//     When the Provider's configuration changes, these waits end and what waits for a retry is recalled. MaxAge, 24 hours by default, after
+//     its first attempt, or its routing without one, a delivery becomes a dead letter. Waiting for a limiter, a breaker or a Provider that
+//     does not exist is not an attempt.
 //   - Ownership: the deliveries of an Alert that was made anew are given up at once, and those of an Alert that is gone after a minute
 //     (an informer may lag), reason OwnerGone. So are, after the same minute, those of a Provider that is gone but existed when the event
 //     was routed. A Provider is looked up by name at every attempt: a new one of the same name, made within the minute, gets the waiting

@@ -88,7 +88,7 @@ type entry struct {
 	back instant
 	// missing counts the looks at the bus in a row that did not find the delivery.
 	missing int8
-	// onSchedule says that the delivery is on the schedule until its lifetime ends, to be recalled as soon as the queue has space for it.
+	// onSchedule says that the delivery is on the schedule, to be recalled as soon as the queue has space for it.
 	onSchedule bool
 	// recalling says that the delivery is being read.
 	recalling bool

@@ -239,7 +239,8 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 	default:
 		s.drop(it)
 		rescheduled := it.entry.rescheduled
-		q.release(it, v.at, v.action == reschedule && v.outcome == "") // without an attempt it waits to be recalled
+		// Without an attempt under the present configuration it waits to be recalled.
+		q.release(it, v.at, v.action == reschedule && (v.outcome == "" || q.changedSince(&it.d)))
 		others := s.ackTwins(work, it, v)
 		if v.action == toDeadLetters {
 			s.dead.add(q.key, it.d.Alert, 1)

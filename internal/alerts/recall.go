@@ -75,6 +75,20 @@ func (q *queue) refresh(l *line) {
 	}
 }
 
+// adopt takes over a destination. If its configuration changed, what waits for a retry is recalled: it may be accepted now.
+func (q *queue) adopt(to *Destination, now time.Time) {
+	if !q.destinationState.adopt(to, now) {
+		return
+	}
+	soon := instantOf(now.Add(earliestRetry))
+	for _, l := range q.lines {
+		for _, e := range l.entries {
+			e.onSchedule = e.onSchedule || e.item == nil && e.back > soon
+		}
+		q.refresh(l)
+	}
+}
+
 // lookup is an entry that is being read, and the purpose.
 type lookup struct {
 	line  *line
@@ -243,7 +257,7 @@ func (s *shard) takeRecalled(work context.Context, q *queue, p lookup, r *event.
 		it := s.take(q, p.line, e, *d, r.Held.Acker)
 		it.recalled = true
 		s.giveUp(work, it, causes[e.givenUp].label, causes[e.givenUp].reason)
-	case d.Attempts > 0 && r.At.After(now.Add(earliestRetry)) && r.At.Before(s.expiry(d)):
+	case d.Attempts > 0 && !q.changedSince(d) && r.At.After(now.Add(earliestRetry)) && r.At.Before(s.expiry(d)):
 		e.onSchedule, e.back = false, instantOf(r.At) // it was rescheduled for its retry, by another owner
 	case p.look:
 		e.onSchedule = true
