@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -144,9 +145,16 @@ func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	before := c.options.Destinations.Get(p.Namespace, p.Name)
 	d.UID, d.Type, d.Suspended, d.Unsupported = string(p.UID), p.Spec.Type, p.Spec.Suspend, !registry.Builds(p.Spec.Type)
 	d.Takes, d.Created = registry.Takes(p.Spec.Type), p.CreationTimestamp.Time
+	changed := before != nil && before.Version != d.Version
+	switch {
+	case changed && before.Version != "": // it has none while it cannot be built
+		d.Changed = time.Now()
+	case before != nil:
+		d.Changed = before.Changed
+	}
 	c.options.Destinations.Put(p.Namespace, p.Name, d)
 	closeSender(before)
-	if before != nil && before.Version != d.Version { // also where the verdict is the same
+	if changed { // also where the verdict is the same
 		c.restate(kube.KeyOf(p))
 	}
 }

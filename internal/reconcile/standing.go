@@ -172,9 +172,15 @@ func (r *Reconciler) endFormer(p *v1beta3.Provider, v verdict, s alerts.Standing
 		return
 	}
 	is := r.options.Destinations.Get(p.Namespace, p.Name)
-	changed := is != nil && s.Health.Version != "" && s.Health.Version != is.Version
-	anothers := c.ObservedGeneration != 0 && c.ObservedGeneration != v.generation // this worker's has the present one
-	if changed || anothers || c.Reason == alerts.ReasonProviderNotReady {
+	changed := c.Reason == alerts.ReasonProviderNotReady
+	switch {
+	case is == nil || changed:
+	case s.Health.Version != "":
+		changed = s.Health.Version != is.Version
+	default: // it is another worker's report
+		changed = c.ObservedGeneration != 0 && c.ObservedGeneration != v.generation || c.LastTransitionTime.Time.Before(is.Changed)
+	}
+	if changed {
 		removeCondition(&p.Status.Conditions, deliveringCondition)
 	}
 }

@@ -222,6 +222,8 @@ func TestAMendedProviderIsNotSaidToBeUnready(t *testing.T) {
 
 // Fails when a Provider that was corrected after the time for which its dead letters are replayed is said to be refused, until the next event,
 // which may be days away: whoever corrects it looks for another fault.
+//
+// Fails when the report of another worker on the present configuration is removed.
 func TestACorrectedProviderIsNotSaidToBeRefusedAsItWas(t *testing.T) {
 	refused := func(w *world) alerts.Standing {
 		return alerts.Standing{UID: "uid-chat", Health: alerts.Health{
@@ -229,11 +231,21 @@ func TestACorrectedProviderIsNotSaidToBeRefusedAsItWas(t *testing.T) {
 			Version: w.options.Destinations.Get("team-a", "chat").Version,
 		}}
 	}
+	secret := func(w *world) {
+		right := newSecret("chat", "token", "right")
+		right.ResourceVersion = "2"
+		w.applySecret(right)
+	}
 	for name, correct := range map[string]func(w *world){
-		"its Secret": func(w *world) {
-			right := newSecret("chat", "token", "right")
-			right.ResourceVersion = "2"
-			w.applySecret(right)
+		"its Secret": secret,
+		"its Secret, after another worker's report": func(w *world) {
+			w.tell("Provider", "chat", alerts.Standing{})
+			secret(w)
+		},
+		"its Secret, which was missing for a while": func(w *world) {
+			w.tell("Provider", "chat", alerts.Standing{})
+			w.removeSecret("chat")
+			secret(w)
 		},
 		"its spec": func(w *world) {
 			w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Channel = "right" }))
@@ -262,6 +274,10 @@ func TestACorrectedProviderIsNotSaidToBeRefusedAsItWas(t *testing.T) {
 				w.tell("Provider", "chat", refused(w))
 				if got, _ := w.condition("Provider", "chat", deliveringCondition); got != "False DeliveryFailed" {
 					t.Errorf("refused again: got %q", got)
+				}
+				w.tell("Provider", "chat", alerts.Standing{}) // of a new worker
+				if got, _ := w.condition("Provider", "chat", deliveringCondition); got != "False DeliveryFailed" {
+					t.Errorf("refused again, to a new worker: got %q", got)
 				}
 			})
 		})
