@@ -103,6 +103,15 @@ func (r *Recoveries) begin(n Notification) *recovery {
 	return known
 }
 
+// Doubt says of a recovery that is being sent that it may leave open what it should close: the next one is not needless.
+func (r *Recoveries) Doubt(n Notification) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.get(n); known != nil {
+		r.put(n, &recovery{at: known.at, failed: known.failed})
+	}
+}
+
 // end remembers a recovery that was sent.
 func (r *Recoveries) end(n Notification, begun *recovery) {
 	if !Recovered(n) {

@@ -13,8 +13,9 @@
 // transaction. It comes at every interval, and the request is made only after a failure, and once after a start.
 //
 // Sentry's search finds an event some seconds after Sentry accepted it. So a recovery is retried if it finds no issue within a minute
-// after its Sender submitted a failure of the object. The minute is forgotten with the process, and then an issue may stay until the
-// recovery from the next failure.
+// after its Sender submitted a failure of the object. What an earlier Sender of the Provider submitted, before a start or a change of the
+// Provider, is not known. So a recovery that finds no issue in the first minute of its Sender does not count as the one that resolved, and
+// the next one is sent too. An object that recovers by one event alone keeps its issue then until its next recovery.
 //
 // At Sentry's own service the DSN's host names the organization and the region, which determines the API's host. Elsewhere both are on
 // one host, and the organization is that of the project, which is read once. The token is sent to that host, and the DSN's key to the

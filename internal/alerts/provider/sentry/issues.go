@@ -42,6 +42,8 @@ type issues struct {
 	// numbered is the number of the organization, if the DSN has it.
 	numbered   string
 	recoveries provider.Recoveries
+	// began is since when failures has the failures. Those from before went through another Sender of the Provider.
+	began time.Time
 
 	mu sync.Mutex
 	// organization is the organization's number or short name, empty until it is known.
@@ -61,7 +63,7 @@ func newIssues(cfg provider.Config, d dsn, client *provider.Client) (*issues, er
 	root, number := d.api()
 	return &issues{
 		client: client, root: root, header: header, project: d.project, provider: cfg.UID,
-		numbered: number, organization: number, failures: provider.NewMemory[string, time.Time](cfg.Namespace, maxFailures),
+		numbered: number, organization: number, began: time.Now(), failures: provider.NewMemory[string, time.Time](cfg.Namespace, maxFailures),
 	}, nil
 }
 
@@ -97,6 +99,9 @@ func (i *issues) before(ctx context.Context, n provider.Notification, now time.T
 		e := event.NewError(event.Retry, provider.LabelRejected, "the failure's issue cannot be found yet", errSearch)
 		e.RetryAfter = searchAgain
 		return e
+	}
+	if !found && now.Sub(i.began) < searchable {
+		i.recoveries.Doubt(n)
 	}
 	i.failures.Remove(object)
 	return nil

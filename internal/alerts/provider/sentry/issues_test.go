@@ -90,6 +90,40 @@ func TestARecoveryWaitsForASearchThatLags(t *testing.T) {
 	}
 }
 
+// A Provider is changed, or the process restarted, within the minute after a failure. Fails when the recovery that finds no issue counts as the
+// one that closes it, so that the next ones, which come at every interval, are not sent and the issue stays open. Fails when they are sent for
+// ever.
+func TestAnIssueOfAnEarlierSenderIsResolvedByALaterRecovery(t *testing.T) {
+	v := newVendor()
+	v.slow = true
+	sink := providertest.NewSink(t, v.ServeHTTP)
+	cfg := provider.Config{Address: dsnAt(sink.URL), Token: token, UID: uid}
+	failure, closing := notifications(t)
+	closing.Event.Metadata = map[string]string{provider.CommitStatusKey: "update"}
+	if err := senderOf(t, cfg).Send(t.Context(), failure); err != nil {
+		t.Fatal(err)
+	}
+	s := senderOf(t, cfg)
+	began := s.now()
+	s.issues.began = began
+	for _, step := range []struct {
+		after    time.Duration
+		needless bool
+	}{{searchable / 2, false}, {2 * searchable, false}, {3 * searchable, true}} {
+		s.now = func() time.Time { return began.Add(step.after) }
+		if s.Needless(closing) != step.needless {
+			t.Errorf("after %v the recovery is needless: %v", step.after, !step.needless)
+		}
+		if err := s.Send(t.Context(), closing); err != nil {
+			t.Error(err)
+		}
+		v.slow = false
+	}
+	if diff := cmp.Diff([]string{"opened", "closed"}, v.events()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Fails when a recovery is delayed after its issue was resolved.
 func TestASecondRecoveryDoesNotWait(t *testing.T) {
 	s := senderOf(t, provider.Config{Address: dsnAt(providertest.NewSink(t, newVendor().ServeHTTP).URL), Token: token, UID: uid})

@@ -34,6 +34,9 @@ func senderOf(t *testing.T, cfg provider.Config) *Sender {
 	cfg.Type, cfg.Channel, cfg.Network = "sentry", "production", providertest.Loopback()
 	s := providertest.NewSender(t, New, cfg)
 	s.now = func() time.Time { return time.Date(2026, 3, 4, 6, 0, 0, 0, time.UTC) }
+	if s.issues != nil {
+		s.issues.began = s.now().Add(-searchable)
+	}
 	return s
 }
 
