@@ -44,3 +44,33 @@ func TestAnAwaitedReceiverIsNotUnknown(t *testing.T) {
 	table.Delete("team-a/two")
 	want(http.StatusTooManyRequests, Path("next", "two", "team-a"))
 }
+
+// Fails when a Receiver's path is no longer awaited because another Receiver, whose status names it, is served, gone or awaited elsewhere; or when
+// such a status has a path awaited that is no webhook's.
+func TestAnAwaitedPathIsThatOfEachReceiverThatNamesIt(t *testing.T) {
+	path, other := Path("t", "one", "team-a"), Path("t", "other", "team-b")
+	for name, end := range map[string]func(*Table){
+		"gone": func(table *Table) { table.Delete("team-b/two") }, "elsewhere": func(table *Table) { table.Await("team-b/two", other) },
+		"again": func(table *Table) { table.Await("team-b/two", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newTable(t, unlimited())
+			w := newWebhooks(t, table, &recorder{})
+			want := func(status int, path string) {
+				t.Helper()
+				if got := do(w, push(path, token, "{}")).StatusCode; got != status {
+					t.Errorf("answered %d, want %d", got, status)
+				}
+			}
+			table.Await("team-a/one", path)
+			table.Await("team-b/two", path, "/", "")
+			want(http.StatusNotFound, "/")
+			end(table)
+			want(http.StatusServiceUnavailable, path)
+			table.Delete("team-a/one")
+			table.Delete("team-b/two")
+			want(http.StatusNotFound, path)
+			want(http.StatusNotFound, other)
+		})
+	}
+}

@@ -112,9 +112,9 @@ func (c *receiverController) hooks(
 	return made.hooks, made.unfit, nil
 }
 
-// await has webhooks to a Receiver that is compiled later answered accordingly at its paths, which need no compiling. It does nothing if its
-// Secret cannot be read now.
-func (c *receiverController) await(ctx context.Context, r *v1.Receiver) {
+// await has webhooks to a Receiver that is served later, because of err, answered accordingly at its paths. They need no compiling, but its
+// Secret. If that cannot be read, they are the path that its status has from when it was served.
+func (c *receiverController) await(ctx context.Context, r *v1.Receiver, err error) {
 	var plan receiverPlan
 	if r.Spec.Type == v1.EventReceiver || checkSecretRef(r, &plan) != nil {
 		return
@@ -124,15 +124,21 @@ func (c *receiverController) await(ctx context.Context, r *v1.Receiver) {
 		c.options.Hooks.Await(k.String(), receiver.Path("", r.Name, r.Namespace))
 		return
 	}
-	states, err := c.secrets.Hold(ctx, secrets.User{Kind: v1.ReceiverKind, Key: k}, wantOf(r, plan.secretName))
-	if err != nil || unusable(plan, states[0]) != nil {
-		return
+	var secret secrets.Secret
+	if kube.IsLater(err) {
+		states, unread := c.secrets.Hold(ctx, secrets.User{Kind: v1.ReceiverKind, Key: k}, wantOf(r, plan.secretName))
+		if unread == nil && unusable(plan, states[0]) == nil {
+			secret = states[0]
+		}
 	}
 	var paths []string
 	for _, key := range []string{tokenKey, previousTokenKey} {
-		if token := states[0].Value(key); token != "" {
+		if token := secret.Value(key); token != "" {
 			paths = append(paths, receiver.Path(token, r.Name, r.Namespace))
 		}
+	}
+	if len(paths) == 0 {
+		paths = []string{r.Status.WebhookPath}
 	}
 	c.options.Hooks.Await(k.String(), paths...)
 }

@@ -87,8 +87,8 @@ func (c *receiverController) compile(ctx context.Context, k kube.Key) error {
 		return nil
 	}
 	err := c.update(ctx, object)
-	if kube.IsLater(err) {
-		c.await(ctx, object)
+	if err != nil {
+		c.await(ctx, object, err)
 	}
 	if err != nil && object.Spec.Suspend {
 		c.options.Hooks.Suspend(k.String()) // those from before the suspension
@@ -302,7 +302,9 @@ func (c *receiverController) forget(k kube.Key) {
 // showReceiver writes the parts of the status that only a Receiver has.
 func showReceiver(r *v1.Receiver, v verdict) {
 	r.Status.ObservedGeneration = v.generation
-	r.Status.WebhookPath = v.path
+	if !v.unread() { // else the former path is still served, or awaited
+		r.Status.WebhookPath = v.path
+	}
 	if v.lack.reason == "" {
 		removeCondition(r.Conditions(), v1.ServingCondition)
 	} else {

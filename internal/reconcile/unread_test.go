@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,8 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/api/v1beta3"
+	"notifier/internal/receiver"
+	"notifier/internal/receiver/receivertest"
 )
 
 // Fails when a requested read of a Secret that the API server refuses is forgotten after its first failure: the object would be shown as
@@ -128,4 +131,57 @@ func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Fails when after a start a genuine webhook to a Receiver whose Secret the API server does not return is answered 404, which a sender may take
+// for the Receiver's end, also after a further start; or when its status no longer has the path meanwhile. Also fails when a path that only a
+// tenant's status names is taken from the Receiver that serves it.
+func TestAReceiverWhoseSecretCannotBeReadIsNotUnknownToItsSenders(t *testing.T) {
+	table, err := receiver.NewTable(receiver.DefaultLimits(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return receiver.Path("t", name, "team-a") }
+	broken := newReceiver("broken", func(r *v1.Receiver) {
+		r.Spec.SecretRef.Name, r.Status.WebhookPath = "broken", at("broken")
+	})
+	other := newReceiver("other", func(r *v1.Receiver) { r.Spec.SecretRef.Name, r.Status.WebhookPath = "broken", at("app") })
+	var refused atomic.Bool
+	refused.Store(true)
+	s := settings{
+		objects: []runtime.Object{newReceiver("app"), broken, other}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")},
+		change: func(o *Options) { o.Hooks = table },
+		prepare: func(w *world) {
+			w.core.PrependReactor("get", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				return refused.Load() && a.(clienttesting.GetAction).GetName() == "broken", nil, apierrors.NewInternalError(errors.New("cannot decrypt"))
+			})
+		},
+	}
+	play(t, s, func(w *world) {
+		<-w.Complete()
+		w.settle()
+		webhooks, err := receiver.NewWebhooks(receiver.WebhooksOptions{Table: table, Triggers: &receivertest.Recorder{}, Log: discard()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := func(status int, path string) {
+			t.Helper()
+			if got := receivertest.Do(webhooks, receivertest.Push(path, "wrong", "{}")).StatusCode; got != status {
+				t.Errorf("answered %d, want %d", got, status)
+			}
+		}
+		want(http.StatusServiceUnavailable, at("broken"))
+		want(http.StatusBadRequest, at("app")) // its signature is checked
+		want(http.StatusNotFound, at("unknown"))
+		w.ready("Receiver", "broken", "False ProgressingWithRetry")
+		if got := w.live("Receiver", "broken").(*v1.Receiver).Status.WebhookPath; got != at("broken") {
+			t.Errorf("the status has the path %q", got)
+		}
+		refused.Store(false)
+		w.applySecret(newSecret("broken", "token", "t"))
+		pass(2 * time.Minute)
+		want(http.StatusBadRequest, at("broken"))
+		w.remove("Receiver", "broken")
+		want(http.StatusNotFound, at("broken"))
+	})
 }
