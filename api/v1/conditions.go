@@ -50,6 +50,8 @@ const (
 	LimitExceededReason = "LimitExceeded"
 	// InvalidCELExpressionReason: an expression of the Receiver or the Provider does not compile; the message names its field.
 	InvalidCELExpressionReason = "InvalidCELExpression"
+	// InternalErrorReason: a fault of this program kept it from compiling the object; the administrator must report it.
+	InternalErrorReason = "InternalError"
 	// TokenNotFoundReason: the Receiver's Secret is missing, or its key "token", or another that its type needs, is missing or empty.
 	TokenNotFoundReason = "TokenNotFound"
 	// SecretNotFoundReason: a Secret that the object names does not exist.

@@ -35,9 +35,8 @@ func (c *alertController) compile(_ context.Context, k kube.Key) error {
 		return nil
 	}
 	if c.ages.over(k, object.CreationTimestamp.Time) {
-		c.options.Alerts.Put(alerts.Inert(alertSpec(object)))
-		c.verdicts.put(object, refused(object, fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
-			"the namespace has more than %d Alerts, and only the oldest are served", c.ages.limit)}))
+		c.refuse(object, fault{reason: v1.LimitExceededReason, message: fmt.Sprintf(
+			"the namespace has more than %d Alerts, and only the oldest are served", c.ages.limit)})
 		return nil
 	}
 	compiled, f := compileAlert(object)
@@ -51,6 +50,12 @@ func (c *alertController) compile(_ context.Context, k kube.Key) error {
 	c.options.Alerts.Put(compiled)
 	c.verdicts.put(object, v)
 	return nil
+}
+
+// refuse takes an Alert out of use: it matches nothing.
+func (c *alertController) refuse(a *v1beta3.Alert, f fault) {
+	c.options.Alerts.Put(alerts.Inert(alertSpec(a)))
+	c.verdicts.put(a, refused(a, f))
 }
 
 // keys returns the keys to compile when an Alert is made, changed or deleted: its own, and those of the Alerts that it moves over the

@@ -68,8 +68,18 @@ func newKind[T kube.Object](r *Reconciler, name string, resource kube.Resource[T
 	return k
 }
 
+// compiler has the functions by which the objects of a kind are compiled.
+type compiler[T kube.Object] struct {
+	// keys returns the keys to compile when an object is made, changed or deleted.
+	keys func(T) []kube.Key
+	// compile compiles an object and stores its verdict.
+	compile func(context.Context, kube.Key) error
+	// refuse takes an object out of use, with its verdict.
+	refuse func(T, fault)
+}
+
 // wire makes the queues and feeds them. A change of status alone, such as our own write, is enqueued for status only and compiles nothing.
-func (k *kindOf[T]) wire(keys func(T) []kube.Key, compile func(context.Context, kube.Key) error, status statusOptions[T]) {
+func (k *kindOf[T]) wire(by compiler[T], status statusOptions[T]) {
 	k.statusOptions = status
 	queue := func(
 		stage string, workers int, delay time.Duration, reconcile func(context.Context, kube.Key) error,
@@ -81,10 +91,27 @@ func (k *kindOf[T]) wire(keys func(T) []kube.Key, compile func(context.Context, 
 		k.metrics.depth(k.name, stage, c.Len)
 		return c
 	}
-	k.compileQueue = queue(stageCompile, compileWorkers, 0, compile)
+	k.compileQueue = queue(stageCompile, compileWorkers, 0, k.decided(by))
 	k.statusQueue = queue(stageStatus, k.options.StatusWorkers, statusDelay, k.writeStatus)
-	k.named = kube.Watch(k.compileQueue, k.objects, keys, specChanged[T])
+	k.named = kube.Watch(k.compileQueue, k.objects, by.keys, specChanged[T])
 	kube.Watch(k.statusQueue, k.objects, kube.Self[T], nil)
+}
+
+// decided returns the function that compiles an object, and refuses it if that ends in a panic: else nothing would be known about it, and all
+// that concerns it would wait for its compile. The panic goes on to the queue, which logs it.
+func (k *kindOf[T]) decided(by compiler[T]) func(context.Context, kube.Key) error {
+	return func(ctx context.Context, key kube.Key) error {
+		ended := false
+		defer func() {
+			if object, ok := k.objects.Get(key); ok && !ended {
+				k.verdicts.put(object, refused(object, unexpected())) // before the next line, which may end in the same panic
+				by.refuse(object, unexpected())
+			}
+		}()
+		err := by.compile(ctx, key)
+		ended = true
+		return err
+	}
 }
 
 // specChanged reports whether an update may change the compiled object. Labels count for spec.commitStatusExpr, which may read them.

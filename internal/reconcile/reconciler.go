@@ -74,7 +74,7 @@ func (r *Reconciler) wireReceivers() {
 		ages: newAges(r.options.MaxReceiversPerNamespace),
 	}
 	r.receivers, r.live = c.kindOf, c
-	c.wire(c.keys, c.compile, statusOptions[*v1.Receiver]{
+	c.wire(compiler[*v1.Receiver]{c.keys, c.compile, c.refuse}, statusOptions[*v1.Receiver]{
 		outcome: v1.ReadyCondition,
 		show: func(o *v1.Receiver, v verdict) {
 			showReceiver(o, v)
@@ -98,7 +98,7 @@ func (r *Reconciler) wireAlerts() {
 	}
 	r.alerts = c.kindOf
 	c.watchAsks()
-	c.wire(c.keys, c.compile, statusOptions[*v1beta3.Alert]{
+	c.wire(compiler[*v1beta3.Alert]{c.keys, c.compile, c.refuse}, statusOptions[*v1beta3.Alert]{
 		outcome: v1.ServingCondition, refine: r.withProvider,
 		show: func(o *v1beta3.Alert, _ verdict) {
 			standing := r.standing(v1beta3.AlertKind, o)
@@ -119,7 +119,7 @@ func (r *Reconciler) wireProviders() {
 	r.providers = c.kindOf
 	c.verdicts.changed = r.providerDecided
 	c.watchAsks()
-	c.wire(c.keys, c.compile, statusOptions[*v1beta3.Provider]{
+	c.wire(compiler[*v1beta3.Provider]{c.keys, c.compile, c.refuse}, statusOptions[*v1beta3.Provider]{
 		outcome: v1.ServingCondition,
 		show: func(o *v1beta3.Provider, v verdict) {
 			standing := r.standing(v1beta3.ProviderKind, o)

@@ -109,6 +109,14 @@ func unreadable() fault {
 	}
 }
 
+// unexpected returns the fault of an object whose compile ended in a panic, of which it tells nothing: its text may quote a Secret.
+func unexpected() fault {
+	return fault{
+		reason:  v1.InternalErrorReason,
+		message: "notifier has a fault that this object brings out: its administrator finds it in the log; it is tried again when the object changes",
+	}
+}
+
 // unread reports that a Secret of the object could not be read. It is read again before the object is served.
 func (v verdict) unread() bool { return v.reason == unreadable().reason }
 
