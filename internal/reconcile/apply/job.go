@@ -33,6 +33,8 @@ type job struct {
 	held event.Message[event.Trigger]
 	// trigger is the trigger that was accepted last. It may have been delivered before held.
 	trigger *event.Trigger
+	// taken is when held was taken in, by this replica's clock.
+	taken time.Time
 	// stale reports that the target must be resolved (again), expanding that this is under way. expanded is when it last began.
 	stale     bool
 	expanding bool
@@ -60,9 +62,9 @@ const (
 	// refusedFor is how long a request is retried that nothing but refusals answers. The webhook may be older: after an outage the API server may
 	// refuse what it permits when it has read its Roles.
 	refusedFor = 10 * time.Minute
-	// unseenFor is how long after its acceptance a trigger is tried while its Receiver, or its target, is not known here. The replica that
-	// accepted the webhook may have seen them earlier. A broken watch recovers within that time: client-go notices a connection that is gone
-	// without a word after 45 s.
+	// unseenFor is how long a trigger is tried after it was taken in while its Receiver, or its target, is not known here. The replica that
+	// accepted the webhook may have seen them earlier, and its clock may differ. A broken watch recovers within that time: client-go notices a
+	// connection that is gone without a word after 45 s.
 	unseenFor = time.Minute
 )
 
@@ -107,7 +109,7 @@ func (t *term) offer(held event.Message[event.Trigger]) (done *event.Message[eve
 	if j.trigger == nil || !trigger.Accepted.Before(j.trigger.Accepted) {
 		j.trigger = trigger
 	}
-	j.held, j.stale, j.pause, j.refused, j.result = held, true, 0, time.Time{}, resultApplied
+	j.held, j.taken, j.stale, j.pause, j.refused, j.result = held, time.Now(), true, 0, time.Time{}, resultApplied
 	return done
 }
 
@@ -118,12 +120,12 @@ func redelivered(a, b event.Trigger) bool {
 // expand resolves a job's target into the objects that need a request. It does so at most once an interval for any number of triggers,
 // and ends the pauses of claims that failed.
 func (t *term) expand(ctx context.Context, it item) {
-	j, trigger := t.beginExpanding(it)
+	j, trigger, taken := t.beginExpanding(it)
 	if j == nil {
 		return
 	}
 	receiver, target, why := t.resolve(trigger)
-	if t.unseen(trigger, why) {
+	if t.unseen(trigger, why, taken) {
 		why = resultUnseen
 	} else {
 		t.mend(trigger, receiver, trigger.Target.Name)
@@ -138,21 +140,22 @@ func (t *term) expand(ctx context.Context, it item) {
 	t.confirm(ctx, t.endExpanding(j, target, names, why))
 }
 
-// beginExpanding returns the job whose target must be resolved, and the trigger to resolve it for. Both are nil if there is none.
-func (t *term) beginExpanding(it item) (*job, *event.Trigger) {
+// beginExpanding returns the job whose target must be resolved, and the trigger to resolve it for, with the time at which it was taken in. Both
+// are nil if there is none.
+func (t *term) beginExpanding(it item) (_ *job, trigger *event.Trigger, taken time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	j := t.jobs[it]
 	if j == nil || !j.stale {
-		return nil, nil
+		return nil, nil, time.Time{}
 	}
 	if t.claims[it.namespace] >= maxClaims {
 		t.queue.EnqueueAfter(it, busyPause())
-		return nil, nil
+		return nil, nil, time.Time{}
 	}
 	j.held.Take() // from now on a webhook needs a request later than the next ones
 	j.stale, j.expanding, j.expanded = false, true, time.Now()
-	return j, j.trigger
+	return j, j.trigger, j.taken
 }
 
 // endExpanding claims the objects that a job's target means, or applies the reason why there are none.

@@ -75,14 +75,15 @@ func (a *Applier) search(w *event.Trigger) (r Receiver, target event.Target, why
 }
 
 // unseen reports whether resolve's result may only be due to this replica's delay: it may not have seen the Receiver yet, the state of
-// it that names the target, or the object that a filter chose; or it has not compiled the Receiver. It must not be called under the lock.
-func (a *Applier) unseen(w *event.Trigger, why string) bool {
+// it that names the target, or the object that a filter chose; or it has not compiled the Receiver. taken is when the trigger was taken in. It
+// must not be called under the lock.
+func (a *Applier) unseen(w *event.Trigger, why string, taken time.Time) bool {
 	switch {
 	case why != resultOwnerGone && why != resultRemoved:
 		return false
 	case a.opts.Receivers.Uncompiled(w.Namespace, w.Receiver, w.ReceiverUID):
 		return true
-	case w.Generation == 0 || time.Since(w.Accepted) >= unseenFor:
+	case w.Generation == 0 || time.Since(taken) >= unseenFor:
 		return false
 	}
 	named, alive := a.own(w)

@@ -148,3 +148,31 @@ func TestT4ATriggerOutlastsTheWaitUntilItsReceiverIsCompiled(t *testing.T) {
 		})
 	}
 }
+
+// T4 with replicas: fails when a trigger is given up before its Receiver is seen here because the clock of the replica that accepted it is behind
+// by more than a minute, or because it waited in the stream for as long; and when it is kept for longer than another.
+func TestT4ATriggerWaitsForItsReceiverByTheClockOfThisReplica(t *testing.T) {
+	for name, seen := range map[string]bool{"the Receiver is seen": true, "it is never seen": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				r := w.receiver("team-a", "github", "deployer", repo("app"))
+				w.receivers.remove("team-a", "github")
+				webhook := trigger(r, r.Targets[0])
+				webhook.Generation, webhook.Accepted = 1, time.Now().Add(-2*unseenFor)
+				h := w.send(webhook)
+				pass(unseenFor / 2)
+				w.want(h, "held")
+				if seen {
+					w.receivers.put(r)
+				}
+				pass(unseenFor)
+				w.want(h, "done")
+				if wrote := w.stampedFrom(webhook.Accepted, "app"); wrote != seen {
+					t.Errorf("written: %+v", w.api.seen())
+				}
+			})
+		})
+	}
+}
