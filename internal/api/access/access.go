@@ -87,6 +87,7 @@ type Authority struct {
 	allowed *brief.Answers[question, struct{}]
 	denied  *brief.Answers[question, struct{}]
 	made    *brief.Answers[string, time.Time]
+	looks   looks
 	flights singleflight.Group
 
 	addresses *fair.Limiters[netip.Addr]
@@ -120,6 +121,7 @@ func New(o Options) (*Authority, error) {
 		allowed:       brief.New[question, struct{}](maxAllowed),
 		denied:        brief.New[question, struct{}](maxRefused),
 		made:          brief.New[string, time.Time](maxAllowed),
+		looks:         looks{newest: map[string]*time.Time{}},
 		addresses:     fair.NewLimiters[netip.Addr](addressRate, addressBurst, maxAddresses),
 		failing:       brief.New[netip.Addr, struct{}](maxAddresses),
 		unknownBudget: fair.NewLimiters[struct{}](unknownRate, unknownBurst, 1),

@@ -114,6 +114,50 @@ func TestW5AListOfNamespacesEndsWithTheRight(t *testing.T) {
 	})
 }
 
+// slowNamespaces answers each read with the namespace as it was when the read began, once it may go on.
+type slowNamespaces struct {
+	namespaces
+	goOn chan struct{}
+}
+
+func (n *slowNamespaces) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Namespace, error) {
+	found, err := n.namespaces.Get(ctx, name, o)
+	<-n.goOn
+	return found, err
+}
+
+// W2. Fails when a user who was given a right in a namespace that was made again is shown, for seconds, what is from before: another's look at
+// the namespace before was still under way.
+func TestW2ALookAtTheNamespaceBeforeIsNotKeptForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := &slowNamespaces{namespaces: namespaces{made: time.Now()}, goOn: make(chan struct{})}
+		a, _, _ := newAuthority(t, func(o *Options) { o.Namespaces = known })
+		before := make(chan error)
+		go func() {
+			_, err := a.Made(t.Context(), "team-a")
+			before <- err
+		}()
+		<-time.After(time.Second)
+		synctest.Wait()
+		known.made = time.Now()
+		if allowed, err := a.Allowed(t.Context(), &api.User{Name: "jane"}, api.GetDelivery, "team-a"); err != nil || !allowed {
+			t.Fatalf("allowed %t, %v", allowed, err)
+		}
+		close(known.goOn)
+		if err := <-before; err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got, err := a.Made(t.Context(), "team-a"); err != nil || !got.Equal(known.made) {
+				t.Errorf("made %s, %v, want %s", got, err, known.made)
+			}
+		}
+		if known.got != 2 {
+			t.Errorf("%d requests, want 2", known.got)
+		}
+	})
+}
+
 type ofTeamA struct{ api.Objects }
 
 func (ofTeamA) Namespaces() []string { return []string{"team-a"} }
