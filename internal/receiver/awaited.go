@@ -15,7 +15,7 @@ type awaited struct {
 }
 
 // Await has webhooks at paths that no Receiver serves answered 503, until the next Put, Delete or Await of the Receiver with this key. They
-// count as busy: no alarm about a start is due. The paths may be any texts, and those of other Receivers: only paths of webhooks are awaited.
+// count as busy: no alarm about a start is due. Texts that are no path of a webhook are left out. Several Receivers may await one path.
 func (t *Table) Await(key string, paths ...string) {
 	t.awaited.set(key, slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !isHookPath(path) }))
 }

@@ -39,7 +39,7 @@ func (l *looks) end(namespace string, began *time.Time, keep func()) {
 	}
 }
 
-// forget has the answers of the reads of a namespace that are under way not be kept, and calls drop for the answer that is.
+// forget calls drop for the answer that is kept. No answer of a read of the namespace that is under way is kept after it.
 func (l *looks) forget(namespace string, drop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

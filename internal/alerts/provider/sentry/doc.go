@@ -10,7 +10,7 @@
 // submitted, one request resolves the unresolved issues of the project whose events have the object's tag ("Bulk Mutate an
 // Organization's Issues"). Every event of a Sender with a token has that tag. The request changes nothing if no issue is open, so it
 // may be repeated. A recovery that only updates the status of a commit, as all of kustomize-controller do, resolves and is no
-// transaction. It comes at every interval, and the request is made only after a failure, and once after a start.
+// transaction. It comes at every interval, and the request is made only after a failure, and after a start.
 //
 // Sentry's search finds an event some seconds after Sentry accepted it. So a recovery is retried if it finds no issue within a minute
 // after its Sender submitted a failure of the object. What an earlier Sender of the Provider submitted, before a start or a change of the
