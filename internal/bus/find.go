@@ -110,12 +110,12 @@ func (f *finder) pending(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(waitingFilter(f.namespace, anyToken)))
+	subjects, err := stream.Subjects(ctx, waitingFilter(f.namespace, anyToken))
 	if err != nil {
 		return fmt.Errorf("list the waiting deliveries: %w", err)
 	}
 	shared := interned{}
-	for subject := range info.State.Subjects {
+	for _, subject := range subjects {
 		p, err := parseScheduledSubject(subject, shared)
 		if err != nil || p.Namespace != f.namespace || !f.wanted[p.ID] {
 			continue

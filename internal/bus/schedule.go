@@ -57,25 +57,28 @@ func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) e
 	return nil
 }
 
-// Backlog lists the deliveries of a shard that are in DELIVERIES, from one listing of its subjects. When the time of a message has come,
-// the server stores it under its new subject before it removes it from the schedule, so none is missed.
+// Backlog lists the deliveries of a shard that are in DELIVERIES, by its subjects: first those on the schedule, then those that are due. When
+// the time of a message has come, the server stores it under its new subject before it removes it from the schedule, so none is missed. A
+// message whose time comes in between is listed twice.
 func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Scheduled, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
-	number := strconv.Itoa(shard)
-	info, err := b.streams[streamDeliveries].Info(ctx, jetstream.WithSubjectFilter(anyDelivery+number+"."+everythingElse))
-	if err != nil {
-		return nil, fmt.Errorf("list the deliveries of a shard: %w", err)
-	}
-	backlog := make([]event.Scheduled, 0, len(info.State.Subjects))
+	var backlog []event.Scheduled
 	shared := interned{}
-	for subject := range info.State.Subjects {
-		p, err := parseScheduledSubject(subject, shared)
+	for _, prefix := range []string{prefixRetry, prefixDeliver} {
+		subjects, err := b.stream(streamDeliveries).Subjects(ctx, prefix+strconv.Itoa(shard)+"."+everythingElse)
 		if err != nil {
-			b.log.Error("a rescheduled delivery is not understood", "namespace", namespaceOf(subject), "error", err)
-			continue
+			return nil, fmt.Errorf("list the deliveries of a shard: %w", err)
 		}
-		backlog = append(backlog, p)
+		backlog = slices.Grow(backlog, len(subjects))
+		for _, subject := range subjects {
+			p, err := parseScheduledSubject(subject, shared)
+			if err != nil {
+				b.log.Error("a rescheduled delivery is not understood", "namespace", namespaceOf(subject), "error", err)
+				continue
+			}
+			backlog = append(backlog, p)
+		}
 	}
 	return backlog, nil
 }

@@ -117,42 +117,51 @@ func scheduledSubject(prefix string, shard int, p event.Scheduled) string {
 	return fmt.Sprintf("%s%d.%s.%s.%s.%d-%s", prefix, shard, token(p.Namespace), token(p.Provider), p.ObjectKey, p.Order, token(p.ID))
 }
 
-// interned has one copy of each string. There may be very many rescheduled deliveries of few Providers and objects, and a part of a subject
-// would keep the whole subject in memory.
+// interned has one copy of the text of each token. There may be very many rescheduled deliveries of few Providers and objects, and a part of
+// a subject would keep the whole subject in memory.
 type interned map[string]string
 
-func (s interned) one(part string) string {
-	same, known := s[part]
-	if !known {
-		same = strings.Clone(part)
-		s[same] = same
+// text returns what a token stands for.
+func (s interned) text(part string) (string, error) {
+	if same, known := s[part]; known {
+		return same, nil
 	}
-	return same
+	text, err := untoken(part)
+	if err == nil {
+		s[strings.Clone(part)] = text
+	}
+	return text, err
 }
 
 // parseScheduledSubject reads a subject of scheduledSubject. Its parts that other subjects have as well are shared through the given
 // strings.
-func parseScheduledSubject(subject string, shared interned) (event.Scheduled, error) {
-	t := strings.Split(subject, ".")
-	if len(t) != scheduledLength {
-		return event.Scheduled{}, fmt.Errorf("subject of a rescheduled delivery has %d tokens", len(t))
+func parseScheduledSubject(subject string, shared interned) (p event.Scheduled, err error) {
+	var t [scheduledLength]string
+	rest, more := subject, true
+	for i := range t {
+		if !more {
+			return p, fmt.Errorf("subject of a rescheduled delivery has %d tokens", i)
+		}
+		t[i], rest, more = strings.Cut(rest, ".")
+	}
+	if more {
+		return p, fmt.Errorf("subject of a rescheduled delivery has more than %d tokens", scheduledLength)
 	}
 	order, id, found := strings.Cut(t[6], "-")
 	if !found {
-		return event.Scheduled{}, errors.New("subject of a rescheduled delivery has no order")
+		return p, errors.New("subject of a rescheduled delivery has no order")
 	}
-	n, err := strconv.ParseUint(order, 10, 64)
-	if err != nil {
-		return event.Scheduled{}, errors.New("subject of a rescheduled delivery has a bad order")
+	var noID, noNamespace, noProvider, noKey error
+	p.Due = strings.HasPrefix(subject, prefixDeliver)
+	if p.Order, err = strconv.ParseUint(order, 10, 64); err != nil {
+		return p, errors.New("subject of a rescheduled delivery has a bad order")
 	}
-	p := event.Scheduled{Order: n, ObjectKey: shared.one(t[5]), Due: strings.HasPrefix(subject, prefixDeliver)}
-	for _, part := range []struct {
-		to    *string
-		token string
-	}{{&p.ID, strings.Clone(id)}, {&p.Namespace, shared.one(t[3])}, {&p.Provider, shared.one(t[4])}} {
-		if *part.to, err = untoken(part.token); err != nil {
-			return event.Scheduled{}, fmt.Errorf("subject of a rescheduled delivery: %w", err)
-		}
+	p.ID, noID = untoken(id)
+	p.Namespace, noNamespace = shared.text(t[3])
+	p.Provider, noProvider = shared.text(t[4])
+	p.ObjectKey, noKey = shared.text(t[5])
+	if err := errors.Join(noID, noNamespace, noProvider, noKey); err != nil {
+		return p, fmt.Errorf("subject of a rescheduled delivery: %w", err)
 	}
 	return p, nil
 }

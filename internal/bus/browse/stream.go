@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Stream is a stream with the two reads that the client does not have. The client reads directly from the server's store, or from the
+// Stream is a stream with three reads that the client lacks or makes slowly. The client reads directly from the server's store, or from the
 // stream's leader where that store may be a copy that lags behind (AllowDirect).
 type Stream struct {
 	jetstream.Stream

@@ -13,9 +13,9 @@ import (
 )
 
 // newServer returns a connection to a real server.
-func newServer(t testing.TB) *nats.Conn {
+func newServer(t testing.TB, jetStream bool) *nats.Conn {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20})
+	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, JetStream: jetStream, StoreDir: t.TempDir(), MaxPayload: 8 << 20})
 	must(t, err)
 	s.Start()
 	t.Cleanup(func() {
@@ -31,7 +31,7 @@ func newServer(t testing.TB) *nats.Conn {
 // newStream returns a stream of a real server, with messages of the given lengths on a subject each.
 func newStream(t *testing.T, direct bool, subjects []string, lengths []int) Stream {
 	t.Helper()
-	nc := newServer(t)
+	nc := newServer(t, true)
 	js, err := jetstream.New(nc)
 	must(t, err)
 	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
