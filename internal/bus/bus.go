@@ -71,10 +71,12 @@ type Bus struct {
 	interrupted      rate.Sometimes // the same for a server that is lost for moments
 	crashes          *crashes       // of this replica's term as the worker; a term begins after every call of the one before has returned
 
-	work   sync.WaitGroup // rounds of the committers
+	work   sync.WaitGroup // rounds of the committers, and what readAhead began
 	closed atomic.Bool
 	ending chan struct{} // closed when answers are no longer awaited
 	end    func()        // closes ending
+	// stopReading ends what readAhead began.
+	stopReading context.CancelFunc
 }
 
 func newBus(o Options) *Bus {
@@ -84,6 +86,7 @@ func newBus(o Options) *Bus {
 		quotas: map[string]*quotas{}, turns: map[string]*fair.Capacities[string]{}, progress: newProgress(), poisoning: defaultPoisoning, takeOvers: fair.NewCapacity(takeOvers),
 		notTaken: rate.Sometimes{Interval: warnEvery}, givenUp: rate.Sometimes{Interval: warnEvery}, interrupted: rate.Sometimes{Interval: warnEvery},
 		crashes: &crashes{}, recent: newRecent(), backlogged: newBacklogged(), ending: make(chan struct{}),
+		stopReading: func() {},
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })
 	b.reads = newReads(b)
@@ -134,10 +137,13 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 			return nil, err
 		}
 	}
+	b.history = newHistory(b)
+	if b.embedded != nil {
+		b.readAhead(ctx)
+	}
 	b.events = newEventCommitter(b)
 	b.triggerQuotas = newTriggerQuotas(b)
 	b.triggers = newTriggerCommitter(b)
-	b.history = newHistory(b)
 	for _, stream := range forgetful {
 		b.quotas[stream] = newQuotas(stream, b.streams[stream].CachedInfo().Config.MaxBytes)
 	}
@@ -166,7 +172,18 @@ func (b *Bus) prepareEmbedded(ctx context.Context) error {
 		return fmt.Errorf("read stream: %w", err)
 	}
 	b.pendingTriggers.stored(info.State.LastSeq)
-	return b.loadDuplicates(ctx)
+	return nil
+}
+
+// readAhead begins to read from the embedded server what is needed before the first event is published and the first delivery is sent. The
+// rest of the start goes on meanwhile. A term reads HISTORY again if that failed here.
+func (b *Bus) readAhead(ctx context.Context) {
+	ctx, b.stopReading = context.WithCancel(context.WithoutCancel(ctx))
+	b.duplicates = newDuplicates(b.opts.DuplicateWindow)
+	b.duplicates.loaded = make(chan struct{})
+	history := b.history
+	b.work.Go(func() { b.loadDuplicates(ctx) })
+	b.work.Go(func() { _ = history.load(ctx) })
 }
 
 func (b *Bus) connect(context.Context) (err error) {
@@ -261,6 +278,7 @@ func (b *Bus) Close(ctx context.Context) error {
 	if b.closed.Swap(true) {
 		return nil
 	}
+	b.stopReading()
 	late := time.AfterFunc(publishTimeout, b.end)
 	defer late.Stop()
 	b.work.Wait()
@@ -277,6 +295,7 @@ func (b *Bus) Close(ctx context.Context) error {
 
 func (b *Bus) abandon() {
 	b.closed.Store(true)
+	b.stopReading()
 	b.end()
 	b.reads.close()
 	if b.nc != nil {

@@ -1,16 +1,20 @@
 package bus
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 
 	"notifier/internal/fair"
 )
+
+// errNoIDs says that a repetition of an event of before the start would not be recognized.
+var errNoIDs = errors.New("the IDs of the last events are not read")
 
 const (
 	// serverDuplicates is the duplicate window of EVENTS in the embedded server. It is for a publish whose outcome never became known, since
@@ -36,6 +40,8 @@ const (
 // Of more than maxDuplicates in a window, and of more than maxLoaded before a restart, the oldest are forgotten sooner.
 type duplicates struct {
 	window time.Duration
+	// loaded, unless nil, is closed when the IDs of before the start are known. Until then no event is published.
+	loaded chan struct{}
 
 	mu  sync.Mutex
 	ids recentIDs[place]
@@ -76,23 +82,54 @@ func (d *duplicates) find(id string, now time.Time) (seq uint64, found bool) {
 	return p.seq, found && now.UnixNano()-p.at < int64(d.window)
 }
 
-// loadDuplicates reads the IDs of the last window from the embedded server's stream. While the disk stands still it reads them again, until
-// ctx ends.
-func (b *Bus) loadDuplicates(ctx context.Context) error {
-	from := time.Now().Add(-b.opts.DuplicateWindow)
+// await returns when the IDs of before the start are known, or with an error within publishTimeout.
+func (d *duplicates) await(ctx context.Context) error {
+	if d.known() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	select {
+	case <-d.loaded:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", errNoIDs, ctx.Err())
+	}
+}
+
+// known reports whether the IDs of before the start are known.
+func (d *duplicates) known() bool {
+	if d == nil || d.loaded == nil {
+		return true
+	}
+	select {
+	case <-d.loaded:
+		return true
+	default:
+		return false
+	}
+}
+
+// loadDuplicates reads the IDs of the last window from the embedded server's stream. While the disk stands still it tries again, until ctx
+// ends.
+func (b *Bus) loadDuplicates(ctx context.Context) {
+	warnings := rate.Sometimes{Interval: warnEvery}
+	f := feed{bus: b, from: time.Now().Add(-b.opts.DuplicateWindow), most: maxLoaded, headers: true}
 	for {
-		b.duplicates = newDuplicates(b.opts.DuplicateWindow)
-		f := feed{bus: b, from: from, most: maxLoaded, headers: true}
 		err := f.run(ctx, func(l logEntry) error {
 			b.duplicates.add(header(l.msg.Header, nats.MsgIdHdr), l.seq, l.stored)
 			return nil
 		})
-		if err = cmp.Or(err, ctx.Err()); err == nil {
-			return nil
+		if ctx.Err() != nil {
+			return
 		}
-		b.log.Warn("IDs of events are not read yet, they are read again", "error", err)
-		if fair.Sleep(ctx, openRetry) != nil {
-			return fmt.Errorf("load IDs of events: %w", err)
+		if err == nil {
+			close(b.duplicates.loaded)
+			return
 		}
+		warnings.Do(func() {
+			b.log.Warn("no event is accepted yet, trying again", "error", fmt.Errorf("%w: %w", errNoIDs, err))
+		})
+		_ = fair.Sleep(ctx, openRetry)
 	}
 }

@@ -50,6 +50,10 @@ func (b *Bus) PublishEventAfter(ctx context.Context, r *event.Record, seq uint64
 // publishRecord publishes r, unless it is a duplicate, behind the last event of its object if that is given. If an earlier publish of r has no
 // outcome yet, that is known before this one's round begins.
 func (b *Bus) publishRecord(ctx context.Context, r *event.Record, last string) (duplicate bool, err error) {
+	if err := b.duplicates.await(ctx); err != nil {
+		b.metrics.publishErrors.WithLabelValues(streamEvents).Inc()
+		return false, fmt.Errorf("publish event: %w", err)
+	}
 	if seq, known := b.duplicates.find(r.ID, time.Now()); known { // a remote server alone knows the IDs, and answers the publish accordingly
 		r.Seq = seq
 		ctx, cancel := context.WithTimeout(ctx, publishTimeout)

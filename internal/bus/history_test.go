@@ -104,6 +104,7 @@ func TestRecordsOfAProviderShareAMessage(t *testing.T) {
 	for range sends + 1 {
 		must(t, receive(t, answers))
 	}
+	b.work.Wait() // the start has read HISTORY
 	b.history.sent = recentIDs[struct{}]{most: maxSentIDs}
 	b.history.read = 0
 	b.history.at = b.history.at.AddDate(-1, 0, 0)

@@ -3,6 +3,7 @@ package bus
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -230,18 +231,30 @@ func TestAReaderWhoseRequestIsLostAsksAgain(t *testing.T) {
 	}
 }
 
-// Fails when a start ends with an error because the server, or its disk, stands still while it reads EVENTS.
-func TestAStartWaitsForTheIDsOfEvents(t *testing.T) {
+// Fails when an event is published before the IDs of the last ones are known, when the process counts as ready before that, or when they are
+// given up because the server, or its disk, stands still while they are read.
+func TestAnEventWaitsForTheIDsOfTheLastEvents(t *testing.T) {
 	t.Parallel()
 	l := newLink(t, remote(t))
 	b := open(t, "", func(o *Options) { o.URL = l.URL })
 	published(t, b, "1", "team", "app")
-	l.pulls.Store(2)
-	must(t, b.loadDuplicates(testContext(t)))
-	if _, found := b.duplicates.find("1", time.Now()); !found {
-		t.Errorf("the ID of an event is not known: found %t", found)
+	b.duplicates = newDuplicates(time.Hour)
+	b.duplicates.loaded = make(chan struct{})
+	publish := func(ctx context.Context) (bool, error) { return b.PublishEvent(ctx, testRecord("1", "team", "app")) }
+	early, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := publish(early); !errors.Is(err, errNoIDs) || !errors.Is(b.Ready(), errNoIDs) {
+		t.Errorf("an event is published with %v, readiness is %v", err, b.Ready())
 	}
-	b.duplicates = nil
+	l.pulls.Store(2)
+	b.loadDuplicates(testContext(t))
+	must(t, b.Ready())
+	if _, found := b.duplicates.find("1", time.Now()); !found {
+		t.Error("the ID of an event is not known")
+	}
+	if duplicate, err := publish(testContext(t)); !duplicate || err != nil {
+		t.Errorf("a duplicate: %t, %v", duplicate, err)
+	}
 }
 
 // Fails when a call that follows events goes on after its context has ended, for as long as the server does not answer: a shutdown would wait

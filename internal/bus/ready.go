@@ -18,8 +18,8 @@ const (
 	staleAfter = 5 * statsInterval
 )
 
-// Ready returns nil while the bus is connected, the streams and the worker's lease answer, and every consumer of this process makes
-// progress. A replica is ready whether it is the worker or not.
+// Ready returns nil while the bus is connected, the streams and the worker's lease answer, the IDs of the last events are known, and every
+// consumer of this process makes progress. A replica is ready whether it is the worker or not.
 func (b *Bus) Ready() error {
 	if err := b.lost(); err != nil {
 		return err
@@ -29,6 +29,9 @@ func (b *Bus) Ready() error {
 	}
 	if _, answered := b.stats.state(streamEvents); time.Since(answered) > staleAfter {
 		return fmt.Errorf("streams have not answered for %s", time.Since(answered).Truncate(time.Second))
+	}
+	if !b.duplicates.known() {
+		return errNoIDs
 	}
 	now := time.Now()
 	return errors.Join(b.lease.Check(now), b.progress.check(now))
