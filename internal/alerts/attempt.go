@@ -126,7 +126,8 @@ func (s *shard) send(work context.Context, d *event.Delivery, dest *Destination)
 // notification returns the notification that a destination gets for a delivery.
 func notification(d *event.Delivery) provider.Notification {
 	return provider.Notification{
-		Event: d.Event, Authored: d.Authored, DeliveryID: d.ID, Replayed: d.Replays > 0, Alert: d.Alert, AlertUID: d.AlertUID,
+		Event: d.Event, Authored: d.Authored, Annotated: d.Annotated, DeliveryID: d.ID, Replayed: d.Replays > 0,
+		Alert: d.Alert, AlertUID: d.AlertUID,
 	}
 }
 

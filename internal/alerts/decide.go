@@ -97,5 +97,6 @@ func address(rec *event.Record, a *Alert) (d event.Delivery, conflicts []string)
 	}
 	// The record is shared by all Alerts: the copy gets a map of its own, so that no Alert sees another's metadata.
 	d.Event.Metadata, d.Authored, conflicts = mergeMetadata(rec.Event, a)
+	d.Annotated = annotated(rec.Event, d.Authored)
 	return d, conflicts
 }

@@ -94,7 +94,7 @@ func (d *Deliverer) readEnded(ctx context.Context, key event.ProviderKey, e *end
 		return nil, err
 	}
 	whole := *e.sent
-	whole.Event, whole.Authored = made.Event, made.Authored
+	whole.Event, whole.Authored, whole.Annotated = made.Event, made.Authored, made.Annotated
 	return &event.Dead{Delivery: whole}, nil
 }
 

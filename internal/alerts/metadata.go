@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )
 
@@ -51,4 +52,15 @@ func mergeMetadata(e event.Event, a *Alert) (merged map[string]string, authored,
 		}
 	}
 	return merged, slices.Sorted(maps.Keys(own)), slices.Sorted(maps.Keys(disagreed))
+}
+
+// annotated returns those keys of the Alert's author that are annotations of the event's object as well, and by which a Git host is sent an
+// event. For such a key the author replaces the value, but the object has decided that the host is sent the event.
+func annotated(e event.Event, authored []string) (keys []string) {
+	for _, key := range []string{provider.ChangeRequestKey, provider.CommitKey} {
+		if e.Metadata[event.MetadataPrefix+key] != "" && slices.Contains(authored, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }

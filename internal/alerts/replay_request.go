@@ -287,7 +287,7 @@ func (r *replayed) sent(ctx context.Context, v *view.Delivery, dest *Destination
 		default:
 			e = endedOf(d, 0)
 			d.ProviderUID, d.Destination, d.Routed, d.Replays, d.Again = dest.UID, dest.Version, v.Routed, v.Replays, true
-			d.Event, d.Authored = event.Event{}, nil
+			d.Event, d.Authored, d.Annotated = event.Event{}, nil, nil
 			e.sent = d
 		}
 		return nil

@@ -23,6 +23,9 @@ type Delivery struct {
 	// Authored lists, sorted, the keys of the metadata whose values the Alert's author wrote. All other values are from objects and
 	// controllers, and through them from Git, tools and the clients of the events endpoint.
 	Authored []string `json:"authored,omitempty"`
+	// Annotated lists those of the Authored keys on which a type decides by the object's annotation, where the object has it. The values
+	// are the author's all the same. A delivery that an older version routed has none.
+	Annotated []string `json:"annotated,omitempty"`
 	// Known says that the event is about an existing object of the cluster and is not doubted (Record.Known, Record.Doubted).
 	Known bool `json:"known,omitempty"`
 	// Routed is the time at which the event was routed.

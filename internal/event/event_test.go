@@ -277,23 +277,27 @@ func TestMetadataIsTrimmedFromItsLargestEntries(t *testing.T) {
 	}
 }
 
-// Fails when a delivery loses on the bus the keys that the Alert's author wrote, or when a stored delivery without the field has
-// some.
+// Fails when a delivery loses on the bus the keys that the Alert's author wrote, or those that the object has as well, or when a stored
+// delivery without the fields has some.
 func TestADeliveryKeepsWhatTheAlertsAuthorWrote(t *testing.T) {
-	body, err := json.Marshal(event.Delivery{ID: "1", Event: sample(), Authored: []string{"summary"}})
+	body, err := json.Marshal(event.Delivery{ID: "1", Event: sample(), Authored: []string{"commit", "summary"}, Annotated: []string{"commit"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := strings.Replace(string(body), `"authored":["summary"],`, "", 1)
-	if old == string(body) {
+	before := strings.Replace(string(body), `"annotated":["commit"],`, "", 1)
+	old := strings.Replace(before, `"authored":["commit","summary"],`, "", 1)
+	if before == string(body) || old == before {
 		t.Fatal("it is not told")
 	}
-	for text, want := range map[string][]string{string(body): {"summary"}, old: nil} {
+	type keys struct{ Authored, Annotated []string }
+	for text, want := range map[string]keys{
+		string(body): {[]string{"commit", "summary"}, []string{"commit"}}, before: {Authored: []string{"commit", "summary"}}, old: {},
+	} {
 		var got event.Delivery
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got.Authored); diff != "" {
+		if diff := cmp.Diff(want, keys{got.Authored, got.Annotated}); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", text, diff)
 		}
 	}

@@ -21,6 +21,8 @@ type Notification struct {
 	Event event.Event
 	// Authored are the keys of the metadata that the Alert's author wrote (event.Delivery.Authored).
 	Authored []string
+	// Annotated are those of them for which the object has an annotation as well (event.Delivery.Annotated).
+	Annotated []string
 	// DeliveryID is the same at every attempt to send this notification.
 	DeliveryID string
 	// Replayed means that the notification had ended before and is sent again. Newer notifications of its object may have been sent
@@ -32,10 +34,11 @@ type Notification struct {
 	Alert, AlertUID string
 }
 
-// Reported returns the metadata entry of key, without the key's prefix, as the object or its controller reports it. It is empty if the
-// Alert's author wrote the entry: no author decides which events a type takes.
+// Reported returns the metadata entry of key, without the key's prefix, if the object or its controller reports one. It is empty if the
+// Alert's author alone wrote the entry: no author decides which events a type takes. Of a reported entry the author may have changed the
+// value, as with Flux.
 func (n Notification) Reported(key string) string {
-	if slices.Contains(n.Authored, key) {
+	if slices.Contains(n.Authored, key) && !slices.Contains(n.Annotated, key) {
 		return ""
 	}
 	return n.Event.Metadata[key]

@@ -30,6 +30,9 @@ func TestTypesTakeTheEventsThatAreForThem(t *testing.T) {
 		"a commit":           {with("commit", hash), read(takes{outcomes: true, commits: true})},
 		"no hash":            {with("commit", "c0ffee"), read(takes{outcomes: true})},
 		"a change request":   {with("change_request", "7"), read(takes{outcomes: true, changes: true})},
+		"two commits":        {annotated(with("commit", hash), "commit"), read(takes{outcomes: true, commits: true})},
+		"two changes":        {annotated(with("change_request", "7"), "change_request"), read(takes{outcomes: true, changes: true})},
+		"an author's change": {authored(with("change_request", "7"), "change_request"), read(takes{outcomes: true})},
 		"an author's commit": {authored(with("commit", hash), "commit"), read(takes{outcomes: true})},
 		"an author's update": {authored(with("commit_status", "update", "revision", hash), "commit_status"), read(takes{outcomes: true})},
 		"an update":          {update(), takes{all: true, closings: true, incidents: true, outcomes: true, commits: true}},
@@ -68,6 +71,13 @@ func reason(n Notification, r string) Notification {
 
 func authored(n Notification, key string) Notification {
 	n.Authored = []string{key}
+	return n
+}
+
+// annotated returns a notification whose object has an annotation of a key that the Alert's author wrote as well.
+func annotated(n Notification, key string) Notification {
+	n = authored(n, key)
+	n.Annotated = []string{key}
 	return n
 }
 

@@ -264,6 +264,10 @@ func TestOnlyAReportedNumberIsAChangeRequest(t *testing.T) {
 	if _, err := changeRequest(n); err == nil || TakesComments(n) {
 		t.Error("an author's number is taken for that of a change request")
 	}
+	n.Annotated = n.Authored
+	if got, err := changeRequest(n); got != 7 || err != nil || !TakesComments(n) {
+		t.Errorf("for an object with the annotation: got %d, %v", got, err)
+	}
 	n = onChange(bad, "7")
 	n.Event.Metadata["commit_status"] = "update"
 	if TakesComments(n) {
