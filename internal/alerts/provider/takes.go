@@ -2,6 +2,7 @@ package provider
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"notifier/internal/event"
@@ -31,7 +32,9 @@ func Lacks(takes Takes, n Notification) string {
 	takesWith := func(key, value string) bool {
 		was, had := n.Event.Metadata[key]
 		n.Event.Metadata[key] = value
-		taken := takes(n)
+		with := n
+		with.Annotated = append(slices.Clip(n.Annotated), key)
+		taken := takes(with)
 		if n.Event.Metadata[key] = was; !had {
 			delete(n.Event.Metadata, key)
 		}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strings"
 	"testing"
 
 	"notifier/internal/event"
@@ -121,5 +122,23 @@ func TestObjectsHaveAnIdentity(t *testing.T) {
 	}
 	if id("A", "b", "") == id("A", "c", "") || id("A", "b", "") == "" {
 		t.Error("without a UID two objects are one")
+	}
+}
+
+// Fails when an Alert whose author wrote the key of an annotation is not advised of the annotation that its events lack.
+func TestAnAlertsAuthorIsToldWhichAnnotationTheEventsLack(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes Takes
+		key   string
+		n     Notification
+	}{
+		"no change request":          {TakesChangeRequests, ChangeRequestKey, Notification{}},
+		"an author's change request": {TakesChangeRequests, ChangeRequestKey, authored(with(ChangeRequestKey, "8"), ChangeRequestKey)},
+		"no commit":                  {TakesCommits, CommitKey, with("revision", "main@sha1:"+hash)},
+		"an author's commit":         {TakesCommits, CommitKey, authored(with(CommitKey, hash), CommitKey)},
+	} {
+		if got := Lacks(c.takes, c.n); !strings.Contains(got, "had the annotation "+event.MetadataPrefix+c.key) {
+			t.Errorf("%s: advised %q", name, got)
+		}
 	}
 }
