@@ -297,12 +297,17 @@ func (s *fakeState) setFail(fail bool) {
 // fakeObjects implements Objects over client-go's fake. Its objects are decoded from JSON as those of an API server are.
 type fakeObjects struct {
 	client *dynamicfake.FakeDynamicClient
+	// listing, unless nil, is called before each list, which waits for it as for an API server that is away.
+	listing func(context.Context, *Kind)
 }
 
 func (f fakeObjects) ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
 	client := f.client.Resource(resource).Namespace(namespace)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if f.listing != nil {
+				f.listing(ctx, kind)
+			}
 			list, err := client.List(ctx, o)
 			if err != nil {
 				return nil, err

@@ -84,8 +84,8 @@ type Watcher struct {
 	// running has the informer of each served kind. examined has the kinds that are known to be served or not.
 	running  map[*Kind]*informer
 	examined map[*Kind]bool
-	// patience is the time after which kinds that are unreadable since the start are no longer Pending; zero before Run. anew has that time of
-	// the kinds that began to be read after they were examined.
+	// patience is the time after which kinds that were not read yet are no longer Pending; zero before Run. anew has that time of the kinds
+	// that began to be read after they were examined.
 	patience time.Time
 	anew     map[*Kind]time.Time
 
@@ -162,11 +162,13 @@ func (w *Watcher) Run(ctx context.Context, begin <-chan struct{}) error {
 	defer w.stopAll() // last, when nothing can start another informer
 	defer wg.Wait()
 	wg.Go(func() { w.crds.RunWithContext(ctx) })
-	w.mu.Lock()
-	w.patience = time.Now().Add(maxAwaited)
-	w.mu.Unlock()
-	if !cache.WaitFor(ctx, "", w.crdsSynced) || !kube.Await(ctx, begin, maxBegin) {
+	w.bePatient()
+	if !cache.WaitFor(ctx, "", w.crdsSynced) {
 		return nil // only the end of ctx ends the wait
+	}
+	w.bePatient() // the API server may have been away for long, and no kind can have been read before
+	if !kube.Await(ctx, begin, maxBegin) {
+		return nil
 	}
 	w.started = time.Now()
 	close(w.begun)
@@ -267,7 +269,14 @@ func (w *Watcher) Pending(kind string) bool {
 	return w.patient() || time.Now().Before(w.anew[k])
 }
 
-// patient reports whether kinds that are unreadable since the start are still awaited. The caller holds the lock.
+// bePatient has the kinds that were not read yet be awaited from now on.
+func (w *Watcher) bePatient() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.patience = time.Now().Add(maxAwaited)
+}
+
+// patient reports whether kinds that were not read yet are still awaited. The caller holds the lock.
 func (w *Watcher) patient() bool { return w.patience.IsZero() || time.Now().Before(w.patience) }
 
 // starts reports whether kinds are being read for the first time.

@@ -284,6 +284,44 @@ func TestAKindIsPendingWhileItIsReadAnew(t *testing.T) {
 	})
 }
 
+// T4, E2: fails when a kind is not Pending while it is read for the first time, because the API server was away since before the start for longer
+// than a kind is awaited.
+func TestAKindIsPendingWhileItIsReadAfterALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.define("Kustomization", "v1")
+		w.put(kustomization{})
+		back, read := make(chan struct{}), make(chan struct{})
+		w.listing = func(ctx context.Context, kind *Kind) {
+			wait := read
+			if kind == definitions {
+				wait = back
+			}
+			select {
+			case <-wait:
+			case <-ctx.Done():
+			}
+		}
+		watcher, stop := w.replica(false)
+		defer stop()
+		is := func(when string, pending, watched bool) {
+			t.Helper()
+			synctest.Wait()
+			_, ok := watcher.Objects("team-a", event.Target{Kind: "Kustomization", Name: "app"})
+			if watcher.Pending("Kustomization") != pending || ok != watched {
+				t.Errorf("%s it is pending: %t, watched: %t, want %t, %t", when, watcher.Pending("Kustomization"), ok, pending, watched)
+			}
+		}
+		pass(2 * maxAwaited)
+		is("after two minutes of an outage", false, false) // POSTs are taken meanwhile
+		close(back)
+		pass(maxAwaited / 2)
+		is("while it is read", true, false)
+		close(read)
+		is("when it is read", false, true)
+	})
+}
+
 // Fails when an object that is made, relabelled or deleted is not reported, when a start reports what it finds, and when a change of an
 // object's outcome is reported.
 func TestChangesOfTheSetOfObjectsAreReported(t *testing.T) {

@@ -32,6 +32,7 @@ type world struct {
 	discovery *fakeDiscovery
 	bus       *fakeBus
 	state     *fakeState
+	listing   func(context.Context, *Kind) // of fakeObjects
 	version   int
 	log       slog.Handler
 }
@@ -101,7 +102,7 @@ func (w *world) watcher() *Watcher {
 	})
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 	watcher, err := New(Options{
-		Objects: fakeObjects{w.dynamic}, Catalogue: catalogue, Events: w.bus, State: w.state,
+		Objects: fakeObjects{w.dynamic, w.listing}, Catalogue: catalogue, Events: w.bus, State: w.state,
 		Log: slog.New(w.log), Registerer: prometheus.NewRegistry(),
 	})
 	w.must(err)
