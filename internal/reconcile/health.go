@@ -229,6 +229,34 @@ func (t *healthTable) take(key string, value []byte) (kind string, k kube.Key) {
 	return kind, k
 }
 
+// older reports whether the feed was followed from its beginning that long ago.
+func (t *healthTable) older(age time.Duration) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return time.Since(t.began) >= age
+}
+
+// has reports whether there is a report under a key of the feed.
+func (t *healthTable) has(key string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, ok := t.reports[key]
+	return ok
+}
+
+// end adds the report that ends a condition, of a kind about Receivers, unless there is a report under the key by now.
+func (t *healthTable) end(key, kind string) {
+	ended, err := parseReport(kind, []byte("{}"))
+	if err != nil { // an empty object is a report of each of these kinds
+		panic(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.reports[key]; !ok {
+		t.reports[key] = ended
+	}
+}
+
 // asked returns the handled annotation values of an object from the feed, under a kind, and false if it has none.
 func (t *healthTable) asked(kind string, o metav1.Object) (asked, bool) {
 	t.mu.RLock()

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1 "notifier/api/v1"
 	"notifier/internal/fair"
 	"notifier/internal/reconcile/kube"
 )
@@ -12,11 +15,18 @@ import (
 const (
 	// sweepEvery is the interval between two searches for reports that are never replaced.
 	sweepEvery = 30 * time.Second
-	// maxSwept bounds the removed reports in one search.
+	// maxSwept bounds the removed reports, and the ended conditions, in one search.
 	maxSwept = 300
+	// unreportedFor is how long a condition may be without its report after the feed was read. In that time a new worker reports what it
+	// finds: it reviews the rights of service accounts, and refused writes are tried again.
+	unreportedFor = 10 * time.Minute
 )
 
-// sweep removes from the feed, until ctx ends, the reports of ended replicas and about deleted objects.
+// reportedConditions are those that the feed's reports about Receivers begin and end, by the kind of the report.
+var reportedConditions = map[string]string{v1.ReceiverKind: v1.WriteDeniedCondition, loopKind: v1.LoopDetectedCondition}
+
+// sweep removes from the feed, until ctx ends, the reports of ended replicas and about deleted objects. It ends the conditions that have no
+// report.
 func (r *Reconciler) sweep(ctx context.Context) {
 	for fair.Sleep(ctx, sweepEvery) == nil {
 		for _, key := range r.stale(ctx) {
@@ -28,6 +38,35 @@ func (r *Reconciler) sweep(ctx context.Context) {
 					r.log.Warn("reports that nobody replaces are not removed yet", "error", err)
 				}
 				break
+			}
+		}
+		r.endUnreported(ctx)
+	}
+}
+
+// endUnreported ends the conditions of Receivers whose reports are not in the feed, at most maxSwept. The reports were in another NATS, or on
+// a volume that was lost, and nothing else would end the conditions.
+func (r *Reconciler) endUnreported(ctx context.Context) {
+	if !r.health.older(unreportedFor) {
+		return
+	}
+	left := maxSwept
+	for _, o := range r.receivers.objects.All() {
+		for kind, condition := range reportedConditions {
+			key := kind + "/" + kube.KeyOf(o).String()
+			if !meta.IsStatusConditionTrue(*o.Conditions(), condition) || r.health.has(key) {
+				continue
+			}
+			if left--; left < 0 {
+				return
+			}
+			value, err := r.options.Health.Get(ctx, key)
+			if err != nil {
+				return // the next search asks again
+			}
+			if value == nil {
+				r.health.end(key, kind)
+				r.receivers.restate(kube.KeyOf(o))
 			}
 		}
 	}
