@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"notifier/internal/fair"
@@ -99,9 +100,11 @@ func (o *Outage) Over() {
 	o.pause, o.until = 0, time.Time{}
 }
 
-// IsAway reports whether an error means that the API server cannot answer any request now.
+// IsAway reports whether an error means that the API server cannot answer any request now. A version that it has not reached is no such error,
+// though its answer is that of a time-out: after a restore of its store from a backup it may not reach it for days, and an informer that is told
+// asks for the present version.
 func IsAway(err error) bool {
-	if err == nil {
+	if err == nil || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		return false
 	}
 	var answer apierrors.APIStatus

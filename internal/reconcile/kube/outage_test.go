@@ -45,6 +45,13 @@ func TestWaitingRequestsGoOnSoonAfterTheAPIServersReturn(t *testing.T) {
 	})
 }
 
+// tooNew is the answer to a list of a version that the API server has not reached, as after a restore of its store from a backup.
+func tooNew() error {
+	err := apierrors.NewTimeoutError("Too large resource version: 9, current: 7", 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return err
+}
+
 func TestAnAnswerOfTheAPIServerIsNotWaitedFor(t *testing.T) {
 	resource := schema.GroupResource{Resource: "secrets"}
 	for name, c := range map[string]struct {
@@ -59,6 +66,7 @@ func TestAnAnswerOfTheAPIServerIsNotWaitedFor(t *testing.T) {
 		"unavailable":    {apierrors.NewServiceUnavailable("starting"), true},
 		"too many":       {apierrors.NewTooManyRequests("slow down", 1), true},
 		"gateway":        {apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "GET", resource, "", "", 0, true), true},
+		"too new":        {tooNew(), false},
 		"internal error": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Reason: metav1.StatusReasonInternalError}}, false},
 	} {
 		if kube.IsAway(c.err) != c.away {

@@ -54,12 +54,15 @@ func SharedBudget(config *rest.Config) *rest.Config {
 	return c
 }
 
-// NewRaw returns a client for requests by path, whose answers the caller decodes from JSON.
+// NewRaw returns a client for requests by path, whose answers the caller decodes from JSON. It decodes no answer but the API server's refusal of
+// a request.
 func NewRaw(config *rest.Config) (rest.Interface, error) {
+	refusals := runtime.NewScheme()
+	refusals.AddUnversionedTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &schema.GroupVersion{}
 	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	c.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	c.NegotiatedSerializer = serializer.NewCodecFactory(refusals).WithoutConversion()
 	client, err := rest.UnversionedRESTClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("client of the API server: %w", err)

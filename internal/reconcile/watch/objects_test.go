@@ -162,3 +162,29 @@ func TestAKindThatTheAPIServerIsReadingIsAskedForAgainSoon(t *testing.T) {
 	}
 	w.Stop()
 }
+
+// Fails when a list of a version that the API server has not reached, as after a restore of its store from a backup, waits for that version: the
+// informer asks for the present one once it is told.
+func TestAListOfAVersionThatIsTooNewIsAnswered(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusGatewayTimeout)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: Too large resource version: 9, current: 7",
+			"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1},
+			"code":504}`)
+	}))
+	defer server.Close()
+	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lw := cache.ToListerWatcherWithContext(s.ListerWatcher(kindNamed("Kustomization"), kustomizations, ""))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = lw.ListWithContext(ctx, metav1.ListOptions{ResourceVersion: "9"})
+	if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || asked.Load() != 1 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
+}
