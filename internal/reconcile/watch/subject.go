@@ -114,8 +114,8 @@ func (t *publisher) subjectOf(it item) *subject {
 func (t *publisher) consider(o *object, found time.Time) {
 	it := item{o.kind, o.Namespace, o.Name}
 	s := t.subjects[it]
-	if s != nil && kube.Older(o.ResourceVersion, s.seen) {
-		return
+	if s != nil && kube.Older(o.ResourceVersion, s.seen) && t.current(it) != o {
+		return // unlike the present state of a cluster that was restored from a backup
 	}
 	st, terminal := o.terminal()
 	if s == nil && !terminal {
