@@ -22,7 +22,8 @@ const (
 // maxRound is the most messages of one round. More would save hardly any syncs, and messages that arrive meanwhile wait for all of it.
 //
 // A remote server may sync each message on a slow disk. Rounds that it does not answer in time would wait for each other there, and none would
-// ever be answered in time. So a round after one that takes longer than roundTime is half as large, down to minRound.
+// ever be answered in time. So a round after one that takes longer than roundTime is half as large, or as large as the server does in
+// roundTime if that is less, down to minRound.
 const (
 	minRound  = 8
 	maxRound  = 128
@@ -263,7 +264,8 @@ func gather(ctx context.Context, took time.Duration) {
 func (c *committer) adapt(messages int, took time.Duration) {
 	switch {
 	case took > roundTime:
-		c.most = max(messages/2, c.least)
+		inTime := int(int64(messages) * int64(roundTime) / int64(took))
+		c.most = max(min(messages/2, inTime), c.least)
 	case took < roundTime/2 && messages == c.most:
 		c.most = min(2*c.most, maxRound)
 	}

@@ -29,38 +29,45 @@ func newSlowBus(ctx context.Context, t *testing.T, stream string, syncs time.Dur
 
 // E5. Many deliveries to as many Providers are sent at once, and a server with a slow disk records them, each again after an error, as a
 // shard does. Fails when a round has more messages than the server stores in the time for which they are awaited: no record ever was
-// known to be stored, and the Providers' next deliveries were not sent. Fails also when records are given up and written again.
+// known to be stored, and the Providers' next deliveries were not sent. Fails also when records are given up and written again, but for those
+// of one round: the first is as large as it happens to be.
 func TestE5ASlowDiskIsNotGivenMoreRecordsThanItStores(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const syncs, providers, each = 40 * time.Millisecond, 200, 3
-		until, end := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer end()
-		b, _ := newSlowBus(until, t, streamHistory, syncs)
-		began := time.Now()
-		var all sync.WaitGroup
-		for i := range providers {
-			all.Go(func() {
-				for n := range each {
-					d := testDelivery(fmt.Sprint(i, "-", n), fmt.Sprint("team-", i%10), fmt.Sprint("p", i))
-					for gap := 200 * time.Millisecond; until.Err() == nil; gap = min(2*gap, 2*time.Second) {
-						ctx, cancel := context.WithTimeout(until, 2*time.Second)
-						err := b.Sent(ctx, &d)
-						cancel()
-						if err == nil {
-							break
+	const syncs, providers, each = 40 * time.Millisecond, 200, 3
+	for _, first := range []int{1, 14, 30, maxRound} {
+		t.Run(fmt.Sprintf("%d in the first round", first), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				until, end := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer end()
+				b, _ := newSlowBus(until, t, streamHistory, syncs)
+				record := func(provider int) {
+					for n := range each {
+						d := testDelivery(fmt.Sprint(provider, "-", n), fmt.Sprint("team-", provider%10), fmt.Sprint("p", provider))
+						for gap := 200 * time.Millisecond; until.Err() == nil && b.Sent(until, &d) != nil; gap = min(2*gap, 2*time.Second) {
+							pass(gap)
 						}
-						pass(gap)
 					}
 				}
+				rounds := b.history.rounds
+				rounds.busy = true // so they wait
+				began := time.Now()
+				var all sync.WaitGroup
+				for i := range providers {
+					if i == first {
+						synctest.Wait()
+						rounds.work.Go(func() { rounds.commitAll(until) })
+						synctest.Wait()
+					}
+					all.Go(func() { record(i) })
+				}
+				all.Wait()
+				if took, want := time.Since(began), providers*each*syncs; took > want*5/4 {
+					t.Errorf("took %s, the disk needs %s", took, want)
+				}
+				end()
+				b.work.Wait()
 			})
-		}
-		all.Wait()
-		if took, want := time.Since(began), providers*each*syncs; took > want*5/4 {
-			t.Errorf("took %s, the disk needs %s", took, want)
-		}
-		end()
-		b.work.Wait()
-	})
+		})
+	}
 }
 
 // T6. Fails when a namespace with more webhooks than a slow disk stores has those of others refused, or when the disk works for webhooks that
