@@ -118,7 +118,7 @@ func scheduledSubject(prefix string, shard int, p event.Scheduled) string {
 }
 
 // interned has one copy of the text of each token. There may be very many rescheduled deliveries of few Providers and objects, and a part of
-// a subject would keep the whole subject in memory.
+// a subject would keep the server's whole answer in memory.
 type interned map[string]string
 
 // text returns what a token stands for.
@@ -126,9 +126,10 @@ func (s interned) text(part string) (string, error) {
 	if same, known := s[part]; known {
 		return same, nil
 	}
+	part = strings.Clone(part)
 	text, err := untoken(part)
 	if err == nil {
-		s[strings.Clone(part)] = text
+		s[part] = text
 	}
 	return text, err
 }
@@ -156,7 +157,7 @@ func parseScheduledSubject(subject string, shared interned) (p event.Scheduled, 
 	if p.Order, err = strconv.ParseUint(order, 10, 64); err != nil {
 		return p, errors.New("subject of a rescheduled delivery has a bad order")
 	}
-	p.ID, noID = untoken(id)
+	p.ID, noID = untoken(strings.Clone(id))
 	p.Namespace, noNamespace = shared.text(t[3])
 	p.Provider, noProvider = shared.text(t[4])
 	p.ObjectKey, noKey = shared.text(t[5])

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -73,4 +74,28 @@ func TestTheShardOfAKeyNeverChanges(t *testing.T) {
 			t.Errorf("shard of %v is %d, was %d", parts, got, want)
 		}
 	}
+}
+
+// Fails when a delivery that waits, or the strings that others share with it, keep the server's answer in memory in which its subject was: it
+// lists all of a shard.
+func TestT6AWaitingDeliveryDoesNotKeepTheWholeListInMemory(t *testing.T) {
+	const size = 64 << 20
+	held := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	d := testDelivery("1", "team", "slack")
+	before, shared := held(), interned{}
+	answer := strings.Repeat("x", size) + retrySubject(3, &d)
+	p, err := parseScheduledSubject(answer[size:], shared)
+	must(t, err)
+	answer = ""
+	if kept := held() - before; kept > size/2 {
+		t.Errorf("%d MiB are kept", kept>>20)
+	}
+	runtime.KeepAlive(answer)
+	runtime.KeepAlive(p)
+	runtime.KeepAlive(shared)
 }

@@ -53,8 +53,11 @@ func (r *Reconciler) endUnreported(ctx context.Context) {
 	left := maxSwept
 	for _, o := range r.receivers.objects.All() {
 		for kind, condition := range reportedConditions {
+			if !meta.IsStatusConditionTrue(*o.Conditions(), condition) {
+				continue
+			}
 			key := kind + "/" + kube.KeyOf(o).String()
-			if !meta.IsStatusConditionTrue(*o.Conditions(), condition) || r.health.has(key) {
+			if r.health.has(key) {
 				continue
 			}
 			if left--; left < 0 {

@@ -16,8 +16,8 @@ const (
 	pageOverlap = 1000
 )
 
-// Subjects returns the subjects that match a filter and of which the stream has messages, sorted. A subject that is new when the call begins,
-// or goes before it ends, may be missing.
+// Subjects returns the subjects that match a filter and of which the stream has messages, sorted. A subject that comes or goes during the call
+// may be missing. The subjects share the memory of the server's answers.
 //
 // The client makes a map of the server's answer, and a second one of its pages. For 100,000 subjects that takes longer than the server needs
 // to list them, and a start waits for it. So gjson reads the answer instead: it has no dependencies but two small packages of its author.
