@@ -33,6 +33,8 @@ const (
 	readWindow = time.Second
 	readShare  = readWindow / 5
 	userSaved  = 10 * readWindow
+	// userTime is the time to read that a user has saved up after userSaved.
+	userTime = userSaved * readShare / readWindow / 2
 	// longRead is the most that one read costs the share of all, so another's long search does not delay a waiting user for long.
 	longRead = 50 * time.Millisecond
 	// maxWatches bounds the watches at a time, userWatches those of one user. ownWatches of a user do not count among those of all.
@@ -72,7 +74,7 @@ func newLimits() *limits {
 		answers:  fair.NewCapacities[string](fair.NewCapacity(maxAnswerBytes), userAnswerBytes, ownAnswerBytes),
 		searches: fair.NewCapacities[string](nil, 1, 0),
 		checks:   fair.NewCapacity(maxChecks),
-		own:      fair.NewShare(fair.ShareOptions{Window: userSaved, Namespace: userSaved * readShare / readWindow / 2}),
+		own:      fair.NewShare(fair.ShareOptions{Window: userSaved, Namespace: userTime}),
 		all:      fair.NewShare(fair.ShareOptions{Window: readWindow, Namespace: readShare}),
 	}
 }
@@ -82,7 +84,7 @@ const everybody = ""
 
 // read waits for the user's turn to read. A user with no time left gets the time of the next attempt. The error is ErrBusy, a copy of
 // it with another RetryAfter, or that of ctx.
-func (l *limits) read(ctx context.Context, u *User) (release func(), err error) {
+func (l *limits) read(ctx context.Context, u *User) (release func(answered bool), err error) {
 	if wait := l.own.Wait(u.Tenant()); wait > 0 {
 		return nil, busyFor(wait)
 	}
@@ -95,15 +97,16 @@ func (l *limits) read(ctx context.Context, u *User) (release func(), err error) 
 		line.Release()
 		return nil, err
 	}
-	return func() {
-		end()
+	return func(answered bool) {
+		end(answered)
 		line.Release()
 	}, nil
 }
 
 // turn waits for the user's turn. Users take turns, each with one read or answer to be made, and proceed while time is left for all. The
-// time until release is charged to the user. The error is ErrBusy or that of ctx.
-func (l *limits) turn(ctx context.Context, u *User) (release func(), err error) {
+// time until release is charged to the user, but at most userTime of it unless the read was answered: the store stood still meanwhile, and a
+// single read would have the user wait for the better part of a minute. The error is ErrBusy or that of ctx.
+func (l *limits) turn(ctx context.Context, u *User) (release func(answered bool), err error) {
 	leave, err := take(ctx, l.reads, u, 1)
 	if err != nil {
 		return nil, err
@@ -113,8 +116,11 @@ func (l *limits) turn(ctx context.Context, u *User) (release func(), err error) 
 		return nil, err
 	}
 	began := time.Now()
-	return func() {
+	return func(answered bool) {
 		took := time.Since(began)
+		if !answered {
+			took = min(took, userTime)
+		}
 		l.own.Spend(u.Tenant(), took)
 		l.all.Spend(everybody, min(took, longRead))
 		leave()

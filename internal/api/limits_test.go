@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -111,6 +113,48 @@ func TestT6ReadingHasAShareOfTheTime(t *testing.T) {
 		got := w.ask("jane", "GET", "/v1/namespaces/team-a/deliveries", "")
 		if after := got.Header().Get("Retry-After"); after == "1" || !strings.Contains(got.Body.String(), "wait "+after+" seconds") {
 			t.Errorf("Retry-After is %s, and the text %s", after, got.Body)
+		}
+	})
+}
+
+// Fails when a user who read once, while the store stood still, has to wait for longer than the refusal says, or when reads that are not
+// answered cost nothing: neither those of a user who asks again and again, nor those of one who leaves.
+func TestAReadThatTheStoreDoesNotAnswerCostsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const path, stands = "/v1/namespaces/team-a/deliveries", 5 * time.Second
+		w := newWorld(t)
+		w.authority.grant("jane", "team-a", reads...)
+		w.store.takes, w.store.err = stands, errors.New("the server does not answer")
+		if got := w.ask("jane", "GET", path, ""); got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") != "2" {
+			t.Fatalf("answered %d, Retry-After %s", got.Code, got.Header().Get("Retry-After"))
+		}
+		<-time.After(2 * time.Second)
+		w.store.takes, w.store.err = 0, nil
+		if got := w.ask("jane", "GET", path, ""); got.Code != http.StatusOK {
+			t.Errorf("after the Retry-After answered %d: %s", got.Code, got.Body)
+		}
+
+		w.store.takes, w.store.err = stands, errors.New("the server does not answer")
+		asked := 0
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+			if w.ask("jane", "GET", path, "").Code == http.StatusServiceUnavailable {
+				asked++
+			}
+			<-time.After(time.Second)
+		}
+		if most := int(time.Minute / (userTime * readWindow * 2 / readShare)); asked > most+2 {
+			t.Errorf("%d reads in a minute, want %d", asked, most)
+		}
+
+		<-time.After(time.Minute)
+		w.store.takes, w.store.hold = 0, make(chan struct{})
+		ctx, leave := context.WithTimeout(t.Context(), stands)
+		defer leave()
+		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
+		r.Header.Set("Authorization", "Bearer jane")
+		w.handler.ServeHTTP(httptest.NewRecorder(), r)
+		if got := w.ask("jane", "GET", path, ""); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "1" {
+			t.Errorf("a user who left is answered %d, Retry-After %s", got.Code, got.Header().Get("Retry-After"))
 		}
 	})
 }

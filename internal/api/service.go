@@ -169,17 +169,17 @@ func (s *Service) authorize(ctx context.Context, u *User, namespace string, r Ri
 }
 
 // inTurn runs read in the user's turn.
-func inTurn[T any](ctx context.Context, s *Service, u *User, read func(context.Context) (T, error)) (T, error) {
+func inTurn[T any](ctx context.Context, s *Service, u *User, read func(context.Context) (T, error)) (found T, err error) {
 	var none T
 	release, err := s.limits.read(ctx, u)
 	if err != nil {
 		return none, err
 	}
-	defer release()
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	// A caller who leaves is charged like one who gets the answer.
+	defer func() { release(err == nil || ctx.Err() != nil || AsError(err) != errStore) }()
+	timed, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	found, err := read(ctx)
-	if err != nil {
+	if found, err = read(timed); err != nil {
 		return none, fmt.Errorf("read: %w", err)
 	}
 	return found, nil
@@ -245,7 +245,7 @@ func (s *Service) Health(ctx context.Context, u *User, namespace string) ([]view
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer release(true)
 	seen := []view.Health{}
 	for _, h := range s.options.Objects.Health(namespace) {
 		if h.Kind == "Receiver" && webhooks || h.Kind != "Receiver" && deliveries {

@@ -120,6 +120,6 @@ func (s *Service) inTurnOf(ctx context.Context, u *User, make func() (int, error
 	if err != nil {
 		return 0, err
 	}
-	defer end()
+	defer end(true)
 	return make()
 }
