@@ -71,7 +71,7 @@ func deliveriesShow() *cobra.Command {
 		Example: `  notifier deliveries show 3f1c9a0d5b7e4f62a1d0c9b8e7f6a5b4`,
 	}
 	return within(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, namespace string, args []string) error {
-		d, err := s.api.Delivery(ctx, namespace, args[0])
+		d, err := retried(ctx, s, maybeLater, func() (view.DeliveryDetail, error) { return s.api.Delivery(ctx, namespace, args[0]) })
 		if err != nil {
 			return inNamespace(namespace, err)
 		}

@@ -45,7 +45,7 @@ func eventsExplain() *cobra.Command {
 		Example: `  notifier events explain 9b2e4d6f8a0c1e3f5a7b9c1d3e5f7a9b`,
 	}
 	return within(c, func(*pflag.FlagSet, *session) {}, func(ctx context.Context, s *session, namespace string, args []string) error {
-		x, err := s.api.Explain(ctx, namespace, args[0])
+		x, err := retried(ctx, s, maybeLater, func() (view.Explanation, error) { return s.api.Explain(ctx, namespace, args[0]) })
 		if err != nil {
 			return inNamespace(namespace, err)
 		}

@@ -30,7 +30,9 @@ func providersTest() *cobra.Command {
 	return within(c, func(fs *pflag.FlagSet, _ *session) {
 		fs.DurationVar(&wait, "wait", 30*time.Second, "how long to wait for the outcome; 0 does not wait")
 	}, func(ctx context.Context, s *session, namespace string, args []string) error {
-		result, err := s.api.Test(ctx, namespace, view.TestRequest{Provider: args[0]})
+		result, err := retried(ctx, s, tooMany, func() (view.TestResult, error) {
+			return s.api.Test(ctx, namespace, view.TestRequest{Provider: args[0]})
+		})
 		if err != nil {
 			return inNamespace(namespace, err)
 		}

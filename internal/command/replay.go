@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"notifier/internal/api/client"
 	"notifier/internal/event/view"
 )
 
@@ -67,7 +66,7 @@ func replayAll(ctx context.Context, s *session, namespace string, r view.ReplayR
 	repeats := r.State == view.StateDead
 	temporary := tooMany
 	if repeats {
-		temporary = (*client.Error).Temporary // a part of the request may have been done: a replayed delivery is no longer dead
+		temporary = maybeLater // a part of the request may have been done: a replayed delivery is no longer dead
 	}
 	for {
 		result, err := retried(ctx, s, temporary, func() (view.ReplayResult, error) { return s.api.Replay(ctx, namespace, r) })

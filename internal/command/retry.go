@@ -39,5 +39,8 @@ func retried[T any](ctx context.Context, s *session, temporary func(*client.Erro
 	}
 }
 
+// maybeLater reports whether a request may be served later. A part of it may be done.
+func maybeLater(e *client.Error) bool { return e.Temporary() }
+
 // tooMany reports whether a request was refused because of earlier ones, so that no part of it was done.
 func tooMany(e *client.Error) bool { return e.Status == http.StatusTooManyRequests }

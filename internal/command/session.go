@@ -95,7 +95,7 @@ func (s *selection) check() error {
 // namespaces returns the namespaces of the command.
 func (s *session) namespaces(ctx context.Context) ([]string, error) {
 	if s.all {
-		found, err := s.api.Namespaces(ctx)
+		found, err := retried(ctx, s, maybeLater, func() (view.Namespaces, error) { return s.api.Namespaces(ctx) })
 		if found.Incomplete {
 			fmt.Fprintln(s.notes, "There are more namespaces than were looked at: name one with -n.")
 		}
@@ -163,7 +163,7 @@ func pages[T any](ctx context.Context, s *session, namespace string, of view.Lis
 	q, most := s.query, cmp.Or(s.query.Limit, math.MaxInt)
 	for {
 		q.Limit = min(most-len(items), view.MaxLimit)
-		page, err := retried(ctx, s, (*client.Error).Temporary, func() (view.Page[T], error) { return client.Page[T](ctx, s.api, namespace, of, q) })
+		page, err := retried(ctx, s, maybeLater, func() (view.Page[T], error) { return client.Page[T](ctx, s.api, namespace, of, q) })
 		if err != nil {
 			return nil, err
 		}
