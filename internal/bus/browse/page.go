@@ -72,7 +72,7 @@ func (l *List[T]) page(ctx context.Context, q view.Query, budget *Budget) (page 
 	seen := map[string]bool{}
 	for len(page.Items) < limit {
 		s, err := l.newest(ctx)
-		if errors.Is(err, ErrSpent) {
+		if errors.Is(err, ErrSpent) || errors.Is(err, context.DeadlineExceeded) && len(page.Items) > 0 {
 			break
 		}
 		if err != nil {

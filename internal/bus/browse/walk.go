@@ -87,11 +87,11 @@ func (w *Walker) Prev(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 			w.Below = 1
 			return nil, jetstream.ErrMsgNotFound
 		}
-		if w.moved && !w.Budget.left() { // else another walk would end at the same place
+		if w.spent() {
 			w.Below = w.next
 			return nil, ErrSpent
 		}
-		if err := w.look(ctx); err != nil {
+		if err := w.look(ctx); err != nil && !errors.Is(err, ErrSpent) {
 			return nil, err
 		}
 	}
@@ -101,6 +101,9 @@ func (w *Walker) Prev(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 	w.Below = m.Sequence
 	return m, nil
 }
+
+// spent reports whether the walk ends for now. Before it has read a window it does not: another walk would end at the same place.
+func (w *Walker) spent() bool { return w.moved && !w.Budget.left() }
 
 // begin finds where the walk begins and the earliest place where it ends.
 func (w *Walker) begin(ctx context.Context) error {
@@ -230,6 +233,9 @@ func (w *Walker) each(ctx context.Context, from uint64, keep func(*jetstream.Raw
 	for n, size := 0, 0; from < w.next; n++ {
 		if n == maxEach || size > windowBytes && !one {
 			return errDense
+		}
+		if w.spent() { // where each request takes long, a window may take longer than a page may
+			return ErrSpent
 		}
 		w.Budget.Requests--
 		m, err := w.Stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(w.Filter))
