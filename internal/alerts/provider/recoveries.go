@@ -26,7 +26,7 @@ type Recoveries struct {
 
 // recovery is what is known about one object. A failure of the object replaces it.
 type recovery struct {
-	// at is the time of the last recovery that was sent, and failed that of the newest failure, each zero if there was none.
+	// at is the time of the newest recovery that was sent, and failed that of the newest failure, each zero if there was none.
 	at, failed time.Time
 	// closed has the UIDs of the Alerts whose recovery was sent since the last failure of the object. The incidents of two Alerts may
 	// differ (type alertmanager). It counts for notifications with the same Since alone.
@@ -120,17 +120,19 @@ func (r *Recoveries) end(n Notification, begun *recovery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.get(n)
-	switch {
-	case known == nil:
+	if known == nil {
 		r.put(n, &recovery{at: n.Event.Timestamp})
 		return
-	case known != begun:
+	}
+	if n.Event.Timestamp.After(known.at) { // a replayed recovery may be older
 		known.at = n.Event.Timestamp
+	}
+	if known != begun {
 		return
-	case !known.since.Equal(n.Since):
+	}
+	if !known.since.Equal(n.Since) {
 		known.since, known.closed = n.Since, nil
 	}
-	known.at = n.Event.Timestamp
 	if slices.Contains(known.closed, n.AlertUID) {
 		return
 	}

@@ -55,6 +55,18 @@ func TestALateRecoveryClosesNoIncidentOfAnObjectThatFailedSince(t *testing.T) {
 	})
 }
 
+// Fails when a recovery that is replayed hides a newer one: a failure from between them, replayed as well, then opens an incident that nothing
+// closes.
+func TestALateRecoveryHidesNoNewerOne(t *testing.T) {
+	checkReplays(t, []replayStep{
+		{of("1", event.SeverityError, 0, false), true},
+		{of("1", event.SeverityInfo, 3*time.Minute, false), true},
+		{of("1", event.SeverityInfo, time.Minute, true), true},
+		{of("1", event.SeverityError, 2*time.Minute, true), false},
+		{of("1", event.SeverityError, 4*time.Minute, true), true},
+	})
+}
+
 // checkReplays sends notifications to each type whose incidents stay open until a recovery is sent.
 func checkReplays(t *testing.T, steps []replayStep) {
 	t.Helper()
