@@ -25,9 +25,12 @@ const (
 // summaryKey is the metadata key that becomes an annotation instead of a label.
 const summaryKey = "summary"
 
-// providerKey is the annotation with the UID of the Provider that fired an alert. Objects of two clusters may have all labels in
-// common.
-const providerKey = "flux_provider"
+// The annotations with the UIDs of the Provider and the Alert that fired an alert. Objects of two clusters may have all labels in common, and
+// the labels that an Alert's author writes may be edited while an alert fires.
+const (
+	providerKey = "flux_provider"
+	alertKey    = "flux_alert"
+)
 
 // Sender sends to one Alertmanager.
 type Sender struct {
@@ -67,9 +70,7 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 		switch {
 		case provider.Failed(n):
 			fired := firing(n, s.now())
-			if s.provider != "" {
-				fired.Annotations[providerKey] = s.provider
-			}
+			s.sign(fired, n)
 			if err := s.post(ctx, []alert{fired}); err != nil {
 				return err
 			}
@@ -83,12 +84,26 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 	})
 }
 
-// end ends the firing alerts of the object. It leaves out the one with the labels except, and those that another Provider fired.
+// sign writes into the annotations of an alert by which Provider and which Alert it is fired.
+func (s *Sender) sign(fired alert, n provider.Notification) {
+	if s.provider == "" {
+		return
+	}
+	fired.Annotations[providerKey] = s.provider
+	if n.AlertUID != "" {
+		fired.Annotations[alertKey] = n.AlertUID
+	}
+}
+
+// end ends the firing alerts of the object that this Provider fired: after a recovery all of them, after a failure, whose alert has the labels
+// except, the others of its Alert. A replayed notification leaves the alerts of newer failures alone.
 func (s *Sender) end(ctx context.Context, n provider.Notification, except map[string]string) error {
 	identity := identityOf(n)
+	object := map[string]string{}
 	u := s.URL()
 	query := u.Query()
 	for _, name := range []string{"kind", "name", "namespace", "reportingcontroller"} {
+		object[name] = identity[name]
 		query.Add("filter", name+"="+quote(identity[name]))
 	}
 	u.RawQuery = query.Encode()
@@ -97,8 +112,17 @@ func (s *Sender) end(ctx context.Context, n provider.Notification, except map[st
 		return provider.At("look-up of the firing alerts", err)
 	}
 	ended := slices.DeleteFunc(found, func(a alert) bool {
-		firedBy := a.Annotations[providerKey]
-		return !matches(a.Labels, identity) || maps.Equal(a.Labels, except) || firedBy != "" && firedBy != s.provider
+		byProvider, byAlert := a.Annotations[providerKey], a.Annotations[alertKey]
+		switch {
+		case maps.Equal(a.Labels, except), byProvider != "" && byProvider != s.provider, !matches(a.Labels, object):
+			return true
+		case n.Replayed && a.StartsAt.After(n.Event.Timestamp):
+			return true // of a newer failure
+		case byProvider == "" || except != nil && byAlert == "": // it is not signed, or not wholly, as by an earlier version
+			return !matches(a.Labels, identity)
+		default:
+			return except != nil && byAlert != n.AlertUID
+		}
 	})
 	if len(ended) == 0 {
 		return nil

@@ -141,6 +141,75 @@ func TestAnObjectWithOddNamesRecovers(t *testing.T) {
 	}
 }
 
+// of returns a notification of an Alert, whose author wrote the label team unless it is empty, some minutes after the kit's failure.
+func of(t *testing.T, severity, alert, team, revision string, minutes int) provider.Notification {
+	t.Helper()
+	n := failure(t, revision)
+	n.AlertUID, n.Event.Severity = alert, severity
+	n.Event.Timestamp = n.Event.Timestamp.Add(time.Duration(minutes) * time.Minute)
+	if team != "" {
+		n.Event.Metadata["team"], n.Authored = team, []string{"team"}
+	}
+	return n
+}
+
+// checkFiring sends notifications by one Sender, and compares the revisions of the alerts that fire after each.
+func checkFiring(t *testing.T, steps []firingStep) {
+	t.Helper()
+	v, sink, _ := serve(t)
+	cfg := config(sink.URL)
+	cfg.UID = "u"
+	s := newSender(t, cfg)
+	for i, step := range steps {
+		if err := s.Send(t.Context(), step.n); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.firing, v.firing()); diff != "" {
+			t.Errorf("step %d: firing (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// firingStep is a notification, with the revisions of the alerts that fire after it.
+type firingStep struct {
+	n      provider.Notification
+	firing []string
+}
+
+// Fails when an alert keeps firing for a day since the eventMetadata of its Alert was edited before the object recovered.
+func TestAnEditOfTheAlertLeavesNoAlertFiring(t *testing.T) {
+	checkFiring(t, []firingStep{
+		{of(t, "error", "x", "a", "1", 0), []string{"1"}},
+		{of(t, "error", "x", "b", "2", 1), []string{"2"}},
+		{of(t, "info", "x", "c", "3", 2), nil},
+	})
+	checkFiring(t, []firingStep{
+		{of(t, "error", "x", "", "1", 0), []string{"1"}},
+		{of(t, "info", "x", "a", "2", 1), nil},
+	})
+}
+
+// Fails when the failure by one Alert ends the alert that another Alert fired for it: Alertmanager would notify nobody of that.
+func TestAFailureLeavesTheAlertsOfOtherAlertsFiring(t *testing.T) {
+	checkFiring(t, []firingStep{
+		{of(t, "error", "x", "a", "1", 0), []string{"1"}},
+		{of(t, "error", "y", "", "2", 0), []string{"1", "2"}},
+		{of(t, "error", "x", "a", "3", 1), []string{"2", "3"}},
+		{of(t, "info", "y", "", "4", 2), nil},
+	})
+}
+
+// Fails when a failure that is replayed after a newer one was sent ends the alert of that.
+func TestAReplayedFailureLeavesTheAlertOfANewerOneFiring(t *testing.T) {
+	late := of(t, "error", "x", "", "1", 0)
+	late.Replayed = true
+	checkFiring(t, []firingStep{
+		{of(t, "error", "x", "", "2", 1), []string{"2"}},
+		{late, []string{"1", "2"}},
+		{of(t, "info", "x", "", "3", 2), nil},
+	})
+}
+
 // Fails when a recovery within the second of the failure, or before it by another clock, is refused.
 func TestAnEndIsNeverBeforeItsStart(t *testing.T) {
 	v, _, send := serve(t)

@@ -10,12 +10,15 @@
 //   - A recovery looks up the alerts of the object and posts them with an end. It uses the labels that Alertmanager returned, since
 //     the reason and the revision of a failure differ from those of the recovery. If nothing fires, nothing is posted. A Kustomization
 //     says that it is well at every interval: its alerts are looked up only after a failure, and once after a start.
-//   - After a failure was posted, alerts of the object with other labels (of an earlier revision, or for another reason) are ended the
-//     same way. An error there is ignored: the failure was delivered, and the recovery ends the rest.
+//   - After a failure was posted, alerts of the object with other labels (of an earlier revision, or for another reason) that its Alert fired
+//     are ended the same way. An error there is ignored: the failure was delivered, and the recovery ends the rest.
+//   - A replayed notification leaves the alerts of newer failures alone.
 //
-// The look-up asks for kind, name, namespace and reporting controller. Its result is compared with these again and with the labels
-// that the Alert's author wrote. An alert that another Provider fired, by the UID in its annotation flux_provider, is left alone:
-// clusters that share an Alertmanager may have objects of one name.
+// The look-up asks for kind, name, namespace and reporting controller. Its result is compared with these again. An alert's annotations
+// flux_provider and flux_alert have the UIDs of the Provider and the Alert that fired it. An alert of another Provider is left alone:
+// clusters that share an Alertmanager may have objects of one name. A failure leaves the alerts of other Alerts alone, of which Alertmanager
+// would notify nobody if they ended at once. A recovery ends them too, since the object has no failure for any Alert. Of an alert without
+// these annotations the labels are compared that the Alert's author wrote.
 //
 // An alert without an end ends by itself after Alertmanager's resolve_timeout, 5 minutes by default; Flux relies on that. Here an
 // alert ends 24 hours after its failure was sent, unless the failure is sent again or the object recovers: a deleted object does not
