@@ -68,6 +68,18 @@ func (r *Recoveries) overtaken(n Notification) bool {
 	}
 }
 
+// Outdated reports whether a notification is a replayed failure of an object of which a newer failure was sent. It is called while the
+// notification is sent.
+func (r *Recoveries) Outdated(n Notification) bool {
+	if !n.Replayed || !Failed(n) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.get(n)
+	return known != nil && known.failed.After(n.Event.Timestamp)
+}
+
 // Needless reports whether a notification only closes what is closed already. With it a Sender that embeds Recoveries is Sparing.
 func (r *Recoveries) Needless(n Notification) bool {
 	if !ClosesOnly(n) {

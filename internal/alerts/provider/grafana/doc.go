@@ -9,7 +9,8 @@
 // returns the beginning of such a region as its end, and sorts by the end, so points that follow hide the region: below a full page of
 // them it is looked up by its own tag.
 //
-//   - A failure begins a region. If one is open, its text is replaced instead.
+//   - A failure begins a region. If one is open, its text is replaced instead, unless the failure is replayed and a newer one was
+//     sent.
 //   - A recovery ends the open region, if there is one, and is a point.
 //   - A recovery that only updates the status of a commit, as all of kustomize-controller do, ends the open region and is no
 //     point. It comes at every interval, and the region is looked up only after a failure, and once after a start.

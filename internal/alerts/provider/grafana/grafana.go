@@ -89,6 +89,9 @@ func (s *Sender) send(ctx context.Context, n provider.Notification) error {
 			return err
 		}
 		if open != nil && provider.Failed(n) {
+			if s.Outdated(n) {
+				return nil
+			}
 			return s.write(ctx, open, annotation{Text: text(n)})
 		}
 		at := n.Event.Timestamp

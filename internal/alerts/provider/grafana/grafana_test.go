@@ -100,6 +100,20 @@ func TestAFurtherFailureReplacesTheText(t *testing.T) {
 	}
 }
 
+// Fails when the text of a failure that is replayed after a newer one was sent replaces the newer text.
+func TestAReplayedFailureKeepsTheNewerText(t *testing.T) {
+	v := new(vendor)
+	s := newSender(t, providertest.NewSink(t, v.ServeHTTP).URL)
+	newer := providertest.Notifications(t)["error"]
+	late := newer
+	newer.Event.Message, newer.DeliveryID, newer.Event.Timestamp = "newer", "1", newer.Event.Timestamp.Add(time.Minute)
+	late.Event.Message, late.DeliveryID, late.Replayed = "late", "2", true
+	providertest.SendAll(t, s, newer, late)
+	if region := v.all[0]; len(v.all) != 1 || region.Text != "kustomization/apps.team-a\nnewer" {
+		t.Errorf("%d annotations, %+v", len(v.all), region)
+	}
+}
+
 // Fails when Grafana's answer is not compared with the object's tags, or when objects with long names count as one.
 func TestTheRegionOfAnotherObjectStaysOpen(t *testing.T) {
 	long := strings.Repeat("x", 200)
