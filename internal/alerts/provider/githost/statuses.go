@@ -51,6 +51,7 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 		return event.AsError(err)
 	}
 	return s.Call(ctx, func(ctx context.Context) error {
+		s.latest.doubt(status) // until this attempt has succeeded: it may set the status and lose the answer, or be given up and replayed
 		last, err := s.host.LastStatus(ctx, status)
 		if err != nil {
 			return err
@@ -59,7 +60,6 @@ func (s *Statuses) Send(ctx context.Context, n provider.Notification) error {
 			return nil
 		}
 		if last.State != status.State || last.Description != status.Description {
-			s.latest.doubt(status) // a status whose answer is lost may have been set
 			if err := s.host.SetStatus(ctx, status); err != nil {
 				return err
 			}

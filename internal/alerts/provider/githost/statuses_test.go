@@ -22,10 +22,15 @@ type fakeHost struct {
 	now   time.Time
 	fail  error
 	asked int
+	// closed is the error of each look-up, nil for none.
+	closed error
 }
 
 func (f *fakeHost) LastStatus(_ context.Context, s Status) (Last, error) {
 	f.asked++
+	if f.closed != nil {
+		return Last{}, f.closed
+	}
 	for i, known := range slices.Backward(f.set) {
 		if known.Commit == s.Commit && known.Name == s.Name {
 			return Last{State: known.State, Description: known.Description, Set: f.times[i]}, nil
@@ -206,6 +211,28 @@ func TestNoStatusIsNeedlessAfterADoubtfulOne(t *testing.T) {
 	host.fail = event.NewError(event.Retry, provider.LabelTimeout, "no answer in time", nil)
 	if err := s.Send(t.Context(), bad); err == nil || s.Needless(good) {
 		t.Errorf("got %v, needless %t", err, s.Needless(good))
+	}
+}
+
+// Fails when a success is needless after a failure that was given up. The failure is sent after all when the host takes requests again, and
+// would then stand for an object that has recovered.
+func TestNoStatusIsNeedlessAfterAFailureThatWasGivenUp(t *testing.T) {
+	host := &fakeHost{}
+	s := newStatuses(t, host, results)
+	send(t, s, at(good, 0))
+	host.closed = event.NewError(event.Permanent, provider.LabelClient, "HTTP 401", nil)
+	if err := s.Send(t.Context(), at(bad, time.Minute)); err == nil {
+		t.Fatal("the failure was sent")
+	}
+	host.closed = nil
+	recovered := at(good, 2*time.Minute)
+	if s.Needless(recovered) {
+		t.Error("the success is needless")
+	} else {
+		send(t, s, recovered)
+	}
+	if send(t, s, replayed(at(bad, time.Minute))); host.states() != "S" {
+		t.Errorf("got %s, want S", host.states())
 	}
 }
 
