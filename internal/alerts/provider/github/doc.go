@@ -15,7 +15,8 @@
 // # What is sent
 //
 // A status and a comment are those of package githost: an object has one of each. It is set or edited only if it differs, so a
-// repeated send changes nothing. The state is success or failure. GitHub takes descriptions of 140 characters and bodies of 65,536.
+// repeated send changes nothing. The state is success or failure. GitHub takes descriptions of 140 characters and bodies of 65,536. A
+// status is looked for among the last hundred of its commit and, if there are as many, among the last ones of a thousand names.
 //
 // A dispatch has the event type "Kind/name.namespace", of at most 100 characters. Its client_payload is the event, with the delivery's
 // ID as deliveryID. GitHub drops no repeated dispatch, but a workflow can, by a concurrency group or by that ID. A payload is cut to

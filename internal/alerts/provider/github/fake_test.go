@@ -148,6 +148,8 @@ func (f *fakeGitHub) serveRepository(w http.ResponseWriter, r *http.Request, rou
 			newest = append(newest, s)
 		}
 		answer(w, http.StatusOK, newest[:min(len(newest), 100)])
+	case route == "GET commits/"+commit+"/status":
+		f.listContexts(w, r)
 	case strings.HasPrefix(route, "POST statuses/"):
 		f.setStatus(w, r, strings.TrimPrefix(route, "POST statuses/"))
 	case route == "GET issues/7/comments":
@@ -159,6 +161,30 @@ func (f *fakeGitHub) serveRepository(w http.ResponseWriter, r *http.Request, rou
 	default:
 		refuse(w, http.StatusNotFound, "Not Found")
 	}
+}
+
+// listContexts answers with a page of the last statuses of the commit's contexts.
+func (f *fakeGitHub) listContexts(w http.ResponseWriter, r *http.Request) {
+	var last []status
+	for _, s := range slices.Backward(f.statuses) {
+		if !slices.ContainsFunc(last, func(known status) bool { return known.Context == s.Context }) {
+			last = append(last, s)
+		}
+	}
+	if from, to, ok := pageOf(w, r, len(last)); ok {
+		answer(w, http.StatusOK, map[string]any{"state": "success", "sha": commit, "total_count": len(last), "statuses": last[from:to]})
+	}
+}
+
+// pageOf returns the bounds of the requested page of a list. It refuses a request without them, and reports whether it did not.
+func pageOf(w http.ResponseWriter, r *http.Request, length int) (from, to int, ok bool) {
+	page, size := 0, 0
+	if _, err := fmt.Sscan(r.URL.Query().Get("page")+" "+r.URL.Query().Get("per_page"), &page, &size); err != nil || page < 1 || size > 100 {
+		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")
+		return 0, 0, false
+	}
+	from = min((page-1)*size, length)
+	return from, min(from+size, length), true
 }
 
 func (f *fakeGitHub) setStatus(w http.ResponseWriter, r *http.Request, sha string) {
@@ -179,13 +205,9 @@ func (f *fakeGitHub) setStatus(w http.ResponseWriter, r *http.Request, sha strin
 }
 
 func (f *fakeGitHub) listComments(w http.ResponseWriter, r *http.Request) {
-	page, size := 0, 0
-	if _, err := fmt.Sscan(r.URL.Query().Get("page")+" "+r.URL.Query().Get("per_page"), &page, &size); err != nil || page < 1 || size > 100 {
-		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")
-		return
+	if from, to, ok := pageOf(w, r, len(f.comments)); ok {
+		answer(w, http.StatusOK, f.comments[from:to])
 	}
-	from := min((page-1)*size, len(f.comments))
-	answer(w, http.StatusOK, f.comments[from:min(from+size, len(f.comments))])
 }
 
 func (f *fakeGitHub) writeComment(w http.ResponseWriter, r *http.Request, id string) {

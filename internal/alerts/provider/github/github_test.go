@@ -83,6 +83,25 @@ func TestAStatusIsSetWhereTheLastOneDiffers(t *testing.T) {
 	}
 }
 
+// Fails when a status behind a hundred others of its commit is not found: a replayed failure then replaces it, and it is set again at every
+// interval, until GitHub takes no more of its name.
+func TestAStatusBehindHundredsOfOthersIsFound(t *testing.T) {
+	f := newFake(t)
+	cfg := provider.Config{Type: "github", Token: fakeToken}
+	s, _ := newSender(t, f, cfg)
+	good, late := providertest.About(needed, "info", "ReconciliationSucceeded"), providertest.About(needed, "error", "HealthCheckFailed")
+	providertest.SendAll(t, s, good)
+	for i := range 250 {
+		f.statuses = append(f.statuses, status{State: "success", Context: fmt.Sprintf("kustomization/%d", i)})
+	}
+	late.Event.Timestamp, late.Replayed = time.Now().Add(-time.Minute), true
+	again, _ := newSender(t, f, cfg) // as after a start
+	providertest.SendAll(t, again, late, good)
+	for _, set := range f.statuses[251:] {
+		t.Errorf("set again: %s %s", set.State, set.Context)
+	}
+}
+
 func TestANameOfTheProvidersOwnIsUsed(t *testing.T) {
 	f := newFake(t)
 	s, _ := newSender(t, f, provider.Config{Type: "github", Token: fakeToken, StatusName: func(_ context.Context, n provider.Notification) (string, error) {
