@@ -19,6 +19,19 @@ func CheckKey(key, value string) error {
 	return nil
 }
 
+// CheckLine checks a credential that may have any characters but line ends and other control characters. Its name is given for the error.
+func CheckLine(name, value string) error {
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return errors.New(name + " has a line end or another control character; write it without")
+	}
+	return nil
+}
+
+// CheckPair is CheckLine for a user's name and a password.
+func CheckPair(user, password string) error {
+	return CheckLine("the user's name or the password", user+password)
+}
+
 // Credential returns the header that carries a token of the Secret after a prefix, such as "Bearer ".
 func Credential(header, prefix, key, value string) (http.Header, error) {
 	if err := CheckKey(key, value); err != nil {
@@ -47,8 +60,9 @@ func Basic(user, password string) (http.Header, error) {
 		return nil, errors.New("the Secret's keys username and password are needed, and one is missing; write both into it")
 	case strings.Contains(user, ":"):
 		return nil, errors.New("the user's name has a colon, with which none can log in; write it without")
-	case strings.ContainsFunc(user+password, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return nil, errors.New("the user's name or the password has a line end or another control character; write it without")
+	}
+	if err := CheckPair(user, password); err != nil {
+		return nil, err
 	}
 	return http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}}, nil
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -35,8 +36,8 @@ func (c Config) route() (route, error) {
 	if c.Proxy.Address == "" {
 		return c.Network.route(), nil
 	}
-	u, err := c.Network.ParseAddress(c.Proxy.Address, "http", "https", "socks5")
-	if err != nil {
+	u, addressErr := c.Network.ParseAddress(c.Proxy.Address, "http", "https", "socks5")
+	if err := cmp.Or(addressErr, CheckPair(c.Proxy.Username, c.Proxy.Password)); err != nil {
 		return route{}, fmt.Errorf("proxy: %w", err)
 	}
 	if c.Proxy.Username != "" || c.Proxy.Password != "" {

@@ -77,6 +77,9 @@ func (s *Sender) parse(cfg provider.Config) error {
 	case s.password != "" && s.username == "":
 		return errors.New("the Secret has the key password without the key username")
 	}
+	if err := provider.CheckPair(s.username, s.password); err != nil {
+		return err
+	}
 	port := "587"
 	if s.implicit {
 		port = "465"

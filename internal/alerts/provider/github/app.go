@@ -63,6 +63,11 @@ func newApp(cfg provider.Config) (*app, error) {
 	case a.installation != "" && !positive(a.installation):
 		return nil, errors.New("githubAppInstallationID is not a number")
 	}
+	if a.owner != "" {
+		if err := provider.CheckKey(keyInstallationOwner, a.owner); err != nil {
+			return nil, err
+		}
+	}
 	key, ok := provider.ParseRSAKey(v[keyPrivateKey])
 	if !ok {
 		return nil, errors.New("githubAppPrivateKey is not an RSA private key in PEM of at most 4,096 bits")

@@ -23,13 +23,21 @@ func New(cfg provider.Config) (*provider.Client, error) { return newSender(cfg, 
 func newSender(cfg provider.Config, now func() time.Time) (*provider.Client, error) {
 	secret := cfg.Token
 	return provider.NewClient(cfg, provider.ClientOptions{
-		MaxReply: maxReply, Word: word, Wait: wait, Limit: provider.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com"),
-		Outcome: outcome,
+		Login: checkSecret, MaxReply: maxReply, Word: word, Wait: wait,
+		Limit: provider.LimitOn(provider.Limit{Rate: 100.0 / 60, Burst: 5}, "feishu.cn", "larksuite.com"), Outcome: outcome,
 		Message: func(_ *provider.Client, n provider.Notification) (provider.Request, error) {
 			body, err := body(n, secret, now())
 			return provider.Request{Body: body}, err
 		},
 	})
+}
+
+// checkSecret checks the secret of a bot that verifies signatures. A bot takes no other login.
+func checkSecret(cfg provider.Config) (http.Header, error) {
+	if cfg.Token == "" {
+		return nil, nil
+	}
+	return nil, provider.CheckKey("token", cfg.Token)
 }
 
 // sign returns the time and the signature for a bot with a secret, empty without a secret. The signature is an HMAC of nothing whose

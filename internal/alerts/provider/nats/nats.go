@@ -132,9 +132,9 @@ func login(cfg provider.Config) ([]nats.Option, error) {
 		if cfg.Username == "" {
 			return nil, errors.New("the Secret has the key password without the key username")
 		}
-		return []nats.Option{nats.UserInfo(cfg.Username, cfg.Password)}, nil
+		return []nats.Option{nats.UserInfo(cfg.Username, cfg.Password)}, provider.CheckPair(cfg.Username, cfg.Password)
 	case cfg.Token != "":
-		return []nats.Option{nats.Token(cfg.Token)}, nil
+		return []nats.Option{nats.Token(cfg.Token)}, provider.CheckLine("the Secret's key token", cfg.Token)
 	}
 	return nil, nil
 }

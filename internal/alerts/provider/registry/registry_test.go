@@ -152,7 +152,7 @@ func TestOnlyAddressesOfSlackAreLimitedByDefault(t *testing.T) {
 
 // elsewhere are the types without a token, and those that do not send it unchanged in a header or a URL.
 var elsewhere = []string{
-	"discord", "email", "generic", "generic-hmac", "googlechat", "googlepubsub", "lark", "msteams", "nats", "pagerduty",
+	"discord", "email", "generic", "generic-hmac", "googlechat", "googlepubsub", "msteams", "nats", "pagerduty",
 	"rocket", "zulip",
 }
 
