@@ -13,15 +13,28 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"login of the GitHub App: HTTP 4", "check the keys githubApp… of the Secret, and where the App is installed"},
 	{"look-up of the firing alerts: HTTP 4", "let the login read alerts, and a proxy pass GET on: a recovery looks up what it ends"},
 	{"HTTP 400: Message blocked by harmful links", "leave the link out of summary and eventMetadata, or such events by exclusionList of the Alert"},
-	{"HTTP 401", "check the token, or the address if it holds the credential"},
-	{"HTTP 403", "check the token and what it may do, or the address if it holds the credential"},
+	{"HTTP 403: M_FORBIDDEN", "have the account of the token join the room of spec.channel, and let it write there"},
+	{"HTTP 401", "check the token, or username and password, or the address if it holds the credential"},
+	{"HTTP 403", "check the token and what it may do, or username and password, or the address if it holds the credential"},
 	{"HTTP 404", "check the address, and token and spec.channel if the type reads them: there is nothing of that path, or the login may not see it"},
 	{"HTTP 410", "check the address: it is no more"},
-	{"HTTP 422: No commit found for SHA", "check that the address is that of the commit's repository"},
+	{"HTTP 413", "the destination takes no message of this length: have it take longer ones, or leave such events out by exclusionList of the Alert"},
+	{"HTTP 422: doesn't accept 4-byte Unicode", "leave emoji and the like out of what spec.commitStatusExpr gives"},
 	{"HTTP 422: This SHA and context", "nothing is wrong: only another commit, or another name by spec.commitStatusExpr, gets more"},
 	{"HTTP 422: Key format is not valid!", "check the token"},
 	{"HTTP 400: Invalid routing key", routingKey},
 	{"HTTP 400: Length of 'routing_key'", routingKey},
+	{"HTTP 400: WorkflowTriggerIsNotEnabled", "turn the workflow on"},
+	{"connector: Teams answered HTTP 4", "check that the connector's team and channel are there, and take messages"},
+	{"Lark: Incoming webhook access token invalid", "check the address"},
+	{"Lark: IP not allowed", "add the addresses that this cluster sends from to the bot's security settings"},
+	{"Lark: Key Words Not Found", "put one of the bot's keywords into spec.summary of the Alert, or take the keywords out of the bot's security settings"},
+	{"Lark: Sign match fail", "check the Secret's key token, which is the bot's secret, and the clock of this cluster"},
+	{"Lark refused the message", rejected},
+	{"Slack refused the message", rejected},
+	{"NATS: no stream has the subject", "check spec.channel, and that a stream has it among its subjects"},
+	{"NATS: the stream refuses the message", "check the limits of the stream"},
+	{"proxy: certificate is signed by an unknown authority", "put the proxy's authority, and the destination's, under the key ca.crt of the Secret that spec.certSecretRef names"},
 	{"proxy answered HTTP 407", "check username and password in the Secret of spec.proxySecretRef"},
 	{"HTTP 407", "check username and password in the Secret of spec.proxySecretRef"},
 	{"the failure's issue cannot be found yet", ""},
@@ -35,6 +48,9 @@ var adviceByReason = []struct{ reason, advice string }{
 // routingKey is the advice after PagerDuty refused the integration's key.
 const routingKey = "check the integration's key: spec.channel or, if that is empty, the Secret's key token"
 
+// rejected is the advice after a refusal of an unknown cause.
+const rejected = "check channel and credentials, and what they may do"
+
 // adviceByLabel has the advice for failures without an entry in adviceByReason.
 var adviceByLabel = map[string]string{
 	LabelTimeout:  "check that the destination can be reached from here, or raise spec.timeout",
@@ -44,28 +60,51 @@ var adviceByLabel = map[string]string{
 	LabelDenied:   "use another address, or have the administrator open this one with --allow-destinations",
 	LabelRedirect: "use the address that it leads to",
 	LabelClient:   "check type and address: the destination does not take such a message",
-	LabelRejected: "check channel and credentials, and what they may do",
+	LabelRejected: rejected,
 	LabelReply:    "check type and address: the answer is not one of such a destination",
 }
 
-// aboutChannel are parts of the vendors' words by which a destination refuses a channel. They follow the status in a failure's reason.
-var aboutChannel = []string{"channel", "chat", "room", "STREAM_DOES_NOT_EXIST", "TOPIC_CLOSED", "TOPIC_DELETED"}
+// adviceByWord maps parts of the vendors' words, which follow the status in a failure's reason, to advice after a final refusal. With the first
+// a destination refuses a channel, with the second a commit.
+var adviceByWord = []struct {
+	parts  []string
+	advice string
+}{
+	{
+		[]string{
+			"channel", "chat", "room", "thread not found", "STREAM_DOES_NOT_EXIST", "BAD_REQUEST", "TOPIC_CLOSED", "TOPIC_DELETED", "Forbidden: bot",
+			"error-not-allowed", "permissions.app_error",
+		},
+		"check spec.channel, and that the sender may write there",
+	},
+	{
+		[]string{
+			"No commit found for SHA", "Commit Not Found", "References for commit Not Found", "NoSuchCommit", "GitCommitDoesNotExist",
+			"GitUnresolvableToCommit",
+		},
+		"check that the address is that of the commit's repository",
+	},
+}
 
 // Advice returns advice for the Provider's owner after a failed send, empty where only waiting helps.
 func Advice(e *event.Error) string {
 	if e.Label == LabelLimited {
 		return "" // under any status
 	}
-	if _, word, _ := strings.Cut(e.Reason, ": "); e.Class == event.Permanent &&
-		slices.ContainsFunc(aboutChannel, func(part string) bool { return strings.Contains(word, part) }) {
-		return "check spec.channel, and that the sender may write there"
+	reason := strings.TrimPrefix(e.Reason, "change event: ")
+	if _, word, _ := strings.Cut(reason, ": "); e.Class == event.Permanent {
+		for _, a := range adviceByWord {
+			if slices.ContainsFunc(a.parts, func(part string) bool { return strings.Contains(word, part) }) {
+				return a.advice
+			}
+		}
 	}
 	for _, a := range adviceByReason {
-		if strings.HasPrefix(e.Reason, a.reason) {
+		if strings.HasPrefix(reason, a.reason) {
 			return a.advice
 		}
 	}
-	if e.Class == event.Retry && e.Label == LabelClient {
+	if e.Class == event.Retry && (e.Label == LabelClient || e.Label == LabelRejected) {
 		return "" // it passes by itself
 	}
 	return adviceByLabel[e.Label]

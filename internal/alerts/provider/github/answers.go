@@ -24,6 +24,9 @@ var known = []string{
 // mostStatuses is GitHub's answer when a commit has a thousand statuses of one name.
 const mostStatuses = "This SHA and context has reached the maximum number of statuses."
 
+// fourBytes is a part of GitHub's answer to the status of a name, or a description, with emoji.
+const fourBytes = "doesn't accept 4-byte Unicode"
+
 // word returns the part of a refusal's answer that is shown.
 func word(answer []byte) string {
 	var reply struct {
@@ -38,6 +41,8 @@ func word(answer []byte) string {
 		return "No commit found for SHA"
 	case bytes.Contains(reply.Errors, []byte(mostStatuses)):
 		return mostStatuses
+	case bytes.Contains(reply.Errors, []byte(fourBytes)):
+		return fourBytes
 	default:
 		return provider.KnownWord(known, reply.Message)
 	}

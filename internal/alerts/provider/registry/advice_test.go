@@ -27,7 +27,16 @@ func TestAdviceNamesTheFieldThatIsWrong(t *testing.T) {
 			`{"message":"Validation Failed","errors":[{"code":"custom","message":"This SHA and context has reached the maximum number of statuses."}]}`,
 			[]string{"commit", "spec.commitStatusExpr"},
 		},
+		{
+			"github", http.StatusUnprocessableEntity,
+			`{"message":"Validation Failed","errors":[{"code":"custom","field":"context","message":"context doesn't accept 4-byte Unicode"}]}`,
+			[]string{"emoji", "spec.commitStatusExpr"},
+		},
 		{"gitlab", http.StatusNotFound, `{"message":"404 Project Not Found"}`, []string{"token"}},
+		{"gitlab", http.StatusNotFound, `{"message":"404 Commit Not Found"}`, []string{"commit's repository"}},
+		{"matrix", http.StatusForbidden, `{"errcode":"M_FORBIDDEN","error":"User not in room"}`, []string{"join", "spec.channel"}},
+		{"zulip", http.StatusUnauthorized, `{"result":"error","msg":"Invalid API key","code":"INVALID_API_KEY"}`, []string{"username", "password"}},
+		{"lark", http.StatusOK, `{"code":19024,"msg":"Key Words Not Found"}`, []string{"keyword", "spec.summary"}},
 		{"gitea", http.StatusNotFound, `{"message":"The target couldn't be found."}`, []string{"token"}},
 		{"webex", http.StatusNotFound, `{"message":"Could not find a room with provided ID."}`, []string{"spec.channel"}},
 		{"pagerduty", http.StatusBadRequest, `{"status":"invalid event","errors":["Invalid routing key"]}`, []string{"spec.channel", "token"}},
@@ -57,6 +66,22 @@ func TestAdviceNamesTheFieldThatIsWrong(t *testing.T) {
 		}
 		_ = s.Close()
 	}
+}
+
+// Fails when the owner of a Provider is sent to check what is right while the vendor only has a fault of its own.
+func TestNoAdviceWhileTheVendorHasAFault(t *testing.T) {
+	sink := providertest.NewSink(t, providertest.Says(http.StatusOK, `{"ok":false,"error":"internal_error"}`))
+	cfg := config("slack")
+	cfg.Address, cfg.Network = sink.URL+"/api/chat.postMessage", providertest.Loopback()
+	s, err := registry.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure := event.AsError(s.Send(t.Context(), providertest.Notifications(t)["error"]))
+	if advice := provider.Advice(failure); failure.Class != event.Retry || failure.Reason != "Slack: internal_error" || advice != "" {
+		t.Errorf("%s; %q", failure.Reason, advice)
+	}
+	_ = s.Close()
 }
 
 // Fails when the advice after a recovery whose look-up is refused is that of a refused message: a proxy, or a token, may take alerts and show
