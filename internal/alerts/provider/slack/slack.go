@@ -124,6 +124,9 @@ func (s *Sender) message(n provider.Notification) Message {
 	for _, f := range provider.Facts(n, maxFact) {
 		title, value := f.Show(func(text string) string { return s.escape(text, maxFact) })
 		a.Fields = append(a.Fields, Field{Title: title, Value: value})
+		if f.Authored && len(a.MarkdownIn) == 1 {
+			a.MarkdownIn = append(a.MarkdownIn, "fields") // without it Slack shows a field's markup as plain text
+		}
 	}
 	username := provider.Truncate(cmp.Or(s.username, e.ReportingController), maxName)
 	return Message{Channel: s.channel, Username: username, Attachments: []Attachment{a}}

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -237,6 +238,20 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	n.Authored = nil // an old delivery
 	if got := s.message(n).Attachments[0].Fields[0].Value; got != escaped {
 		t.Errorf("of nobody known: %q", got)
+	}
+}
+
+// Fails when Slack is not told that there is markup in the fields: it shows that of the Alert's author as plain text. Fails also when it is told so
+// though no author wrote any.
+func TestTheMarkupOfTheAlertsAuthorTakesEffectInFields(t *testing.T) {
+	s := &Sender{onSlack: true}
+	n := providertest.Notifications(t)["info"]
+	n.Event.Metadata = map[string]string{"revision": "main@sha1:_a_", "summary": "*production*"}
+	for _, want := range []string{"[text]", "[text fields]"} {
+		if got := fmt.Sprint(s.message(n).Attachments[0].MarkdownIn); got != want {
+			t.Errorf("written by %q: markup is in %s, want %s", n.Authored, got, want)
+		}
+		n.Authored = []string{"summary"}
 	}
 }
 
