@@ -112,7 +112,7 @@ func (c streamingClient[T]) List(ctx context.Context, options metav1.ListOptions
 // Watch follows the objects of the namespace, or of all namespaces.
 func (c streamingClient[T]) Watch(ctx context.Context, options metav1.ListOptions) (events watch.Interface, err error) {
 	options.Watch = true
-	err = c.api.away.Try(ctx, func() (err error) {
+	err = c.api.away.Resume(ctx, func() (err error) {
 		events, err = c.request(options).Watch(ctx)
 		return err
 	})

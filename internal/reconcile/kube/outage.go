@@ -37,19 +37,44 @@ type Outage struct {
 // Try calls ask until its error no longer means that the API server does not answer. It returns ask's error, or ctx's.
 func (o *Outage) Try(ctx context.Context, ask func() error) error {
 	for {
-		if !o.Wait(ctx) {
-			return context.Cause(ctx)
-		}
-		err := ask()
-		switch {
-		case ctx.Err() != nil:
-			return err
-		case !IsAway(err):
-			o.Over()
+		if again, err := o.once(ctx, ask); !again {
 			return err
 		}
-		o.Begin(err)
 	}
+}
+
+// errAnew has an informer list anew.
+var errAnew = apierrors.NewResourceExpired("the API server was away, and its versions may be others than before")
+
+// Resume is Try for the watch of an informer. If the API server is away it returns an error that has the informer list anew. When the server
+// is back its store may have been restored from a backup: it would take up the watch, and send nothing until it has reached the version of the
+// watch again, perhaps for days. A server that only has too many requests is no other one than before.
+func (o *Outage) Resume(ctx context.Context, ask func() error) error {
+	for {
+		switch again, err := o.once(ctx, ask); {
+		case !again:
+			return err
+		case !apierrors.IsTooManyRequests(err):
+			return errAnew
+		}
+	}
+}
+
+// once calls ask when the next try is due. again reports that its error means that the API server does not answer.
+func (o *Outage) once(ctx context.Context, ask func() error) (again bool, err error) {
+	if !o.Wait(ctx) {
+		return false, context.Cause(ctx)
+	}
+	err = ask()
+	switch {
+	case ctx.Err() != nil:
+		return false, err
+	case !IsAway(err):
+		o.Over()
+		return false, err
+	}
+	o.Begin(err)
+	return true, err
 }
 
 // Stream sends the request that request returns until the API server answers. The caller closes the answer.

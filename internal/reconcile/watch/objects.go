@@ -69,7 +69,11 @@ func (s *Server) ListerWatcher(kind *Kind, resource schema.GroupVersionResource,
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			body, err := s.away.Stream(ctx, func() *rest.Request { return request(&o) })
+			var body io.ReadCloser
+			err := s.away.Resume(ctx, func() (err error) {
+				body, err = request(&o).Stream(ctx)
+				return err
+			})
 			if err != nil {
 				return nil, fmt.Errorf("watch %s: %w", kind.Kind, err)
 			}

@@ -188,3 +188,20 @@ func TestAListOfAVersionThatIsTooNewIsAnswered(t *testing.T) {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
 }
+
+// Fails when a watch goes on from its version after the API server was away: if its store was restored from a backup meanwhile, it sends nothing
+// until it has reached that version again. The informer lists anew upon the error.
+func TestAWatchDoesNotGoOnAfterTheAPIServerWasAway(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer server.Close()
+	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lw := cache.ToListerWatcherWithContext(s.ListerWatcher(kindNamed("Kustomization"), kustomizations, ""))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := lw.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "9"}); !apierrors.IsResourceExpired(err) {
+		t.Errorf("got %v", err)
+	}
+}
