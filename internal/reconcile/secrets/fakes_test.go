@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -39,6 +40,10 @@ type vault struct {
 	hold chan struct{}
 	// mute has the Secrets whose watch is not answered.
 	mute map[kube.Key]bool
+	// timed has each watch end after the time that was asked for.
+	timed bool
+	// restored counts the calls of restore.
+	restored int
 }
 
 func newVault() *vault {
@@ -91,7 +96,7 @@ func (w toldBy) Next() (watch.Event, error) {
 	return e, nil
 }
 
-func (v *vault) Watch(ctx context.Context, k kube.Key, version string, _ time.Duration) (Watch, error) {
+func (v *vault) Watch(ctx context.Context, k kube.Key, version string, lasting time.Duration) (Watch, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.mute[k] {
@@ -127,6 +132,9 @@ func (v *vault) Watch(ctx context.Context, k kube.Key, version string, _ time.Du
 		}
 	}
 	v.watchers[w] = k
+	if v.timed {
+		time.AfterFunc(lasting, w.Stop)
+	}
 	return newToldBy(ctx, w), nil
 }
 
@@ -185,18 +193,50 @@ func (v *vault) comeBack() {
 	v.away, v.tried, v.watches = false, 0, 0
 }
 
+// backup is the state of a vault at a time.
+type backup struct {
+	version int
+	secrets map[kube.Key]*corev1.Secret
+}
+
+func (v *vault) backup() backup {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return backup{v.version, maps.Clone(v.secrets)}
+}
+
+// restore ends all watches, as the API servers are stopped for it, and brings back a backup with the versions of its time. Then they answer again.
+func (v *vault) restore(b backup) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.stop()
+	v.version, v.secrets, v.oldest, v.history, v.away = b.version, maps.Clone(b.secrets), b.version, nil, false
+	v.restored++
+}
+
+func (v *vault) restores() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.restored
+}
+
 // cut ends all watches, and forgets all earlier changes if compact.
 func (v *vault) cut(compact bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for w := range v.watchers {
-		w.Stop()
-	}
-	clear(v.watchers)
+	v.stop()
 	if compact {
 		v.version++
 		v.oldest, v.history = v.version, nil
 	}
+}
+
+// stop ends all watches. The caller has the lock.
+func (v *vault) stop() {
+	for w := range v.watchers {
+		w.Stop()
+	}
+	clear(v.watchers)
 }
 
 // open returns the number of watches that are not stopped.

@@ -84,6 +84,7 @@ func (m *moody) earlier(k kube.Key) (*corev1.Secret, error) {
 }
 
 func (m *moody) Get(ctx context.Context, k kube.Key, version string) (*corev1.Secret, error) {
+	before := m.restores()
 	if err := errors.Join(m.late(ctx), m.fault()); err != nil {
 		return nil, err
 	}
@@ -97,12 +98,19 @@ func (m *moody) Get(ctx context.Context, k kube.Key, version string) (*corev1.Se
 	if late := m.late(ctx); late != nil {
 		return nil, late
 	}
+	if m.restores() != before {
+		return nil, errors.New("connection refused")
+	}
 	return s, err
 }
 
 func (m *moody) Watch(ctx context.Context, k kube.Key, version string, lasting time.Duration) (Watch, error) {
+	before := m.restores()
 	if err := errors.Join(m.late(ctx), m.fault()); err != nil {
 		return nil, err
+	}
+	if m.restores() != before {
+		return nil, errors.New("connection refused")
 	}
 	w, err := m.vault.Watch(ctx, k, version, lasting)
 	if err != nil {
@@ -179,7 +187,8 @@ func (r *reader) run(ctx context.Context, s *Store) {
 }
 
 // FuzzASecretIsHeldAsItIs plays users that come, change and go, and Secrets that are made, changed, deleted and made again, with reads and
-// watches that fail or come late. In the end each user has the Secrets as they are.
+// watches that fail or come late. With an odd seed the API server's store is restored from a backup meanwhile. In the end each user has the Secrets
+// as they are.
 func FuzzASecretIsHeldAsItIs(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed)
@@ -214,7 +223,17 @@ func playSecrets(t *testing.T, seed uint64) {
 	for _, r := range all {
 		wg.Go(func() { r.run(ctx, s) })
 	}
-	for range 150 {
+	var saved backup
+	for step := range 150 {
+		switch {
+		case seed%2 == 0:
+		case step == 50:
+			saved = m.backup()
+		case step == 100:
+			m.goAway()
+			<-time.After(10 * time.Second) // longer than resumable
+			m.restore(saved)
+		}
 		<-time.After(time.Duration(rng.Int64N(int64([]time.Duration{10 * time.Millisecond, time.Second, 10 * time.Second}[rng.IntN(3)]))))
 		r := all[rng.IntN(len(all))]
 		switch n := rng.IntN(20); {

@@ -77,8 +77,9 @@ type entry struct {
 	// version is the newest seen resource version of the Secret, empty for none.
 	version string
 	// resume is the version to resume a watch from: the last version that a watch sent. The version of a read is unsuitable: it is the
-	// Secret's own, which is as old as the Secret, and the API server keeps changes for minutes only.
+	// Secret's own, which is as old as the Secret, and the API server keeps changes for minutes only. ended is when the last watch ended.
 	resume string
+	ended  time.Time
 	// changes counts the changes sent by the watch, to detect one during a read. begun counts the watches that began with the present state,
 	// for the same: they do not send earlier deletions.
 	changes, begun uint64
@@ -268,7 +269,7 @@ func (s *Store) readOnce(ctx context.Context, e *entry) (certain bool, err error
 		return false, fmt.Errorf("read secret %s: %w", e.key, err)
 	}
 	s.mu.Lock()
-	changes, begun, version := e.changes, e.begun, ""
+	changes, begun, before, version := e.changes, e.begun, e.version, ""
 	if !e.known {
 		// The first read is served from the API server's memory, as for informers: the watch that follows sends a newer state. A later read
 		// asks for the newest state, because a watch sends nothing twice.
@@ -296,10 +297,12 @@ func (s *Store) readOnce(ctx context.Context, e *entry) (certain bool, err error
 	}
 	// It is not certain if a watch has begun with the present state meanwhile: the Secret may have been deleted before that.
 	s.change(func() []User {
-		if certain = e.begun == begun; certain {
-			return s.store(e, object)
+		certain = e.begun == begun
+		newest := version == "" && e.version == before // whatever its version: the API server's store may have been restored from a backup
+		if !certain || !newest && kube.Older(object.ResourceVersion, e.version) {
+			return nil
 		}
-		return nil
+		return s.store(e, object)
 	})
 	return certain, nil
 }
@@ -314,9 +317,9 @@ func (s *Store) change(f func() []User) {
 	}
 }
 
-// store stores a Secret's state unless a newer one is known, and returns the users to inform. The caller has the lock.
+// store stores a Secret's state and returns the users to inform. The caller has the lock.
 func (s *Store) store(e *entry, object *corev1.Secret) []User {
-	if e.released || kube.Older(object.ResourceVersion, e.version) {
+	if e.released {
 		return nil
 	}
 	return e.put(contentOf(object, e.keys, s.options.Labelled), object.ResourceVersion)

@@ -102,9 +102,11 @@ func (s *Store) notBegun(e *entry, err error) {
 // ended enqueues an entry whose watch is over. A watch that ended before its time was broken, perhaps by a restart of the API server,
 // which then lacks earlier changes. So the next one begins with the present state.
 func (s *Store) ended(e *entry, lasted, life time.Duration, err error) {
-	if lasted < life-time.Second {
-		s.resumeFrom(e, "")
+	s.mu.Lock()
+	if e.ended = time.Now(); lasted < life-time.Second {
+		e.resume = ""
 	}
+	s.mu.Unlock()
 	if err != nil {
 		s.options.Log.Debug("watch of a secret ended, beginning again", "namespace", e.key.Namespace, "name", e.key.Name, "error", err)
 	}
@@ -161,7 +163,7 @@ func (s *Store) consume(ctx context.Context, e *entry, w Watch, missable bool) e
 		case event.Type != watch.Bookmark:
 			answered()
 		}
-		if err := s.take(e, event); err != nil {
+		if err := s.take(ctx, e, event); err != nil {
 			return err
 		}
 	}
@@ -188,10 +190,17 @@ func (s *Store) confirm(ctx context.Context, e *entry, w Watch) (answered func()
 // present is the version of a watch that begins with the present state.
 const present = "0"
 
+// resumable is the time after the end of a watch within which the next one resumes. If the API server was away since, its store may have been
+// restored from a backup: it then sends nothing until it has reached the version again.
+const resumable = 5 * time.Second
+
 // resumption returns the version to watch from.
 func (s *Store) resumption(e *entry) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if time.Since(e.ended) > resumable {
+		return present
+	}
 	return cmp.Or(e.resume, present)
 }
 
@@ -212,8 +221,9 @@ func (s *Store) resumeFrom(e *entry, version string) {
 	e.resume = version
 }
 
-// take stores one event of the watch in the entry.
-func (s *Store) take(e *entry, sent watch.Event) error {
+// take stores one event of the watch in the entry. One that is older than what is known has the Secret read: the watch is behind a read, or the
+// API server's store was restored from a backup.
+func (s *Store) take(ctx context.Context, e *entry, sent watch.Event) error {
 	if sent.Type == watch.Error {
 		return apierrors.FromObject(sent.Object)
 	}
@@ -228,16 +238,19 @@ func (s *Store) take(e *entry, sent watch.Event) error {
 	if object.Namespace != e.key.Namespace || object.Name != e.key.Name {
 		return nil // from a server that ignores the selector; it is dropped
 	}
+	older := false
 	s.change(func() []User {
-		if sent.Type != watch.Deleted {
-			e.changes++ // so that a read that began before does not overwrite it
-			return s.store(e, object)
-		}
-		if e.released || kube.Older(object.ResourceVersion, e.version) {
+		if older = kube.Older(object.ResourceVersion, e.version); older || e.released {
 			return nil
 		}
-		e.changes++
+		e.changes++ // so that a read that began before does not overwrite it
+		if sent.Type != watch.Deleted {
+			return s.store(e, object)
+		}
 		return e.put(content{}, object.ResourceVersion)
 	})
+	if older {
+		return s.read(ctx, e)
+	}
 	return nil
 }
