@@ -299,7 +299,7 @@ func (w *watch) report(id subscriber, g *guard) {
 // keepTime ends pauses and removes ended guards, until ctx ends.
 func (w *watch) keepTime(ctx context.Context) {
 	for fair.Sleep(ctx, clockTick) == nil {
-		if err := w.passTime(ctx); err != nil && ctx.Err() == nil {
+		if err := w.passTime(ctx); err != nil && ctx.Err() == nil && event.Owned(ctx) {
 			w.Log.Warn("what was held back is not triggered yet, it will be tried again", "error", err)
 		}
 	}
@@ -341,10 +341,16 @@ func (w *watch) passTime(ctx context.Context) error {
 	return nil
 }
 
+// errTermOver reports that another replica may be the worker, whose reports must not be replaced: see Loop.
+var errTermOver = errors.New("the term is over")
+
 // flush publishes triggers and reports; those that fail may be tried again. The caller has the lock.
 func (w *watch) flush(ctx context.Context) error {
-	if len(w.triggers) == 0 && len(w.reports) == 0 {
+	switch {
+	case len(w.triggers) == 0 && len(w.reports) == 0:
 		return nil
+	case !event.Owned(ctx):
+		return errTermOver
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()

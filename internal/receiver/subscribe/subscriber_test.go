@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,7 @@ type stage struct {
 	batches  chan told
 	skips    int
 	seq      uint64
+	over     atomic.Bool // the term is, and the process has not noticed
 
 	mu        sync.Mutex
 	fail      error // of every publish and report
@@ -87,7 +89,7 @@ func (s *stage) run() (stop func()) {
 }
 
 func (s *stage) Subscribe(ctx context.Context, serve func(context.Context, event.Reader) error) error {
-	return serve(ctx, s)
+	return serve(event.WithFence(ctx, func() bool { return !s.over.Load() }), s)
 }
 
 func (s *stage) Read(ctx context.Context, handle func(context.Context, []*event.Record) error) error {
