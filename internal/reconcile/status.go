@@ -75,6 +75,9 @@ func (k *kindOf[T]) writeStatus(ctx context.Context, key kube.Key) error {
 		return err
 	}
 	after := k.again(written)
+	if retry := k.writer.Retry(); retry > 0 {
+		after = min(after, retry)
+	}
 	k.statusQueue.EnqueueAfter(key, after+rand.N(after/10)) // the jitter separates objects that were made together
 	hasStatus, now := k.writer.HasStatus(), *written.Conditions()
 	before, found := k.replace(object, hasStatus, now)

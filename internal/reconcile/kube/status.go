@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,17 +14,18 @@ import (
 )
 
 // probeEvery is how often a kind without a status subresource is tried again, and a field that was dropped: its CRD may have been replaced by one
-// with it.
-const probeEvery = 10 * time.Minute
+// with it. The first try of such a kind is minProbe after it was found, and the time doubles: one of several API servers may be behind.
+const minProbe, probeEvery = 10 * time.Second, 10 * time.Minute
 
 // StatusWriter writes the status of one kind's objects.
 type StatusWriter[T Object] struct {
 	resource Resource[T]
 	fields   []reflect.StructField
-	// absent is when the kind was last found to have no status subresource.
-	absent atomic.Pointer[time.Time]
 
 	mu sync.Mutex
+	// absent is when the kind was last found to have no status subresource, zero if it has one, and pause the time until the next try.
+	absent time.Time
+	pause  time.Duration
 	// pruned has the fields of the status that the API server dropped from a written one, each with the last time: another definition of the
 	// kind, such as Flux's own or an earlier release's, lacks them. Unless they are left out the status always differs, and is written for
 	// ever.
@@ -73,16 +73,38 @@ func (w *StatusWriter[T]) notFound(ctx context.Context, client Client[T], cached
 		return fmt.Errorf("look for the status subresource: %w", err)
 	}
 	if live.GetUID() == cached.GetUID() {
-		now := time.Now()
-		w.absent.Store(&now)
+		w.lacksStatus()
 	}
 	return nil
 }
 
+// lacksStatus notes that the kind has no status subresource. Answers to several writes at once count as one.
+func (w *StatusWriter[T]) lacksStatus() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.absent.IsZero() || time.Since(w.absent) >= w.pause {
+		w.absent, w.pause = time.Now(), min(max(2*w.pause, minProbe), probeEvery)
+	}
+}
+
 // HasStatus reports whether the kind has a status, as far as known.
 func (w *StatusWriter[T]) HasStatus() bool {
-	at := w.absent.Load()
-	return at == nil || time.Since(*at) >= probeEvery
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.absent.IsZero() || time.Since(w.absent) >= w.pause
+}
+
+// Retry returns the time until what the kind's definition lacks is tried again, zero if it lacks nothing or the next write tries it.
+func (w *StatusWriter[T]) Retry() (after time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.absent.IsZero() {
+		after = time.Until(w.absent.Add(w.pause))
+	}
+	for _, at := range w.pruned {
+		after = max(after, time.Until(at.Add(probeEvery)))
+	}
+	return max(after, 0)
 }
 
 // leaveOut restores the fields of a status that the API server would drop.
@@ -98,10 +120,11 @@ func (w *StatusWriter[T]) leaveOut(cached, object T) {
 	}
 }
 
-// note notes the fields of a sent status that the API server did not keep.
+// note notes that a status was written, and which fields of it the API server did not keep.
 func (w *StatusWriter[T]) note(sent, kept T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.absent, w.pause = time.Time{}, 0
 	was, is := statusOf(sent), statusOf(kept)
 	for _, f := range w.fields {
 		if !isNone(was.FieldByIndex(f.Index)) && isNone(is.FieldByIndex(f.Index)) {

@@ -89,6 +89,50 @@ func TestAKindWithoutStatusIsRememberedQuietly(t *testing.T) {
 	})
 }
 
+// One of several API servers may be behind when a CRD is replaced. Fails when one such answer keeps the statuses of a kind from being written for
+// long, or when a kind without status is tried often.
+func TestAKindThatLacksItsStatusForAMomentIsTriedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, resource := newCluster(t, newReceiver("r0"))
+		status := false
+		cluster.PrependReactor("update", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if status {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewNotFound(v1.Resource("receivers").GroupResource(), "r0")
+		})
+		w := kube.NewStatusWriter(resource)
+		write := func() (wrote bool) {
+			for range 4 { // as many workers
+				one, err := w.Write(t.Context(), newReceiver("r0"), observe(1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				wrote = wrote || one
+			}
+			return wrote
+		}
+		for range 2 { // the second time after it was written
+			status = false
+			write()
+			status = true
+			pass(11 * time.Second)
+			if !write() {
+				t.Error("not written eleven seconds later")
+			}
+		}
+		status = false
+		before := updates(cluster.Actions())
+		for range 12 * 60 {
+			write()
+			pass(5 * time.Second)
+		}
+		if n := updates(cluster.Actions()) - before; n > 15 {
+			t.Errorf("tried %d times in an hour", n)
+		}
+	})
+}
+
 func TestAnObjectThatIsGoneIsNoKindWithoutStatus(t *testing.T) {
 	_, resource := newCluster(t)
 	w := kube.NewStatusWriter(resource)
