@@ -22,8 +22,8 @@ type Destination struct {
 	UID, Type string
 	// Created is the Provider's creationTimestamp.
 	Created time.Time
-	// Version changes whenever the Provider's configuration does, its Secrets included. Changed is when it last changed in this process, zero
-	// if it did not.
+	// Version changes whenever the Provider's configuration does, its Secrets included. Changed is when it last changed in this process, or if
+	// it did not, when its Secrets were last written; zero for none.
 	Version string
 	Changed time.Time
 	// Sender is nil while the Provider cannot be used. NotReady then has the reason, safe to show, and its deliveries wait.

@@ -144,6 +144,17 @@ func (c credentials) version(p *v1beta3.Provider) string {
 	return strings.Join(parts, "/")
 }
 
+// written returns when the values of the Secrets were last written, zero for none.
+func (c credentials) written() time.Time {
+	var last time.Time
+	for _, s := range c.all() {
+		if s.Written.After(last) {
+			last = s.Written
+		}
+	}
+	return last
+}
+
 // maxTimeout is the longest duration of a send, which a Provider's spec cannot exceed: the send counts against the Provider's concurrency
 // meanwhile.
 const maxTimeout = 5 * time.Minute

@@ -49,31 +49,33 @@ func (c *providerController) compile(ctx context.Context, k kube.Key) error {
 		c.refuse(object, *f)
 		return nil
 	}
-	sender, version, f, err := c.build(ctx, object)
+	sender, built, f, err := c.build(ctx, object)
 	switch {
 	case err != nil:
 		c.unbuilt(object, err)
 	case f != nil:
 		c.refuse(object, *f)
 	default:
-		c.serve(object, sender, version)
+		c.serve(object, sender, built)
 	}
 	return err
 }
 
-// build returns the sender of a checked Provider with its version, or the fault that its owner has to correct. It returns an error if the
+// build returns the sender of a checked Provider and its destination, or the fault that its owner has to correct. It returns an error if the
 // Secrets cannot be read, or nothing compiled, now.
-func (c *providerController) build(ctx context.Context, p *v1beta3.Provider) (sender provider.Sender, version string, f *fault, err error) {
+func (c *providerController) build(
+	ctx context.Context, p *v1beta3.Provider,
+) (sender provider.Sender, built *alerts.Destination, f *fault, err error) {
 	if err := c.refresh(ctx, p); err != nil {
-		return nil, "", nil, err
+		return nil, nil, nil, err
 	}
 	found, f, err := readCredentials(ctx, c.secrets, p)
 	if f != nil || err != nil {
-		return nil, "", f, err
+		return nil, nil, f, err
 	}
 	text := found.text() + len(p.Spec.CommitStatusExpr)
 	err = compileInTurn(ctx, c.compiling, p.Namespace, text, func() { sender, f = c.sender(p, found) })
-	return sender, found.version(p), f, err
+	return sender, &alerts.Destination{Version: found.version(p), Changed: found.written()}, f, err
 }
 
 // refresh has the Secrets read again if the Provider has a new reconcile request, or the last read failed.
@@ -104,12 +106,14 @@ func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 	}
 }
 
-func (c *providerController) serve(p *v1beta3.Provider, sender provider.Sender, version string) {
+// serve puts a built destination into use.
+func (c *providerController) serve(p *v1beta3.Provider, sender provider.Sender, built *alerts.Destination) {
 	limit := c.options.Limits.Of(sender)
 	if l := p.Spec.RateLimit; l != nil {
 		limit = provider.Limit{Rate: rate.Limit(l.PerSecond), Burst: int(cmp.Or(l.Burst, l.PerSecond))}
 	}
-	c.put(p, &alerts.Destination{Sender: sender, Version: version, Limit: limit.Rate, Burst: limit.Burst})
+	built.Sender, built.Limit, built.Burst = sender, limit.Rate, limit.Burst
+	c.put(p, built)
 	v := served(p, v1.SucceededReason, "Provider initialized"+shortened(p)+ignoring(sender))
 	if p.Spec.Suspend {
 		v = served(p, v1.SuspendedReason, "spec.suspend is set: nothing is sent; unset it to go on")
@@ -149,7 +153,7 @@ func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	switch {
 	case changed && before.Version != "": // it has none while it cannot be built
 		d.Changed = time.Now()
-	case before != nil:
+	case before != nil && before.Changed.After(d.Changed):
 		d.Changed = before.Changed
 	}
 	c.options.Destinations.Put(p.Namespace, p.Name, d)

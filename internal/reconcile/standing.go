@@ -177,8 +177,12 @@ func (r *Reconciler) endFormer(p *v1beta3.Provider, v verdict, s alerts.Standing
 	case is == nil || changed:
 	case s.Health.Version != "":
 		changed = s.Health.Version != is.Version
-	default: // it is another worker's report
-		changed = c.ObservedGeneration != 0 && c.ObservedGeneration != v.generation || c.LastTransitionTime.Time.Before(is.Changed)
+	default: // it is another worker's report, of the last failure
+		last := &c.LastTransitionTime
+		if failure := p.Status.LastFailure; failure != nil {
+			last = latest(last, &failure.Time)
+		}
+		changed = c.ObservedGeneration != 0 && c.ObservedGeneration != v.generation || last.Time.Before(is.Changed)
 	}
 	if changed {
 		removeCondition(&p.Status.Conditions, deliveringCondition)

@@ -284,6 +284,45 @@ func TestACorrectedProviderIsNotSaidToBeRefusedAsItWas(t *testing.T) {
 	}
 }
 
+// Fails when a Provider whose Secret was corrected while no process ran is said to be refused as it was, until the next event, which may be days
+// away. Fails when a report on the present Secret is removed, or when a change of its labels counts.
+func TestAProviderThatWasCorrectedWhileNothingRanIsNotSaidToBeRefused(t *testing.T) {
+	hour := func(n int) metav1.Time {
+		return metav1.NewTime(time.Date(1999, time.December, 31, n, 0, 0, 0, time.UTC))
+	}
+	const fields, labels = `{"f:data":{"f:token":{}}}`, `{"f:metadata":{"f:labels":{"f:a":{}}}}`
+	for name, c := range map[string]struct {
+		written, refused metav1.Time
+		fields, want     string
+	}{
+		"corrected":                     {hour(4), hour(3), fields, ""},
+		"refused again":                 {hour(3), hour(4), fields, "False DeliveryFailed"},
+		"corrected before the report":   {hour(1), hour(2), fields, "False DeliveryFailed"},
+		"labelled after the last fault": {hour(4), hour(3), labels, "False DeliveryFailed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := oneOfEach()
+			s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) {
+				p.Spec.SecretRef = ref("chat")
+				p.Status.Conditions = []metav1.Condition{{
+					Type: deliveringCondition, Status: metav1.ConditionFalse, Reason: alerts.ReasonFailed, Message: "HTTP 401; check the token",
+					LastTransitionTime: hour(2), ObservedGeneration: 1,
+				}}
+				p.Status.LastFailure = &v1beta3.DeliveryOutcome{Time: c.refused, Outcome: "dead"}
+			})
+			secret := newSecret("chat", "token", "right")
+			secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: &c.written, FieldsV1: metav1.NewFieldsV1(c.fields)}}
+			s.secrets = append(s.secrets, secret)
+			play(t, s, func(w *world) {
+				w.ready("Provider", "chat", "True Succeeded")
+				if got, message := w.condition("Provider", "chat", deliveringCondition); got != c.want {
+					t.Errorf("got %q, %q, want %q", got, message, c.want)
+				}
+			})
+		})
+	}
+}
+
 // Fails when the status of an object of which nothing waits says when a delivery is tried again: it was sent, by this worker or another one.
 func TestNoNextTryIsShownWhenNothingWaits(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {

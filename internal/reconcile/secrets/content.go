@@ -1,10 +1,12 @@
 package secrets
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,6 +37,8 @@ type Secret struct {
 	Data            Values
 	// Version is the resource version of this state.
 	Version string
+	// Written is when the values were last written, by the API server's clock.
+	Written time.Time
 }
 
 // String hides the values from logs.
@@ -74,7 +78,8 @@ type content struct {
 	use   use
 	data  Values
 	// long has the wanted keys whose values exceed their bound. Those values are not kept.
-	long []string
+	long    []string
+	written time.Time
 }
 
 // use is the permitted use of a Secret.
@@ -116,7 +121,7 @@ func useOf(object *corev1.Secret, labelled bool) use {
 
 // contentOf returns the wanted keys of a Secret, and none if the Secret may not be used. The result does not keep object alive.
 func contentOf(object *corev1.Secret, keys []string, labelled bool) content {
-	c := content{found: true, use: useOf(object, labelled)}
+	c := content{found: true, use: useOf(object, labelled), written: writtenAt(object)}
 	if c.use == useReserved || c.use == useUnlabelled {
 		return c
 	}
@@ -131,6 +136,17 @@ func contentOf(object *corev1.Secret, keys []string, labelled bool) content {
 		}
 	}
 	return c
+}
+
+// writtenAt returns when the values of a Secret were last written, which is not when it was labelled, for example.
+func writtenAt(object *corev1.Secret) time.Time {
+	at := object.CreationTimestamp.Time
+	for _, by := range object.ManagedFields {
+		if by.Time != nil && by.FieldsV1 != nil && by.Time.After(at) && bytes.Contains(by.FieldsV1.GetRawBytes(), []byte(`"f:data"`)) {
+			at = by.Time.Time
+		}
+	}
+	return at
 }
 
 func bound(key string) int {
@@ -161,7 +177,7 @@ func (c content) same(other content, keys []string) bool {
 
 // pick returns one user's part of the content.
 func (c content) pick(w Want) Secret {
-	s := Secret{Found: c.found}
+	s := Secret{Found: c.found, Written: c.written}
 	switch {
 	case c.use == useUnlabelled:
 		s.Denied = fmt.Sprintf("lacks the label %s: %s, without which this installation uses no Secret; "+
