@@ -118,7 +118,7 @@ func (k *kindOf[T]) decided(by compiler[T]) func(context.Context, kube.Key) erro
 func specChanged[T kube.Object](was, is T) bool {
 	return was.GetGeneration() != is.GetGeneration() ||
 		(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
-		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
+		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels()) || !kube.SameSpec(was, is)
 }
 
 // run starts the cache in the group. It starts the compile queue once the checkers are done.

@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 type compiled struct {
 	uid        types.UID
 	generation int64
+	spec       uint64 // its digest: see kube.SameSpec
 	// plan is the plan of the spec; unplanned is the reason why there is none.
 	plan      receiverPlan
 	unplanned *fault
@@ -61,10 +64,11 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 	before, ok := known.(*compiled)
 	readable := !kube.IsUndecodable(r)                       // an undecodable one may become readable in the same generation
 	account := accountOf(r, c.options.DefaultServiceAccount) // of an annotation, whose change does not change the generation
-	if ok && readable && before.uid == r.UID && before.generation == r.Generation && before.plan.serviceAccount == account {
+	made := &compiled{uid: r.UID, generation: r.Generation, spec: c.digest(&r.Spec)}
+	if ok && readable && before.uid == made.uid && before.generation == made.generation && before.spec == made.spec &&
+		before.plan.serviceAccount == account {
 		return before, nil
 	}
-	made := &compiled{uid: r.UID, generation: r.Generation}
 	if ok {
 		made.read = before.read
 	}
@@ -86,6 +90,15 @@ func (c *receiverController) plan(ctx context.Context, r *v1.Receiver) (*compile
 		(*changed)(k.Namespace, k.Name)
 	}
 	return made, nil
+}
+
+// digest returns a digest of a spec within this process.
+func (c *receiverController) digest(spec *v1.ReceiverSpec) uint64 {
+	encoded, err := json.Marshal(spec)
+	if err != nil { // what was decoded encodes
+		panic(err)
+	}
+	return maphash.Bytes(c.seed, encoded)
 }
 
 // hooks returns the hooks of a planned Receiver with these values of its Secret, from the cache unless the Secret changed. It returns a

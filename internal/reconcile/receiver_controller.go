@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -46,8 +47,9 @@ type receiverController struct {
 	*kindOf[*v1.Receiver]
 	// share bounds the processor time of filters and verifiers.
 	share *limit.Share
-	// compiled caches the compiled specs. Only compile changes them, one key at a time.
+	// compiled caches the compiled specs, by digests of seed. Only compile changes them, one key at a time.
 	compiled sync.Map // kube.Key → *compiled
+	seed     maphash.Seed
 	// changed is called with each new or changed live Receiver, nil for no function.
 	changed atomic.Pointer[func(namespace, name string)]
 	// ages reports which Receivers of a namespace are served, the oldest ones; nil serves all.

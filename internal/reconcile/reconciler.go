@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"strings"
 	"sync"
@@ -70,7 +71,7 @@ func New(o Options) (*Reconciler, error) {
 
 func (r *Reconciler) wireReceivers() {
 	c := &receiverController{
-		kindOf: newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil), share: limit.NewShare(),
+		kindOf: newKind(r, v1.ReceiverKind, r.options.Clients.Receivers, nil), share: limit.NewShare(), seed: maphash.MakeSeed(),
 		ages: newAges(r.options.MaxReceiversPerNamespace),
 	}
 	r.receivers, r.live = c.kindOf, c

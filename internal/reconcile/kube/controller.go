@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -116,10 +116,16 @@ func Watch[T Object, K comparable](c *Controller[K], in *Informer[T], keys func(
 	return synced
 }
 
-// same reports whether an update repeats the known version of an object.
-func same(was, is metav1.Object) bool {
-	return was.GetResourceVersion() != "" && was.GetResourceVersion() == is.GetResourceVersion() && was.GetUID() == is.GetUID()
+// same reports whether an update repeats the known version of an object. A definition that was replaced meanwhile may show more or less of it.
+func same(was, is Object) bool {
+	return was.GetResourceVersion() != "" && was.GetResourceVersion() == is.GetResourceVersion() && was.GetUID() == is.GetUID() && SameSpec(was, is)
 }
+
+// SameSpec reports whether two objects of a kind have the same spec. Their generations do not tell: it has one generation, and one version, under
+// a definition that lacks some of its fields, and a restore of the API server's store from a backup gives a generation to another spec.
+func SameSpec(a, b Object) bool { return reflect.DeepEqual(specOf(a), specOf(b)) }
+
+func specOf(o Object) any { return reflect.ValueOf(o).Elem().FieldByName("Spec").Addr().Interface() }
 
 // Unwrap returns the object that was passed to an informer's handler. A deletion that was missed while disconnected arrives as a
 // tombstone with the last known state; no other code handles tombstones.
