@@ -30,6 +30,9 @@ var reportedConditions = map[string]string{v1.ReceiverKind: v1.WriteDeniedCondit
 func (r *Reconciler) sweep(ctx context.Context) {
 	for fair.Sleep(ctx, sweepEvery) == nil {
 		for _, key := range r.stale(ctx) {
+			if !r.leads() {
+				return // its cache may be from before what another worker has reported
+			}
 			if kind, k, replica, _ := about(key); replica == "" && r.exists(feedKinds[kind], k) {
 				continue // it was made while others were removed, and so may the report have been
 			}
