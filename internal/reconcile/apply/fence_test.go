@@ -42,3 +42,24 @@ func TestT4AnOwnerThatWasReplacedWritesNothingMore(t *testing.T) {
 		}
 	})
 }
+
+// T4: a process that was stopped for a minute waits no longer for a Receiver that it has not seen, and has not caught up yet. Fails when it then gives
+// a trigger up that its successor has in hand: the message is gone, whatever becomes of the successor.
+func TestT4AnOwnerThatWasReplacedGivesNoTriggerUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var replaced atomic.Bool
+		w := newWorld(t, func(o *Options) { o.Bus = fencedBus{o.Bus, func() bool { return !replaced.Load() }} })
+		defer w.stop()
+		r := w.receiver("team", "app", "deployer", repo("app"))
+		w.receivers.remove("team", "app")
+		webhook := trigger(r, repo("app"))
+		webhook.Generation = 1
+		h := w.send(webhook)
+		pass(2 * time.Second)
+		replaced.Store(true)
+		pass(2 * unseenFor)
+		w.want(h, "held")
+		w.bus.end()
+		w.want(h, "returned")
+	})
+}

@@ -124,11 +124,14 @@ func (t *term) giveBack() {
 	clear(t.jobs)
 }
 
-// work attempts a request for an object, or resolves the target of a trigger. It enqueues the remaining work and returns no error.
+// work attempts a request for an object, or resolves the target of a trigger. It enqueues the remaining work and returns no error. It does
+// nothing once another replica may be the worker: what this one knows, and how long it has waited, may be from before it was stopped.
 func (t *term) work(ctx context.Context, it item) error {
-	if it.key != "" {
+	switch {
+	case !t.owned():
+	case it.key != "":
 		t.expand(ctx, it)
-	} else {
+	default:
 		t.attempt(ctx, it)
 	}
 	return nil
