@@ -206,8 +206,8 @@ func (s *shard) store(work context.Context, it *item, v verdict) bool {
 	default:
 		return false
 	}
-	if v.action != record && work.Err() != nil {
-		return false // there may be many, and the next owner decides as well
+	if v.action != record && (work.Err() != nil || !event.Owned(work)) {
+		return false // there may be many, and the next owner decides as well, by what it knows
 	}
 	if it.recalled && v.action != reschedule { // the bus does not hand it out again before its lifetime ends
 		return s.persist(work, d.Namespace, write) && s.persist(work, d.Namespace, it.acker.Ack)

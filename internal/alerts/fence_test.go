@@ -95,3 +95,29 @@ func TestADeliveryThatAReplacedOwnerReturnsLeavesTheCountsOfMemoryOnce(t *testin
 		}
 	})
 }
+
+// E2: a process that was stopped for a minute goes on with what it knew before, so that an Alert of which it has not heard seems to be gone.
+// Fails when it gives the delivery up, which its successor has in hand, before its context ends.
+func TestE2AnOwnerThatWasReplacedGivesNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dest := newWorld(t), &sink{}
+		w.destination("chat", dest)
+		w.alerts.Delete("team-a/alert")
+		o := w.own()
+		w.bus.publish(w.delivery("chat", "app"))
+		wait(ownerGrace / 2)
+		o.replaced.Store(true)
+		wait(ownerGrace)
+		o.end()
+		if dead := w.bus.deadLetters(); len(dead) > 0 {
+			t.Errorf("given up: %s", dead[0].label)
+		}
+		w.alert("team-a", "alert", "uid-1", "chat")
+		_, stop := w.run() // the next owner
+		wait(time.Second)
+		stop()
+		if diff := cmp.Diff([]string{"d1"}, dest.ids()); diff != "" || !w.bus.empty() {
+			t.Errorf("empty %t: %s", w.bus.empty(), diff)
+		}
+	})
+}
