@@ -38,7 +38,7 @@ type decision struct {
 func (t *publisher) settle(ctx context.Context, it item) error {
 	tr, d := t.head(it)
 	switch {
-	case tr == nil:
+	case tr == nil, !event.Owned(ctx): // another worker settles it, by what became of the object while this process was stopped
 		return nil
 	case tr.gone:
 		if err := t.opts.State.Delete(ctx, it.String()); err != nil {
@@ -175,10 +175,12 @@ func (t *publisher) contradicted(last *event.Record, tr *transition) time.Durati
 	return time.Until(until)
 }
 
-// publish publishes the transition. If an event of the object was published since the decision, the transition is decided anew: that event
+// publish publishes the transition, unless the term is over. If an event of the object was published since the decision, the transition is decided anew: that event
 // may cover it, or may be about a later state. After maxOvertaken such events it is published anyway.
 func (t *publisher) publish(ctx context.Context, it item, tr *transition, d *decision, r *event.Record) (done bool, err error) {
 	switch {
+	case !event.Owned(ctx):
+		return false, nil
 	case d.lastID == r.ID: // another worker published it
 		r.Seq = d.last
 	case tr.overtaken < maxOvertaken:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,7 @@ type world struct {
 	listing   func(context.Context, *Kind) // of fakeObjects
 	version   int
 	log       slog.Handler
+	replaced  atomic.Bool // the leader's term is over, and its context goes on
 }
 
 func newWorld(t *testing.T) *world {
@@ -113,7 +115,7 @@ func (w *world) watcher() *Watcher {
 func (w *world) replica(lead bool) (watcher *Watcher, stop func()) {
 	w.t.Helper()
 	watcher = w.watcher()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(event.WithFence(context.Background(), func() bool { return !w.replaced.Load() }))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := watcher.Run(ctx, begun); err != nil {
