@@ -12,6 +12,7 @@ import (
 
 	v1 "notifier/api/v1"
 	"notifier/internal/reconcile/kube"
+	"notifier/internal/reconcile/kube/kubetest"
 )
 
 func observe(generation int64) func(*v1.Receiver) {
@@ -61,18 +62,24 @@ func TestAConflictIsReturnedAsItIs(t *testing.T) {
 	}
 }
 
+// newWithoutStatus returns a cluster whose Receivers have no status subresource until status is true, and a writer of their statuses.
+func newWithoutStatus(t *testing.T) (cluster *kubetest.Cluster, w *kube.StatusWriter[*v1.Receiver], status *bool) {
+	t.Helper()
+	cluster, resource := newCluster(t, newReceiver("r0"))
+	status = new(bool)
+	cluster.PrependReactor("update", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if *status {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewNotFound(v1.Resource("receivers").GroupResource(), "r0")
+	})
+	return cluster, kube.NewStatusWriter(resource), status
+}
+
 // Flux's own CRDs give Alert and Provider no status subresource. Fails when the answer 404 is an error, or is not remembered.
 func TestAKindWithoutStatusIsRememberedQuietly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster, resource := newCluster(t, newReceiver("r0"))
-		status := false
-		cluster.PrependReactor("update", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if status {
-				return false, nil, nil
-			}
-			return true, nil, apierrors.NewNotFound(v1.Resource("receivers").GroupResource(), "r0")
-		})
-		w := kube.NewStatusWriter(resource)
+		cluster, w, status := newWithoutStatus(t)
 		for range 3 {
 			if wrote, err := w.Write(t.Context(), newReceiver("r0"), observe(1)); wrote || err != nil {
 				t.Fatalf("got %t, %v", wrote, err)
@@ -81,7 +88,7 @@ func TestAKindWithoutStatusIsRememberedQuietly(t *testing.T) {
 		if n := updates(cluster.Actions()); n != 1 || w.HasStatus() {
 			t.Errorf("updates: got %d, want 1; has status: %t", n, w.HasStatus())
 		}
-		status = true // our CRDs were installed over Flux's
+		*status = true // our CRDs were installed over Flux's
 		pass(11 * time.Minute)
 		if wrote, err := w.Write(t.Context(), newReceiver("r0"), observe(1)); !wrote || err != nil {
 			t.Errorf("after the CRD was replaced: got %t, %v", wrote, err)
@@ -93,15 +100,7 @@ func TestAKindWithoutStatusIsRememberedQuietly(t *testing.T) {
 // long, or when a kind without status is tried often.
 func TestAKindThatLacksItsStatusForAMomentIsTriedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster, resource := newCluster(t, newReceiver("r0"))
-		status := false
-		cluster.PrependReactor("update", "receivers", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if status {
-				return false, nil, nil
-			}
-			return true, nil, apierrors.NewNotFound(v1.Resource("receivers").GroupResource(), "r0")
-		})
-		w := kube.NewStatusWriter(resource)
+		cluster, w, status := newWithoutStatus(t)
 		write := func() (wrote bool) {
 			for range 4 { // as many workers
 				one, err := w.Write(t.Context(), newReceiver("r0"), observe(1))
@@ -113,15 +112,15 @@ func TestAKindThatLacksItsStatusForAMomentIsTriedSoon(t *testing.T) {
 			return wrote
 		}
 		for range 2 { // the second time after it was written
-			status = false
+			*status = false
 			write()
-			status = true
+			*status = true
 			pass(11 * time.Second)
 			if !write() {
 				t.Error("not written eleven seconds later")
 			}
 		}
-		status = false
+		*status = false
 		before := updates(cluster.Actions())
 		for range 12 * 60 {
 			write()

@@ -19,6 +19,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+// serverAt returns a Server of the API server at an address.
+func serverAt(t *testing.T, address string) *Server {
+	t.Helper()
+	s, err := NewServer(&rest.Config{Host: address}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // repositoryJSON returns a GitRepository; version is also the revision of its artifact.
 func repositoryJSON(name, version string) string {
 	return fmt.Sprintf(`{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","metadata":{"name":%q,"namespace":"team-a","uid":"u",
@@ -49,10 +59,7 @@ func TestObjectsAreReadAsTheAPIServerSendsThem(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := serverAt(t, server.URL)
 	resource := kustomizations.GroupVersion().WithResource("gitrepositories")
 	lw := cache.ToListerWatcherWithContext(s.ListerWatcher(kindNamed("GitRepository"), resource, "team-a"))
 	listed, err := lw.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
@@ -110,10 +117,7 @@ func TestOnlyTheMetadataOfDefinitionsIsAskedFor(t *testing.T) {
 		fmt.Fprint(w, `{"type":"MODIFIED","object":{"kind":"PartialObjectMetadata",`+metadata+`}}`)
 	}))
 	defer server.Close()
-	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := serverAt(t, server.URL)
 	lw := cache.ToListerWatcherWithContext(s.ListerWatcher(definitions, crdResource, ""))
 	listed, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -145,10 +149,7 @@ func TestAKindThatTheAPIServerIsReadingIsAskedForAgainSoon(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"kind":"GitRepositoryList","metadata":{"resourceVersion":"9"},"items":[]}`)
 	}))
 	defer server.Close()
-	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := serverAt(t, server.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	resource := kustomizations.GroupVersion().WithResource("gitrepositories")
@@ -176,14 +177,11 @@ func TestAListOfAVersionThatIsTooNewIsAnswered(t *testing.T) {
 			"code":504}`)
 	}))
 	defer server.Close()
-	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := serverAt(t, server.URL)
 	lw := cache.ToListerWatcherWithContext(s.ListerWatcher(kindNamed("Kustomization"), kustomizations, ""))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, err = lw.ListWithContext(ctx, metav1.ListOptions{ResourceVersion: "9"})
+	_, err := lw.ListWithContext(ctx, metav1.ListOptions{ResourceVersion: "9"})
 	if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || asked.Load() != 1 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
@@ -194,10 +192,7 @@ func TestAListOfAVersionThatIsTooNewIsAnswered(t *testing.T) {
 func TestAWatchDoesNotGoOnAfterTheAPIServerWasAway(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer server.Close()
-	s, err := NewServer(&rest.Config{Host: server.URL}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := serverAt(t, server.URL)
 	lw := cache.ToListerWatcherWithContext(s.ListerWatcher(kindNamed("Kustomization"), kustomizations, ""))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
