@@ -76,7 +76,7 @@ func (e *edits) balance() {
 		first[a.delivery] = a
 		of := line{a.namespace, a.provider, a.object}
 		if before := last[of]; before.number > a.number && !e.routedAnew(a) {
-			e.t.Errorf("E4: %v %s after %v", a.delivery, a.at.Format("05.000"), before.delivery)
+			e.t.Errorf("E4: %v %s after %v, accepted %s", a.delivery, a.at.Format("05.000"), before.delivery, e.accepted[a.message].Format("05.000"))
 		}
 		last[of] = a
 	}
@@ -87,11 +87,11 @@ func (e *edits) balance() {
 // their Alerts are routed again after a crash, by the specs of then.
 func (e *edits) routedAnew(a arrival) bool {
 	accepted := e.accepted[a.message].Add(-recorded)
-	edited := func(name string) bool {
-		return slices.ContainsFunc(e.edited[a.namespace+name], func(at time.Time) bool { return at.After(accepted) && at.Before(a.at) })
+	changed := func(name string) bool {
+		return slices.ContainsFunc(e.edited[a.namespace+name], func(edit *edited) bool { return edit.until.After(accepted) && edit.from.Before(a.at) })
 	}
 	crashed := slices.ContainsFunc(e.crashes, func(c crash) bool { return c.over.After(accepted) && c.at.Before(a.at) })
-	return crashed && (edited(a.alert) || edited(a.provider))
+	return crashed && (changed(a.alert) || changed(a.provider))
 }
 
 func (e *edits) explained(earlier, again arrival) {

@@ -278,5 +278,5 @@ func (e *edits) editsOf(tenant *editedTenant) []func(context.Context) error {
 
 // noteEdit records that an Alert or a Provider takes other events from now on.
 func (e *edits) noteEdit(tenant *editedTenant, name string) {
-	e.edited[tenant.Namespace+name] = append(e.edited[tenant.Namespace+name], time.Now())
+	e.edited[tenant.Namespace+name] = append(e.edited[tenant.Namespace+name], &edited{from: time.Now()})
 }

@@ -34,6 +34,9 @@ const (
 	spread = 2 * time.Second
 )
 
+// edited is an edit of an Alert or a Provider. Its write and its use are between from and until, which is zero before the statuses said so.
+type edited struct{ from, until time.Time }
+
 // delivery identifies what one Alert makes of one event.
 type delivery struct{ namespace, provider, alert, message string }
 
@@ -60,9 +63,9 @@ type edits struct {
 	never map[delivery]bool
 	// least is the oldest address that a delivery may be sent to.
 	least    map[delivery]int
-	down     map[string]bool        // "/namespace/provider/"
-	accepted map[string]time.Time   // by message
-	edited   map[string][]time.Time // by namespace and name of an Alert or a Provider
+	down     map[string]bool      // "/namespace/provider/"
+	accepted map[string]time.Time // by message
+	edited   map[string][]*edited // by namespace and name of an Alert or a Provider
 	crashes  []crash
 }
 
@@ -93,7 +96,7 @@ func editOverKills(ctx context.Context, t *testing.T, w *env.System, replicas in
 	t.Logf("seed %d", seed)
 	e := &edits{
 		t: t, sink: sink, rand: rand.New(rand.NewPCG(seed, 0)), down: map[string]bool{},
-		never: map[delivery]bool{}, least: map[delivery]int{}, accepted: map[string]time.Time{}, edited: map[string][]time.Time{},
+		never: map[delivery]bool{}, least: map[delivery]int{}, accepted: map[string]time.Time{}, edited: map[string][]*edited{},
 	}
 	sink.AnswerWith(e.answer)
 	var o env.NotifierOptions
@@ -211,6 +214,13 @@ func (e *edits) edit(ctx context.Context) {
 	}
 	if len(e.fleet) > 1 {
 		must(e.t, pause(ctx, spread))
+	}
+	for _, all := range e.edited {
+		for _, edit := range all {
+			if edit.until.IsZero() {
+				edit.until = time.Now()
+			}
+		}
 	}
 }
 
