@@ -49,6 +49,8 @@ var figures = []struct {
 	{"providers.md", "more slowly, for %v hours", "DefaultMaxAge", int64(time.Hour)},
 	{"operations.md", "read at once, %v KiB each", "BufferSize", 1 << 10},
 	{"operations.md", "filter reads, and %v KiB for each namespace", "bodyReserve", 1 << 10},
+	{"operations.md", "are being stored | a quarter, and %v in any case", "triggerReserve", 1},
+	{"operations.md", "in any case | %v | 503 with `Retry-After` after two seconds", "storedAtOnce", 1},
 	{"operations.md", "in use waits for it, %v s at most", "openTimeout", int64(time.Second)},
 	{"operations.md", "One user has %v requests a second", "userRate", 1},
 	{"operations.md", "requests a second, %v at once, 1 read", "userBurst", 1},

@@ -34,6 +34,7 @@ func TestTheFlagsOfTheWebhookEndpointReachTheirLimits(t *testing.T) {
 		Receiver: limit.Budget{Rate: 4, Burst: 5},
 		Requests: receiver.Caps{Path: 10, Namespace: 40, Total: 160, Reserve: 8},
 		Bodies:   receiver.Caps{Path: 3 << 20, Namespace: 3 << 20, Total: 6 << 20, Reserve: 128 << 10},
+		Triggers: receiver.DefaultLimits().Triggers,
 		Wait:     receiver.DefaultLimits().Wait,
 	}
 	if diff := cmp.Diff(want, o.limits()); diff != "" {

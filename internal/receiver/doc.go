@@ -8,8 +8,9 @@
 // # Webhooks
 //
 // A request is checked in this order: the connection cap and the header limits of package server; the path; the caps on concurrent reading;
-// the signature; the Receiver's state; the event's type; the budgets of the Receiver and of its namespace; the bus. Until the path is known
-// the answer has no body and is the same for every path that is not served. Once it is known, errors are {"reason": "..."}.
+// the signature; the Receiver's state; the event's type; the caps on concurrent storing; the budgets of the Receiver and of its namespace;
+// the bus. Until the path is known the answer has no body and is the same for every path that is not served. Once it is known, errors are
+// {"reason": "..."}.
 //
 //	200  every target's trigger is on the bus, or the sender asked for no trigger (ping)
 //	202  the same, and the Receiver or its namespace is over its budget: {"accepted": true, "folded": true}
@@ -19,7 +20,7 @@
 //	413  the body is above 3 MiB
 //	415  the body is encoded
 //	429  an unknown path, or a failed authentication, over its budget; never an authentic webhook
-//	503  not stored; too much is being read; suspended; an issuer's keys are not known; or the Receivers are
+//	503  not stored; too much is being read or stored; suspended; an issuer's keys are not known; or the Receivers are
 //	     not all compiled yet
 //
 // A path is the digest of token, name and namespace without separators, so Receivers of several namespaces can have one path. Up to eight

@@ -25,6 +25,8 @@ type Limits struct {
 	// Bodies caps the bytes of bodies that are kept at once, beyond the first 16 KiB of each, for types and filters that read them. At each
 	// level the rest of one body may be kept in addition, so that bodies never wait for each other.
 	Bodies Caps
+	// Triggers caps the triggers that are being stored at once. One costs a KiB.
+	Triggers Caps
 	// Wait is the time after which a webhook that waits for capacity is refused with 503.
 	Wait time.Duration
 }
@@ -62,8 +64,26 @@ func BodyCaps(total int64) Caps {
 	return c
 }
 
+// storedAtOnce is the number of triggers that may be being stored at once: 64 MiB.
+const storedAtOnce = 64 << 10
+
+// maxTriggers is at least the number of triggers of one webhook: of a Receiver's resources, and of the objects that its filters choose.
+const maxTriggers = 2048
+
+// triggerReserve is the number of triggers that each namespace may be storing when all others take the rest: those of two webhooks for
+// Receivers with as many resources as they may have.
+const triggerReserve = 1024
+
+// TriggerCaps returns the caps for total triggers being stored, 0 for no cap. A path has capacity for at least one webhook.
+func TriggerCaps(total int64) Caps {
+	c := share(total, maxTriggers)
+	c.Reserve = triggerReserve
+	return c
+}
+
 // DefaultLimits returns the limits of a stock install: 256 webhooks being read at once on one path, 1024 in one namespace, 4096 in all and
-// 8 more for each namespace. That is 64 MiB, and 128 KiB a namespace. The limit of bodies is the same.
+// 8 more for each namespace. That is 64 MiB, and 128 KiB a namespace. The limits of bodies and of triggers are about the same, with 1 MiB of
+// triggers a namespace.
 func DefaultLimits() Limits {
 	return Limits{
 		Unknown:  limit.Budget{Rate: 10, Burst: 100},
@@ -72,6 +92,7 @@ func DefaultLimits() Limits {
 		Tenant:   limit.Budget{Rate: 200, Burst: 1000},
 		Requests: RequestCaps(4096),
 		Bodies:   BodyCaps(64 << 20),
+		Triggers: TriggerCaps(storedAtOnce),
 		Wait:     2 * time.Second,
 	}
 }
@@ -83,7 +104,8 @@ func (l Limits) validate() error {
 	} {
 		errs = append(errs, b.Validate(name))
 	}
-	errs = append(errs, l.Requests.validate("requests", 1), l.Bodies.validate("bodies", limit.MaxBody))
+	errs = append(errs, l.Requests.validate("requests", 1), l.Bodies.validate("bodies", limit.MaxBody),
+		l.Triggers.validate("triggers", maxTriggers))
 	if l.Wait < 0 {
 		errs = append(errs, errors.New("the wait for capacity is negative"))
 	}

@@ -127,7 +127,7 @@ func TestAChangeOfItsRateLimitRefillsNothing(t *testing.T) {
 
 // Fails when a 0 sets a budget or a cap to nothing instead of switching it off.
 func TestALimitOfZeroIsOff(t *testing.T) {
-	limits := Limits{Requests: RequestCaps(0), Bodies: BodyCaps(0)}
+	limits := Limits{Requests: RequestCaps(0), Bodies: BodyCaps(0), Triggers: TriggerCaps(0)}
 	hook := newHook(t, "team-a/hook", keeping)
 	w := newWebhooks(t, newTable(t, limits, hook), &recorder{})
 	big := strings.Repeat("x", limit.MaxBody)

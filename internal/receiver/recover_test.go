@@ -117,7 +117,7 @@ func TestAPanicAtAnyStepIsNo2xxAndHoldsNothing(t *testing.T) {
 			rt := table.first(hook.Path)
 			path := table.capacity(rt)
 			for level, c := range map[string]capacity{"all": table.all, "namespace": table.ofTenant(rt.owner.tenant), "path": path} {
-				if !c.requests.Idle() || !c.bodies.Idle() {
+				if !c.requests.Idle() || !c.bodies.Idle() || !c.triggers.Idle() {
 					t.Errorf("something of the %s's capacity is still in use", level)
 				}
 			}

@@ -191,7 +191,8 @@ func (t *Table) forget(n *tenant, now time.Time) {
 	if n.receivers > 0 || n.deliveries.Limit() != rate.Inf && n.deliveries.TokensAt(now) < float64(n.deliveries.Burst()) {
 		return
 	}
-	if c := t.ofTenant(n); c.requests.Idle() && c.bodies.Idle() { // the body of a shared path outlasts its place
+	// The body of a shared path outlasts its place, and so do triggers.
+	if c := t.ofTenant(n); c.requests.Idle() && c.bodies.Idle() && c.triggers.Idle() {
 		delete(t.tenants, n.namespace)
 	}
 }

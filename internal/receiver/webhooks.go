@@ -124,6 +124,8 @@ type webhook struct {
 	digest    bodyDigest
 	// selected are the triggers: those of all targets, or of those that the hook's filter chose.
 	selected []event.Trigger
+	// room is for selected, until they are stored.
+	room fair.Use
 	// unfiltered counts the Receiver's resources whose filter failed; fault is the reason.
 	unfiltered int
 	fault      string
@@ -169,6 +171,7 @@ func (w *Webhooks) process(r *http.Request, rt *route) (one webhook) {
 			one = webhook{rt: rt, answer: hookPanicked}
 		}
 	}()
+	defer func() { one.room.Release() }()
 	one.rt = rt
 	w.admit(r, &one)
 	if one.answer != nil || one.refusal != nil {
@@ -207,8 +210,8 @@ func (w *Webhooks) process(r *http.Request, rt *route) (one webhook) {
 	return one
 }
 
-// admit reads and verifies a request. A webhook that triggers has neither an answer nor a refusal then. The memory that was used is free
-// again when it returns.
+// admit reads and verifies a request. A webhook that triggers has neither an answer nor a refusal then, and room for its triggers. The
+// memory that was used otherwise is free again when it returns.
 func (w *Webhooks) admit(r *http.Request, one *webhook) {
 	switch {
 	case !answer.IdentityEncoded(r.Header):
@@ -225,6 +228,18 @@ func (w *Webhooks) admit(r *http.Request, one *webhook) {
 		return
 	}
 	defer place.Release()
+	w.examine(r, one, c)
+	if !one.authentic || one.answer != nil {
+		return
+	}
+	l := w.table.limits
+	if one.room, ok = c.reserve(r.Context(), min(int64(len(one.selected)), l.Triggers.Path), l.Wait); !ok {
+		one.answer = hookBusy
+	}
+}
+
+// examine reads a request within a capacity, verifies it, and evaluates an authentic one.
+func (w *Webhooks) examine(r *http.Request, one *webhook, c capacity) {
 	kept := w.table.body(c.bodies)
 	defer kept.Use.Release()
 	claims, body := w.verify(r, one, &kept)
