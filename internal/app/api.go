@@ -27,6 +27,9 @@ func (o Options) validateAPI(bad badFlag) {
 	}
 }
 
+// apiStreams are enough for all watches of a user in the pages of one browser, and for what they read beside them.
+const apiStreams = 32
+
 // addAPI adds the listener of the API, unless it is off.
 func (a *App) addAPI(all []listener, proxies limit.Proxies) ([]listener, error) {
 	if a.options.APIAddr == "" {
@@ -52,5 +55,6 @@ func (a *App) addAPI(all []listener, proxies limit.Proxies) ([]listener, error) 
 	a.listeners = append(a.listeners, part{"watches", handler.Run})
 	return append(all, listener{
 		name: "api", addr: a.options.APIAddr, handler: handler, cert: a.options.APITLSCertFile, key: a.options.APITLSKeyFile,
+		streams: apiStreams,
 	}), nil
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ type listener struct {
 	cert, key string
 	// inside says that its clients are inside the cluster.
 	inside bool
+	// streams are server.Options.Streams, 0 for the default.
+	streams int
 }
 
 // listeners returns the listeners of the process without the API's. Each answers only its own requests, so that each port can be opened to
@@ -57,7 +60,7 @@ func (a *App) certificate(l listener, log *slog.Logger) (*server.Certificate, er
 func (a *App) open(ctx context.Context, l listener, log *slog.Logger) error {
 	o := server.DefaultOptions()
 	o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = l.name, l.addr, l.handler, listenersDrain, log, a.registry
-	o.WholeAddresses = l.inside
+	o.WholeAddresses, o.Streams = l.inside, cmp.Or(l.streams, o.Streams)
 	var err error
 	if o.Certificate, err = a.certificate(l, log); err != nil {
 		return err

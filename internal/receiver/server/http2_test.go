@@ -173,7 +173,7 @@ func TestTheHTTP2SettingsAnnounceTheLimits(t *testing.T) {
 	w := newWebhooks(t, receivertest.Stored)
 	_, s := serveTLS(t, w, nil)
 	a := attack(t, s)
-	limits := http2Limits()
+	limits := http2Limits(DefaultOptions().Streams)
 	want := map[http2.SettingID]uint32{
 		http2.SettingMaxConcurrentStreams: uint32(limits.MaxConcurrentStreams),
 		http2.SettingMaxFrameSize:         uint32(limits.MaxReadFrameSize),

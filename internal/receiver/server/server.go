@@ -19,7 +19,8 @@ import (
 //
 // Before a handler has seen a request, senders can make a listener use Connections times the memory of one connection. Over HTTP/1 that is
 // the headers as net/http parses them: up to 16 times their bytes, if every line is as short as possible, and the limit is 4 KiB above
-// HeaderBytes. Over HTTP/2 it is the window of http2Limits in addition to the headers of the streams.
+// HeaderBytes. Over HTTP/2 it is the window of http2Limits, and for each of Streams some 34 KiB: its headers, and the handler that waits for
+// its body.
 type Options struct {
 	// Name identifies the listener in logs and metrics.
 	Name    string
@@ -32,6 +33,8 @@ type Options struct {
 	HeaderBytes int
 	// Connections caps the open connections. At the cap the address with the most of them loses one.
 	Connections int
+	// Streams caps the requests at a time on one connection of HTTP/2.
+	Streams int
 	// WholeAddresses counts IPv6 addresses one by one, for senders inside the cluster: the Pods of a node share a /64. Otherwise a /64 counts
 	// as one address, since a sender outside has all of one.
 	WholeAddresses bool
@@ -45,7 +48,8 @@ type Options struct {
 
 // DefaultOptions returns the limits of a stock install; Addr and Handler are to be added. A request has 5 s for its headers and 10 s in
 // all; the answer may take 25 s from the headers on, which is longer than every wait of the handlers. Headers of 8 KiB, some eight times
-// those of Git hosts, cost at most 200 KiB a connection, and so 200 MiB in all.
+// those of Git hosts, cost at most 200 KiB a connection, and so 200 MiB in all. With HTTP/2
+// that is a third more.
 func DefaultOptions() Options {
 	return Options{
 		HeaderTimeout: 5 * time.Second,
@@ -54,6 +58,7 @@ func DefaultOptions() Options {
 		IdleTimeout:   60 * time.Second,
 		HeaderBytes:   8 << 10,
 		Connections:   1024,
+		Streams:       8,
 		Drain:         5 * time.Second,
 	}
 }
@@ -66,8 +71,8 @@ func (o Options) validate() error {
 			break
 		}
 	}
-	if o.HeaderBytes <= 0 || o.Connections <= 0 {
-		errs = append(errs, errors.New("the caps on headers and connections must be positive"))
+	if o.HeaderBytes <= 0 || o.Connections <= 0 || o.Streams <= 0 {
+		errs = append(errs, errors.New("the caps on headers, connections and streams must be positive"))
 	}
 	return errors.Join(errs...)
 }
@@ -109,7 +114,7 @@ func New(o Options) (*Server, error) {
 		MaxHeaderBytes:               o.HeaderBytes,
 		ConnState:                    s.conns.state,
 		ErrorLog:                     slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
-		HTTP2:                        http2Limits(),
+		HTTP2:                        http2Limits(o.Streams),
 	}
 	if o.Certificate != nil {
 		s.http.TLSConfig = o.Certificate.config()
@@ -121,9 +126,9 @@ func New(o Options) (*Server, error) {
 // there may be streams, including those of reset streams, queues four times as many and then closes the connection. Against floods of
 // CONTINUATION it closes a connection whose headers exceed the limit. The limits here bound the frames and windows that a connection may
 // fill before any handler reads: 256 KiB times the connections.
-func http2Limits() *http.HTTP2Config {
+func http2Limits(streams int) *http.HTTP2Config {
 	return &http.HTTP2Config{
-		MaxConcurrentStreams:          32,
+		MaxConcurrentStreams:          streams,
 		MaxReadFrameSize:              16 << 10,
 		MaxReceiveBufferPerConnection: 256 << 10,
 		MaxReceiveBufferPerStream:     64 << 10,
