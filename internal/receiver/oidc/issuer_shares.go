@@ -20,7 +20,7 @@ const (
 	sweepPause = time.Minute
 )
 
-// use is one namespace's use of one issuer, whose keys it fetches. The lock of Issuers protects last and asked.
+// use is one namespace's use of one issuer, whose keys it fetches. The lock of Issuers protects last and asked, that of the issuer flight.
 type use struct {
 	issuers   *Issuers
 	namespace string
@@ -28,11 +28,20 @@ type use struct {
 	host      string
 	// last is the time of the namespace's last token of the issuer, asked that of its last fetch.
 	last, asked time.Time
+	// flight is closed when the namespace's own fetch ends, nil when none runs.
+	flight chan struct{}
 }
 
 // paused reports whether the namespace fetched the issuer's keys within fetchPause. Meanwhile the issuer is not evicted, since it could be
 // asked again without a pause. A fetch in progress is within that time.
 func (u *use) paused(now time.Time) bool { return !u.asked.IsZero() && now.Sub(u.asked) < fetchPause }
+
+// mayAsk reports whether the namespace has not fetched the issuer's keys within fetchPause.
+func (u *use) mayAsk() bool {
+	u.issuers.mu.Lock()
+	defer u.issuers.mu.Unlock()
+	return !u.paused(time.Now())
+}
 
 // use returns the use of an issuer by a namespace with a token of it, nil if the namespace has no capacity for it.
 func (s *Issuers) use(namespace, address string) *use {

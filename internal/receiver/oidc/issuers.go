@@ -17,7 +17,8 @@ import (
 )
 
 // Bounds on issuers' keys, and on the rate of fetches. The times of keys run from their fetch, fetchPause from the last attempt, successful
-// or not.
+// or not. A fetch that fails or takes long may do so because of the namespace that it is for: then another namespace need not wait for
+// fetchPause, which runs for each namespace by itself as well.
 const (
 	// keysFresh is the time after which keys are fetched again: when an issuer drops a key, its tokens are refused this much later.
 	keysFresh = 5 * time.Minute
@@ -26,6 +27,8 @@ const (
 	// fetchPause is the least time between two fetches from an issuer, for an unknown key as well as after a failure: forged tokens and an
 	// unavailable issuer cost one fetch in that time.
 	fetchPause = 10 * time.Second
+	// foreignFetch bounds the wait of a token for fetches of other namespaces, which may be slow for those alone.
+	foreignFetch = time.Second
 	// fetchTime bounds one fetch, of the discovery document and the keys together.
 	fetchTime = 5 * time.Second
 	// maxFetched bounds each of the two answers in bytes.
@@ -99,16 +102,16 @@ type issuer struct {
 
 	mu   sync.Mutex
 	keys []jose.JSONWebKey
-	// fetched is the time of the keys' fetch, tried the beginning of the last attempt; both are zero before the first.
-	fetched, tried time.Time
-	// flight is closed when the running fetch ends, nil when none runs.
+	// fetched is the time of the keys' fetch, which began at begun, tried the beginning of the last attempt; all are zero before the first.
+	fetched, begun, tried time.Time
+	// flight is closed when the fetch that began last ends, nil when it has ended.
 	flight chan struct{}
 }
 
 // verify returns the result of try for the issuer's keys. If they are too old, or try refuses them all, the issuer is asked for newer ones,
 // at most once in fetchPause. The error is try's, or wraps ErrIssuerUnavailable.
 func (u *use) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, error)) ([]byte, error) {
-	i := u.issuer
+	i, patience := u.issuer, time.Now().Add(foreignFetch)
 	for {
 		i.mu.Lock()
 		keys, fetched, fetching := i.keys, i.fetched, i.flight != nil
@@ -124,7 +127,7 @@ func (u *use) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, e
 		if err == nil && (age < keysFresh || fetching) {
 			return payload, nil
 		}
-		again, failed := u.refresh(ctx, fetched)
+		again, failed := u.refresh(ctx, fetched, patience)
 		switch {
 		case again:
 		case err == nil:
@@ -137,30 +140,34 @@ func (u *use) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, e
 	}
 }
 
-// refresh fetches the issuer's keys if that is due, and reports whether a fetch ended since that of the time seen. The error wraps
-// ErrIssuerUnavailable if none did, and the last one failed or the namespace may not fetch.
-func (u *use) refresh(ctx context.Context, seen time.Time) (bool, error) {
+// refresh fetches the issuer's keys if that is due, and reports whether a fetch ended since that of the time seen. It waits for the fetches of
+// other namespaces until the end of patience. The error wraps ErrIssuerUnavailable if none ended, and the last one failed or the namespace may
+// not fetch.
+func (u *use) refresh(ctx context.Context, seen, patience time.Time) (bool, error) {
 	i := u.issuer
 	i.mu.Lock()
-	flight, due := i.flight, i.due(seen)
-	changed, answered := !i.fetched.Equal(seen), !i.fetched.Before(i.tried)
+	own, flight, changed := u.flight, i.flight, !i.fetched.Equal(seen)
+	i.mu.Unlock()
+	if changed {
+		return true, nil
+	}
+	if ended, err := wait(ctx, own, flight, patience); ended || err != nil {
+		return ended, err
+	}
+	i.mu.Lock()
+	late := flight != nil
+	due, answered := i.due(u, seen, late), !i.fetched.Before(i.tried)
+	changed = !i.fetched.Equal(seen)
 	i.mu.Unlock()
 	switch {
 	case changed:
 		return true, nil
-	case flight != nil:
-		select {
-		case <-flight:
-			return true, nil
-		case <-ctx.Done():
-			return false, fmt.Errorf("%w: %w", ErrIssuerUnavailable, context.Cause(ctx))
-		}
 	case !due && !answered:
 		return false, ErrIssuerUnavailable
 	case !due:
 		return false, nil
 	}
-	// The wait for the namespace's own fetches is before the flight begins, because other namespaces may wait for the flight.
+	// The wait for the namespace's other fetches is before the flight begins, because other namespaces may wait for the flight.
 	waiting, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	place, err := u.issuers.places.Acquire(waiting, u.namespace, 1)
@@ -169,7 +176,7 @@ func (u *use) refresh(ctx context.Context, seen time.Time) (bool, error) {
 	}
 	defer place.Release()
 	i.mu.Lock()
-	if !i.due(seen) {
+	if !i.due(u, seen, late) {
 		i.mu.Unlock()
 		return true, nil // another request has fetched: look again
 	}
@@ -177,20 +184,49 @@ func (u *use) refresh(ctx context.Context, seen time.Time) (bool, error) {
 		i.mu.Unlock()
 		return false, ErrIssuerUnavailable
 	}
-	i.tried, i.flight = time.Now(), make(chan struct{})
+	began := time.Now()
+	u.flight = make(chan struct{})
+	i.tried, i.flight = began, u.flight
 	i.mu.Unlock()
-	i.fetch(ctx, u.issuers.clientOf(u.namespace))
+	u.fetch(ctx, u.issuers.clientOf(u.namespace), began)
 	return true, nil
 }
 
-// due reports whether the issuer should be asked for other keys than those of the time seen. The caller has the lock.
-func (i *issuer) due(seen time.Time) bool {
-	return i.fetched.Equal(seen) && i.flight == nil && (i.tried.IsZero() || time.Since(i.tried) >= fetchPause)
+// wait waits for the namespace's own fetch, if one runs, or until the end of patience for another's, and reports whether it ended.
+func wait(ctx context.Context, own, other <-chan struct{}, patience time.Time) (ended bool, err error) {
+	if own == nil && other == nil {
+		return false, nil
+	}
+	var late <-chan time.Time
+	if own == nil {
+		own, late = other, time.After(time.Until(patience))
+	}
+	select {
+	case <-own:
+		return true, nil
+	case <-late:
+		return false, nil
+	case <-ctx.Done():
+		return false, fmt.Errorf("%w: %w", ErrIssuerUnavailable, context.Cause(ctx))
+	}
 }
 
-// fetch replaces the keys, or leaves them on failure, and ends the flight. The request that needs the keys runs it to its end for all
-// waiting requests, also when its own sender has hung up.
-func (i *issuer) fetch(ctx context.Context, client *http.Client) {
+// due reports whether the issuer should be asked for a namespace, for other keys than those of the time seen. late says that the namespace has
+// waited for another's fetch. The caller has the lock.
+func (i *issuer) due(u *use, seen time.Time, late bool) bool {
+	switch {
+	case !i.fetched.Equal(seen), u.flight != nil, i.flight != nil && !late:
+		return false
+	case i.flight == nil && (i.tried.IsZero() || time.Since(i.tried) >= fetchPause):
+		return true
+	}
+	return i.fetched.Before(i.tried) && u.mayAsk()
+}
+
+// fetch replaces the keys, unless it fails or a fetch that began later has done so, and ends the flight. The request that needs the keys runs it
+// to its end for all waiting requests, also when its own sender has hung up.
+func (u *use) fetch(ctx context.Context, client *http.Client, began time.Time) {
+	i := u.issuer
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 	defer cancel()
 	var keys []jose.JSONWebKey
@@ -198,11 +234,14 @@ func (i *issuer) fetch(ctx context.Context, client *http.Client) {
 	defer func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		if err == nil {
-			i.keys, i.fetched = keys, time.Now()
+		if err == nil && !began.Before(i.begun) {
+			i.keys, i.fetched, i.begun = keys, time.Now(), began
 		}
-		close(i.flight)
-		i.flight = nil
+		close(u.flight)
+		if i.flight == u.flight {
+			i.flight = nil
+		}
+		u.flight = nil
 	}()
 	keys, err = fetchKeys(ctx, client, i.url)
 }
