@@ -142,8 +142,9 @@ type store struct {
 	result   view.ReplayResult
 	tests    []view.TestRequest
 	follower chan func(any) error
-	// begins, unless nil, delays the start of Follow.
+	// begins, unless nil, delays the start of Follow. still says that Follow then stands still.
 	begins chan struct{}
+	still  bool
 	// accepted and ids are the arguments of the last look-up.
 	accepted time.Time
 	ids      []string
@@ -223,6 +224,9 @@ func (s *store) ListWebhooks(ctx context.Context, _ string, _ view.Query) (view.
 	return view.Page[view.Webhook]{}, s.enter(ctx, "webhooks")
 }
 
+// reportEvery is how often the store says how far its streams are read.
+const reportEvery = 2 * time.Second
+
 func (s *store) Follow(ctx context.Context, _ string, _ view.List, handle func(any) error) error {
 	if s.begins != nil {
 		select {
@@ -245,11 +249,22 @@ func (s *store) Follow(ctx context.Context, _ string, _ view.List, handle func(a
 		}
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-failed:
-		return err
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+		case now := <-tick.C:
+			if s.still {
+				continue
+			}
+			if err := handle(view.Reached{At: now}); err != nil {
+				return err
+			}
+		}
 	}
 }
 

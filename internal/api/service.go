@@ -40,7 +40,7 @@ type Store interface {
 	FindEvent(ctx context.Context, namespace, id string) (*event.Record, error)
 	ListWebhooks(ctx context.Context, namespace string, q view.Query) (view.Page[view.Webhook], error)
 	// Follow calls handle with a view.Begun and then with each new item of a list, a view.Delivery, view.Event or view.Webhook, until
-	// ctx ends or handle fails.
+	// ctx ends or handle fails. Every few seconds a view.Reached is among them, unless the streams cannot be read.
 	Follow(ctx context.Context, namespace string, list view.List, handle func(item any) error) error
 }
 

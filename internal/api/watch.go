@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"notifier/internal/event/view"
@@ -20,6 +21,9 @@ const (
 	sendTimeout = 10 * time.Second
 	// maxBehind bounds the items that a watch has not sent yet. Beyond it the watch ends, and its client lists anew.
 	maxBehind = 256
+	// maxStill bounds the time in which it is unknown whether there is news. Beyond it the watch ends, so that its reader does not take the
+	// silence for none.
+	maxStill = time.Minute
 )
 
 // errBehind ends a watch whose client reads too slowly.
@@ -37,6 +41,8 @@ type watch struct {
 	begun chan struct{}
 	done  chan error
 	since time.Time
+	// reached is the time until which they have come, as far as that is known.
+	reached atomic.Pointer[time.Time]
 	// missed are the items before them, oldest first, in the form in which they are sent. seen has a hash of each, so that an item that is
 	// also among the news is sent once.
 	missed [][]byte
@@ -93,6 +99,8 @@ func (of *watch) keep(item any) error {
 	switch i := item.(type) {
 	case view.Begun:
 		close(of.begun)
+	case view.Reached:
+		of.reached.Store(&i.At)
 	case view.Item:
 		if !i.SelectedBy(&of.query) {
 			return nil
@@ -104,6 +112,14 @@ func (of *watch) keep(item any) error {
 		}
 	}
 	return nil
+}
+
+// place returns the time until which all items are sent or among the news.
+func (of *watch) place() time.Time {
+	if at := of.reached.Load(); at != nil {
+		return later(of.since, *at)
+	}
+	return of.since
 }
 
 // begin waits until all items stored from then on are among the news. It returns the refusal if the user may not follow them.
@@ -153,8 +169,12 @@ func (h *Handler) pass(ctx context.Context, s *stream, of *watch, sent func()) e
 		case item := <-of.news:
 			err = s.item(item, of)
 		case now := <-beat.C:
+			at := of.place() // before it is known that there is no news until then
+			if now.Sub(at) > maxStill {
+				return errStore
+			}
 			if len(of.news) == 0 {
-				err = s.place(now)
+				err = s.place(at)
 			}
 		case <-h.stopping:
 			return errStopping
@@ -204,7 +224,7 @@ func (h *Handler) catchUp(ctx context.Context, u *User, of *watch) (sent func(),
 	of.seen, of.seed = map[uint64]struct{}{}, maphash.MakeSeed()
 	return h.service.Answer(ctx, u, func() (size int, err error) {
 		for _, item := range slices.Backward(items) {
-			event, err := eventOf(item)
+			event, err := eventOf(item, item.At())
 			if err != nil {
 				return 0, err
 			}
@@ -235,22 +255,27 @@ func newStream(w http.ResponseWriter) (*stream, error) {
 	return s, s.control.Flush()
 }
 
-// item sends an item, unless it was among the missed ones.
+// item sends an item, unless it was among the missed ones. Where one of the list's streams is behind, its ID is the place of the watch.
 func (s *stream) item(item view.Item, of *watch) error {
-	event, err := eventOf(item)
+	event, err := eventOf(item, item.At())
 	if err != nil || of.wasMissed(event) {
 		return err
+	}
+	if at := of.place(); at.Before(item.At().Add(-late[of.list])) {
+		if event, err = eventOf(item, at); err != nil {
+			return err
+		}
 	}
 	return s.write(event)
 }
 
-// eventOf returns an item as an event, with its time as the ID.
-func eventOf(item view.Item) ([]byte, error) {
+// eventOf returns an item as an event, with a time as the ID.
+func eventOf(item view.Item, at time.Time) ([]byte, error) {
 	data, err := encoded(item)
 	if err != nil {
 		return nil, err
 	}
-	return eventText("item", idOfTime(item.At()), data), nil
+	return eventText("item", idOfTime(at), data), nil
 }
 
 // place reports that nothing is new until at, so that a client that returns continues from there. Browsers remember the ID of an

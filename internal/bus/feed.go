@@ -233,13 +233,26 @@ func (b *Bus) readFrom(ctx context.Context, s browse.Stream, seq uint64, since t
 
 // next returns the next message. It returns none if the messages that the server had left were removed from the stream.
 func (r *streamReader) next(ctx context.Context) (jetstream.Msg, *jetstream.MsgMetadata, error) {
-	wait, cancel := ctx, func() {}
 	if r.left > 0 {
-		wait, cancel = context.WithTimeout(ctx, pullTimeout)
+		return r.within(ctx, pullTimeout)
 	}
+	return r.await(ctx, ctx)
+}
+
+// within is next, and returns none as well if none comes within a time.
+func (r *streamReader) within(ctx context.Context, most time.Duration) (jetstream.Msg, *jetstream.MsgMetadata, error) {
+	wait, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return r.await(ctx, wait)
+}
+
+// await is next, and returns none as well when wait, which is within ctx, ends.
+func (r *streamReader) await(ctx, wait context.Context) (jetstream.Msg, *jetstream.MsgMetadata, error) {
 	m, err := r.Next(jetstream.NextContext(wait))
-	cancel()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		if r.left == 0 {
+			return nil, nil, nil
+		}
 		return nil, nil, r.checkLeft(ctx)
 	}
 	if err != nil {
@@ -254,6 +267,22 @@ func (r *streamReader) next(ctx context.Context) (jetstream.Msg, *jetstream.MsgM
 	}
 	r.left = meta.NumPending
 	return m, meta, nil
+}
+
+// streamEnd is where a stream ended at a time: behind the count-th message of its reader.
+type streamEnd struct {
+	at    time.Time
+	count uint64
+}
+
+// end returns where the stream ends now.
+func (r *streamReader) end(ctx context.Context) (streamEnd, error) {
+	at := time.Now()
+	info, err := r.consumer.Info(ctx)
+	if err != nil {
+		return streamEnd{}, err
+	}
+	return streamEnd{at, info.Delivered.Consumer + info.NumPending}, nil
 }
 
 // checkLeft returns an error unless the server has no message left.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +20,8 @@ const (
 	maxBehind = 1024
 	// followPoll is how often a polled stream is asked for new messages.
 	followPoll = 500 * time.Millisecond
+	// followReport is how often a follower is told how far the streams are read.
+	followReport = 2 * time.Second
 )
 
 // ErrSlow ends a follower that takes its items more slowly than they are published.
@@ -26,7 +29,8 @@ var ErrSlow = errors.New("follower is too slow")
 
 // Follow calls handle with a view.Begun and then with the new items of a list of a namespace, a view.Delivery, view.Event or view.Webhook
 // each, in the order of each stream. It returns nil when ctx ends, the error of handle when that fails, and ErrSlow when handle is too
-// slow. All items that are stored from view.Begun on are new, and some of those stored since the call may be included.
+// slow. All items that are stored from view.Begun on are new, and some of those stored since the call may be included. A view.Reached
+// is among them every few seconds while the streams can be read.
 //
 // All followers of this process share one reader for each stream, and a stream without followers is not read.
 func (b *Bus) Follow(ctx context.Context, namespace string, list view.List, handle func(item any) error) error {
@@ -50,18 +54,52 @@ func (b *Bus) Follow(ctx context.Context, namespace string, list view.List, hand
 	if err := handle(view.Begun{}); err != nil {
 		return err
 	}
+	return f.follow(ctx, feeds, handle)
+}
+
+// follow calls handle with the items of feeds.
+func (f *follower) follow(ctx context.Context, feeds []*followed, handle func(item any) error) error {
+	report := time.NewTicker(followReport)
+	defer report.Stop()
+	var reported time.Time
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-f.slow:
 			return fmt.Errorf("follow: %w", ErrSlow)
 		case item := <-f.items:
-			if err := handle(item); err != nil {
-				return err
+			err = handle(item)
+		case <-report.C:
+			at := reachedBy(feeds) // the items until then are in the queue
+			for n := len(f.items); n > 0 && err == nil; n-- {
+				err = handle(<-f.items)
+			}
+			if err == nil && at.After(reported) {
+				reported = at
+				err = handle(view.Reached{At: at})
 			}
 		}
+		if err != nil {
+			return err
+		}
 	}
+}
+
+// reachedBy returns the time until which all of some streams are read, zero if it is unknown of one.
+func reachedBy(feeds []*followed) time.Time {
+	var least time.Time
+	for i, feed := range feeds {
+		at := feed.reached.Load()
+		if at == nil {
+			return time.Time{}
+		}
+		if i == 0 || at.Before(least) {
+			least = *at
+		}
+	}
+	return least
 }
 
 // follower is one call of Follow.
@@ -97,6 +135,8 @@ type followed struct {
 	stopped  chan struct{}
 	// begun is closed when it is known where reading begins.
 	begun chan struct{}
+	// reached is a time before which all stored messages have been told, nil if none is known.
+	reached atomic.Pointer[time.Time]
 
 	mu        sync.Mutex
 	followers map[string]map[*follower]struct{} // by namespace
@@ -212,12 +252,23 @@ func (f *followed) read(ctx context.Context, next *uint64) error {
 		return err
 	}
 	defer msgs.Stop()
+	var end streamEnd
 	for {
-		m, meta, err := msgs.next(ctx)
+		if time.Since(end.at) > followReport {
+			if end, err = msgs.end(ctx); err != nil {
+				return err
+			}
+		}
+		if msgs.read >= end.count {
+			at := end.at
+			f.reached.Store(&at)
+		}
+		m, meta, err := msgs.within(ctx, pullTimeout)
 		if err != nil {
 			return err
 		}
 		if m == nil {
+			end = streamEnd{}
 			continue
 		}
 		*next = meta.Sequence.Stream + 1
@@ -232,8 +283,10 @@ func (f *followed) poll(ctx context.Context, next *uint64) error {
 		return err
 	}
 	for {
+		at := time.Now()
 		m, err := stream.GetMsg(ctx, *next, jetstream.WithGetMsgSubject(everythingElse))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			f.reached.Store(&at)
 			err = fair.Sleep(ctx, followPoll)
 		} else if err == nil {
 			*next = m.Sequence + 1

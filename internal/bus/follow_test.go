@@ -15,15 +15,22 @@ func followTo(t testing.TB, b *Bus, namespace string, list view.List) <-chan any
 	t.Helper()
 	items := make(chan any, 100)
 	start(t, func(ctx context.Context) error {
-		return b.Follow(ctx, namespace, list, func(item any) error {
-			items <- item
-			return nil
-		})
+		return b.Follow(ctx, namespace, list, news(func(item any) { items <- item }))
 	})
 	if first := receive(t, items); first != any(view.Begun{}) {
 		t.Fatalf("begins with %+v", first)
 	}
 	return items
+}
+
+// news returns a handler of Follow that passes on all but what says how far the streams are read.
+func news(handle func(item any)) func(any) error {
+	return func(item any) error {
+		if _, is := item.(view.Reached); !is {
+			handle(item)
+		}
+		return nil
+	}
 }
 
 // Fails when Follow reports its begin before its place is known: a message stored in between would be neither listed nor followed.
@@ -33,10 +40,7 @@ func TestNothingIsMissedBetweenListingAndFollowing(t *testing.T) {
 	items := make(chan any, 10)
 	b.reads.mu.Lock() // so that no request to the stream can be made
 	start(t, func(ctx context.Context) error {
-		return b.Follow(ctx, "team", view.Events, func(item any) error {
-			items <- item
-			return nil
-		})
+		return b.Follow(ctx, "team", view.Events, news(func(item any) { items <- item }))
 	})
 	feed := b.reads.feeds[view.Events][0]
 	for joined := 0; joined == 0; {
@@ -157,14 +161,13 @@ func TestFollowersShareOneReader(t *testing.T) {
 	begun, got := make(chan struct{}, followers), make(chan struct{}, followers)
 	for i := range followers {
 		stops = append(stops, start(t, func(ctx context.Context) error {
-			return b.Follow(ctx, fmt.Sprint("team", i), view.Events, func(item any) error {
+			return b.Follow(ctx, fmt.Sprint("team", i), view.Events, news(func(item any) {
 				if item == any(view.Begun{}) {
 					begun <- struct{}{}
 				} else {
 					got <- struct{}{}
 				}
-				return nil
-			})
+			}))
 		}))
 	}
 	for range followers {

@@ -1,5 +1,7 @@
 package view
 
+import "time"
+
 // List names one of the three lists of a namespace.
 type List string
 
@@ -12,6 +14,9 @@ const (
 
 // Begun is the first item of every followed list. Items stored from then on follow it. Earlier items are in the lists by then.
 type Begun struct{}
+
+// Reached is an item of every followed list, from time to time: all items that were stored before At have come.
+type Reached struct{ At time.Time }
 
 // Namespaces are the namespaces of a user.
 type Namespaces struct {
