@@ -31,6 +31,9 @@ func (s *Service) replay(
 	if err := validReplay(r); err != nil {
 		return view.ReplayResult{}, err
 	}
+	if err := s.checkAgain(ctx, u, namespace, ReplayDeliveries); err != nil { // the body may have taken ten seconds
+		return view.ReplayResult{}, err
+	}
 	made, err := s.options.Authority.Made(ctx, namespace)
 	if err != nil {
 		return view.ReplayResult{}, err
@@ -79,6 +82,9 @@ func (s *Service) test(
 		return view.TestResult{}, invalid("value is at most 128 letters, digits and -._~+/=")
 	case r.Value == "":
 		r.Value = rand.Text()
+	}
+	if err := s.checkAgain(ctx, u, namespace, TestRight(provider)); err != nil { // as in replay
+		return view.TestResult{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
