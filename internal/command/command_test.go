@@ -147,6 +147,7 @@ func TestAWatchShowsWhatComesAndEndsWithTheRight(t *testing.T) {
 	api := newFakeAPI(t, map[string]any{
 		"GET /v1/namespaces/team-a/deliveries?limit=50": view.Page[view.Delivery]{},
 		"GET /v1/namespaces/team-a/deliveries?watch=1": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
 			if last = append(last, r.Header.Get("Last-Event-ID")); len(last) > 1 {
 				http.Error(w, `{"error":"you may not any more"}`, http.StatusForbidden)
 				return

@@ -36,6 +36,7 @@ func TestAWatchShowsEachItemOnce(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(view.Page[view.Delivery]{Items: []view.Delivery{dead}})
 		}),
 		"GET /v1/namespaces/team-a/deliveries?watch=1": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
 			asked = append(asked, "watch since "+r.Header.Get("Last-Event-ID"))
 			switch len(asked) {
 			case 1:

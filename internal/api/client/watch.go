@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"time"
@@ -123,6 +124,9 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 		return err
 	}
 	defer answer.Body.Close()
+	if kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err != nil || kind != "text/event-stream" {
+		return &Error{Status: answer.StatusCode} // the page of a proxy, which would pass for a stream without news
+	}
 	if s.answered = time.Now(); w.Opened != nil {
 		w.Opened()
 	}

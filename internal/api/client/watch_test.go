@@ -22,6 +22,7 @@ import (
 func TestAWatchOutlivesARestartOfTheAPI(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
 		switch asked.Add(1) {
 		case 1:
 			fmt.Fprint(w, "event: item\nid: 1\ndata: {\"id\":\"one\"}\n\n")
@@ -59,6 +60,11 @@ func TestAWatchOutlivesARestartOfTheAPI(t *testing.T) {
 	}
 }
 
+// streaming returns the answer of a stream.
+func streaming(body io.ReadCloser) *http.Response {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
+}
+
 // answers is a transport that answers once, with an empty stream, and fails from then on.
 type answers struct{ asked int }
 
@@ -66,7 +72,7 @@ func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
 	if a.asked++; a.asked > 1 {
 		return nil, errors.New("connection refused")
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	return streaming(http.NoBody), nil
 }
 
 // Fails when a watch of an API that is gone for good never ends, or is begun again without a pause.
@@ -106,7 +112,7 @@ func (b *beats) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		<-r.Context().Done()
 	}(len(b.begun))
-	return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
+	return streaming(body), nil
 }
 
 // Fails when a watch whose connection is dead in silence is never begun again, or when one that is alive without news is.
@@ -140,7 +146,7 @@ func (a *torn) RoundTrip(*http.Request) (*http.Response, error) {
 	if a.asked++; a.asked > 1 {
 		body = "event: item\nid: 2\ndata: {\"id\":\"two\"}\n\n"
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))}, nil
+	return streaming(io.NopCloser(strings.NewReader(body))), nil
 }
 
 // Fails when a connection that breaks within an item ends the watch.
@@ -170,7 +176,7 @@ func (l *lines) RoundTrip(*http.Request) (*http.Response, error) {
 	if l.read > 0 {
 		return nil, errors.New("it is not asked again")
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(l)}, nil
+	return streaming(io.NopCloser(l)), nil
 }
 
 func (l *lines) Read(p []byte) (int, error) {
