@@ -44,9 +44,7 @@ func challenge(r *http.Request) string {
 // The refusals that do not depend on the request.
 var (
 	// ErrUnauthenticated says that a request has no token that the Kubernetes API accepts.
-	ErrUnauthenticated = &Error{Status: http.StatusUnauthorized, Text: "the token is missing, has expired or is none that the Kubernetes API " +
-		"of this cluster accepts: sign in again, or make one by \"kubectl create token NAME\" of a service account, and send it as " +
-		"\"Authorization: Bearer TOKEN\""}
+	ErrUnauthenticated = unauthenticated(makingToken("NAME"))
 	// ErrUnavailable says that the Kubernetes API does not answer, so no user can be authenticated or authorized.
 	ErrUnavailable = &Error{
 		Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second,
@@ -67,6 +65,16 @@ var (
 		Status: http.StatusServiceUnavailable, RetryAfter: 2 * time.Second, Text: "what is kept cannot be read at the moment; try again",
 	}
 )
+
+// unauthenticated returns ErrUnauthenticated with the command that makes a token.
+func unauthenticated(command string) *Error {
+	return &Error{Status: http.StatusUnauthorized, Text: "the token is missing, has expired or is none that the Kubernetes API " +
+		"of this cluster accepts: sign in again, or make one by \"" + command + "\" of a service account, and send it as " +
+		"\"Authorization: Bearer TOKEN\""}
+}
+
+// makingToken returns the command that makes a token of a service account.
+func makingToken(account string) string { return "kubectl create token " + account }
 
 // invalid returns the refusal of a request that cannot be understood.
 func invalid(text string) *Error { return &Error{Status: http.StatusBadRequest, Text: text} }

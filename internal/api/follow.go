@@ -80,7 +80,7 @@ func (s *Service) recheck(ctx context.Context, u *User, namespace string, r Righ
 func (s *Service) checkAgain(ctx context.Context, u *User, namespace string, r Right) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, recheckTime, ErrUnavailable)
 	defer cancel()
-	again, err := s.options.Authority.Authenticate(ctx, string(u.token), u.from)
+	again, err := s.owner(ctx, string(u.token), u.from)
 	if err == nil {
 		err = s.authorize(ctx, again, namespace, r)
 	}

@@ -63,7 +63,7 @@ type Objects interface {
 	Health(namespace string) []view.Health
 }
 
-// Options are the parts of a Service. All but Proxies are required.
+// Options are the parts of a Service. All but Proxies and Audiences are required.
 type Options struct {
 	Authority Authority
 	Store     Store
@@ -72,7 +72,9 @@ type Options struct {
 	Objects   Objects
 	// Proxies are in front of the API. They name the client of a request.
 	Proxies limit.Proxies
-	Log     *slog.Logger
+	// Audiences are the accepted audiences of tokens, as the Authority checks them. Empty means those of the API server.
+	Audiences []string
+	Log       *slog.Logger
 }
 
 // Service serves users according to their rights. AsError returns its errors in a form to show.
@@ -97,14 +99,14 @@ func New(o Options) (*Service, error) {
 const maxToken = 6 << 10
 
 // Authenticate returns the user whose token a request has, and counts the request: a user with too many of them is refused before anything is
-// done. The error is ErrUnauthenticated, ErrUnavailable or ErrBusy.
+// done. The error is one like ErrUnauthenticated, ErrUnavailable or ErrBusy.
 func (s *Service) Authenticate(ctx context.Context, r *http.Request) (*User, error) {
 	token, ok := bearer(r)
 	if !ok {
-		return nil, ErrUnauthenticated
+		return nil, s.unauthenticated()
 	}
 	from := s.options.Proxies.Client(r)
-	u, err := s.options.Authority.Authenticate(ctx, token, from)
+	u, err := s.owner(ctx, token, from)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +116,26 @@ func (s *Service) Authenticate(ctx context.Context, r *http.Request) (*User, err
 	known := *u
 	known.token, known.from = secret(token), from
 	return &known, nil
+}
+
+// owner returns the owner of a token.
+func (s *Service) owner(ctx context.Context, token string, from netip.Addr) (*User, error) {
+	u, err := s.options.Authority.Authenticate(ctx, token, from)
+	if errors.Is(err, ErrUnauthenticated) {
+		err = s.unauthenticated()
+	}
+	return u, err
+}
+
+func (s *Service) unauthenticated() *Error { return unauthenticated(s.TokenCommand("NAME")) }
+
+// TokenCommand returns the command that makes a token of a service account, for an accepted audience.
+func (s *Service) TokenCommand(account string) string {
+	command := makingToken(account)
+	if len(s.options.Audiences) > 0 {
+		command += " --audience=" + s.options.Audiences[0]
+	}
+	return command
 }
 
 // bearer returns the token of a request, in the form of RFC 6750, section 2.1. A request with several is treated as one without.

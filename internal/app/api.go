@@ -44,6 +44,7 @@ func (a *App) addAPI(all []listener, proxies limit.Proxies) ([]listener, error) 
 	}
 	service, err := api.New(api.Options{
 		Authority: authority, Store: a.bus, Worker: a.bus, Explainer: a.router, Objects: a.reconcile, Proxies: proxies, Log: log,
+		Audiences: a.options.APIAudiences,
 	})
 	if err != nil {
 		return nil, err

@@ -24,6 +24,8 @@ type fixture struct {
 	mu sync.Mutex
 	// rights are those of each user, each "namespace verb resource". The namespace "*" is any.
 	rights map[string][]string
+	// audiences are those of tokens.
+	audiences []string
 	// kept are the contents of each namespace by its name.
 	kept map[string]*kept
 	// err is the error of every read, and result the answer to replays.
@@ -67,7 +69,9 @@ func newFixture() *fixture {
 // service returns the API's service.
 func (f *fixture) service(t testing.TB) *api.Service {
 	t.Helper()
-	service, err := api.New(api.Options{Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler)})
+	service, err := api.New(api.Options{
+		Authority: f, Store: f, Worker: f, Explainer: f, Objects: f, Log: slog.New(slog.DiscardHandler), Audiences: f.audiences,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,9 @@ func (h *Handler) problem(w http.ResponseWriter, r *http.Request, err error, ins
 	}
 	e.SetHeaders(w.Header(), r)
 	if e.Status == http.StatusUnauthorized {
-		return &screen{title: "Sign in", status: e.Status, main: signinMain(r.Header.Get("Authorization") != "")}
+		return &screen{title: "Sign in", status: e.Status, main: signinMain(
+			r.Header.Get("Authorization") != "", h.service.TokenCommand("<service account> -n <namespace>"),
+		)}
 	}
 	headline, known := heads[e.Status]
 	if !known {

@@ -131,6 +131,9 @@ func TestWithoutATokenThereIsNothingButSignIn(t *testing.T) {
 		lacks(t, body, "team-a", "not accepted")
 		contains(t, f.get(t, target, "stranger", http.StatusUnauthorized), "The token was not accepted")
 	}
+	contains(t, f.get(t, "/", "", http.StatusUnauthorized), "kubectl create token &lt;service account&gt; -n &lt;namespace&gt;<")
+	f.audiences = []string{"notifier"}
+	contains(t, f.get(t, "/", "", http.StatusUnauthorized), "-n &lt;namespace&gt; --audience=notifier<")
 	// The field has no name and its form is hidden, so that no browser without the script sends the typed text.
 	body := f.get(t, "/", "", http.StatusUnauthorized)
 	contains(t, body, "<form data-signin hidden>", "<noscript>")

@@ -6,7 +6,8 @@ import (
 )
 
 // signinMain returns the form for a token. Its field has no name and its form is hidden: without the script no typed text is sent.
-func signinMain(refused bool) g.Node {
+// command makes a token.
+func signinMain(refused bool, command string) g.Node {
 	return h.Section(
 		h.Class("signin"),
 		h.H1(h.TabIndex("-1"), g.Text("Sign in")),
@@ -25,7 +26,7 @@ func signinMain(refused bool) g.Node {
 			h.P(h.ID("token-help"), h.Class("muted"), g.Text(
 				"It stays in the memory of this tab and is gone when you close or reload it. To make one:",
 			)),
-			h.Pre(h.Class("code"), g.Text("kubectl create token <service account> -n <namespace>")),
+			h.Pre(h.Class("code"), g.Text(command)),
 		),
 		h.NoScript(h.P(h.Class("notice wait"), g.Text(
 			"Signing in with a token needs JavaScript. Behind a proxy that sends your token, everything works without.",
