@@ -50,10 +50,21 @@ func (c *connection) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.server, "server", os.Getenv(serverVariable),
 		"address of notifier's API, such as https://notifier.example.com; the default is $"+serverVariable+", else a port-forward to it")
 	fs.StringVar(&c.serverCA, "server-ca", "", "file with the certificate authorities of --server; the default is the system's")
-	fs.StringVar(&c.serviceAccount, "service-account", "default",
-		"service account of the namespace to ask as, where the kubeconfig has no token but a certificate")
+	fs.StringVar(&c.serviceAccount, "service-account", "",
+		"service account of the namespace to ask as, where the kubeconfig has no token but a certificate; the default is \"default\"")
 	fs.StringVar(&c.install, "install-namespace", "", "namespace of notifier, for the port-forward; the default is that of "+
 		strings.Join(installs, " and ")+" in which it runs with its rights")
+}
+
+// check returns an error for flags that would have no effect together.
+func (c *connection) check() error {
+	switch {
+	case c.server == "" && c.serverCA != "":
+		return fmt.Errorf("--server-ca: it is for a server that --server or $%s names", serverVariable)
+	case c.server != "" && c.install != "":
+		return fmt.Errorf("--install-namespace: it is for the port-forward, and --server or $%s names a server: --server= leaves that out", serverVariable)
+	}
+	return nil
 }
 
 // config returns the kubeconfig, narrowed by the flags.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -38,6 +39,8 @@ func (c *connection) credentials(ctx context.Context, kube *rest.Config, base ht
 	switch token, err := c.token(ctx); {
 	case err != nil:
 		return nil, err
+	case token != "" && c.serviceAccount != "":
+		return nil, UsageError{errors.New("--service-account: your kubeconfig has a token, and the request is that of its user: leave the flag out")}
 	case token != "" && own.ExecProvider != nil:
 		return renewing{adding, c.token}, nil
 	case token != "":
@@ -132,13 +135,13 @@ func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (*oaut
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	seconds := tokenSeconds
-	issued, err := builtin.Token(ctx, core, namespace, c.serviceAccount, authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds})
+	seconds, account := tokenSeconds, cmp.Or(c.serviceAccount, "default")
+	issued, err := builtin.Token(ctx, core, namespace, account, authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds})
 	if err != nil {
 		return nil, fmt.Errorf("your kubeconfig has no token, and none was given for service account %s/%s (name another with --service-account): %w",
-			namespace, c.serviceAccount, err)
+			namespace, account, err)
 	}
-	c.account = namespace + "/" + c.serviceAccount
+	c.account = namespace + "/" + account
 	return &oauth2.Token{AccessToken: issued.Token, Expiry: issued.ExpirationTimestamp.Time}, nil
 }
 

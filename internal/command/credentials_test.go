@@ -60,8 +60,8 @@ func TestACallerWithoutATokenAsksForOne(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: token}})
 	}))
 	defer kube.Close()
-	line := []string{"events", "list", "--server=" + api.URL, "--service-account=viewer", "--kubeconfig"}
-	callWith(t, append(line, kubeconfig(t, kube.URL, "{}"))).wants(t)
+	line := []string{"events", "list", "--server=" + api.URL, "--kubeconfig"}
+	callWith(t, append(line, kubeconfig(t, kube.URL, "{}"), "--service-account=viewer")).wants(t)
 	if path != "/api/v1/namespaces/team-a/serviceaccounts/viewer/token" {
 		t.Errorf("asked for a token at %q", path)
 	}

@@ -35,7 +35,7 @@ func (s *session) check() (err error) {
 	if s.format != "" && !slices.Contains(s.formats(), s.format) {
 		err = fmt.Errorf("--output: %q is none of %s", s.format, strings.Join(s.formats(), ", "))
 	}
-	return errors.Join(err, s.selection.check())
+	return errors.Join(err, s.selection.check(), s.connection.check())
 }
 
 // formats returns the forms of the command's output.
