@@ -68,7 +68,7 @@ var (
 
 // unauthenticated returns ErrUnauthenticated with the command that makes a token.
 func unauthenticated(command string) *Error {
-	return &Error{Status: http.StatusUnauthorized, Text: "the token is missing, has expired or is none that the Kubernetes API " +
+	return &Error{Status: http.StatusUnauthorized, Text: "the token is missing, longer than 6 KiB, has expired or is none that the Kubernetes API " +
 		"of this cluster accepts: sign in again, or make one by \"" + command + "\" of a service account, and send it as " +
 		"\"Authorization: Bearer TOKEN\""}
 }

@@ -41,6 +41,8 @@ func (e *Error) Error() string {
 	switch {
 	case e.Message != "":
 		return e.Message
+	case e.Status == http.StatusRequestHeaderFieldsTooLarge:
+		return answered + ": your token is too long; use that of a service account"
 	case e.Temporary():
 		return answered + ", as a proxy does that does not reach the API: try again"
 	}

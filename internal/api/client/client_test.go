@@ -53,9 +53,9 @@ func (s status) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: int(s), Body: io.NopCloser(strings.NewReader("<html>"))}, nil
 }
 
-// Fails when the answer of another server, or of a proxy that asks for a login, does not say what to do.
+// Fails when the answer of another server, of a proxy that asks for a login, or to a token of many kilobytes, does not say what to do.
 func TestAnAnswerOfAnotherServerSaysWhatToDo(t *testing.T) {
-	for answered, want := range map[status]string{302: "check the address of the server", 404: "check the address of the server", 502: "try again"} {
+	for answered, want := range map[status]string{302: "check the address of the server", 404: "check the address of the server", 502: "try again", 431: "your token is too long"} {
 		c, err := New("http://api", answered)
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ func signinMain(refused bool, command string) g.Node {
 		h.Class("signin"),
 		h.H1(h.TabIndex("-1"), g.Text("Sign in")),
 		g.If(refused, h.P(h.Class("notice bad"), h.Role("alert"), g.Text(
-			"The token was not accepted. It may have expired, or be for another cluster.",
+			"The token was not accepted. It may have expired, be longer than 6 KiB, or be for another cluster.",
 		))),
 		h.P(g.Text("See what became of your events, deliveries and webhooks, with the rights that you have in Kubernetes.")),
 		h.Form(
