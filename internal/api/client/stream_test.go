@@ -42,3 +42,36 @@ func TestAWatchThatIsAnsweredWithAPageEnds(t *testing.T) {
 		}
 	})
 }
+
+// busy is an API that answers after the first stream that it is busy for half a minute.
+type busy struct{ asked int }
+
+func (b *busy) RoundTrip(*http.Request) (*http.Response, error) {
+	if b.asked++; b.asked == 1 {
+		return streaming(http.NoBody), nil
+	}
+	header := http.Header{"Retry-After": {"30"}, "Content-Type": {"application/json"}}
+	return &http.Response{
+		StatusCode: http.StatusTooManyRequests, Header: header, Body: io.NopCloser(strings.NewReader(`{"error":"wait 30 seconds"}`)),
+	}, nil
+}
+
+// Fails when a watch asks again before the time that the API names, and tells its reader each time that it was too early.
+func TestAWatchAsksAgainWhenTheAPISays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &busy{}
+		c, err := New("http://api", server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		told := 0
+		err = Follow(ctx, c, Watch{
+			Namespace: "team-a", List: view.Deliveries, Interrupted: func(error) { told++ },
+		}, func(view.Delivery) error { return nil })
+		if ctx.Err() == nil || told != server.asked-1 || server.asked > 12 {
+			t.Errorf("in five minutes %d requests, of which its reader was told %d times: %v", server.asked, told, err)
+		}
+	})
+}

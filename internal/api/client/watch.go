@@ -22,7 +22,7 @@ import (
 const (
 	// maxItem bounds one item of a stream in bytes.
 	maxItem = 4 << 20
-	// watchPause is the pause before a stream that ended is begun again.
+	// watchPause is the least pause before a stream that ended is begun again.
 	watchPause = time.Second
 	// maxSilence bounds the time in which an answer brings nothing: in a stream the API sends a sign of life every 15 seconds.
 	maxSilence = 45 * time.Second
@@ -79,11 +79,19 @@ func Follow[T any](ctx context.Context, c *Client, w Watch, handle func(T) error
 			w.Interrupted(err)
 		}
 		select {
-		case <-time.After(watchPause):
+		case <-time.After(pauseAfter(err)):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// pauseAfter returns the pause before a stream is begun again that ended with an error, or with nil: as long as the API says, at most maxOutage.
+func pauseAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return min(max(watchPause, e.RetryAfter), maxOutage)
+	}
+	return watchPause
 }
 
 // goesOn reports whether a stream that was begun once continues after an error. It does if the API is busy, restarts or refuses to
