@@ -78,7 +78,8 @@
     const note = document.createElement("p");
     note.className = action ? "notice bad" : "notice bad away";
     note.setAttribute("role", "alert");
-    note.textContent = "The server cannot be reached. Try again in a moment.";
+    note.textContent = "The server cannot be reached. " +
+      (action ? "It may have been done all the same: look before you ask for it again." : "Try again in a moment.");
     const old = $("#region > .notice");
     if (old) old.remove();
     $("#region").prepend(note);
