@@ -29,10 +29,10 @@ func newPendingTriggers() *pendingTriggers {
 
 // covers reports whether a trigger of the subject, of the same Receiver, is on disk and not yet begun. Another Receiver's does not count:
 // if that Receiver were deleted, this one's webhook would be lost with its trigger.
-func (s *pendingTriggers) covers(subject, receiverUID string) bool {
+func (s *pendingTriggers) covers(subject []byte, receiverUID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in := s.waiting[subject]
+	in := s.waiting[string(subject)]
 	return in != nil && in.receiverUID == receiverUID && in.seq <= s.synced
 }
 

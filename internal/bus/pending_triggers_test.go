@@ -2,12 +2,14 @@ package bus
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/event"
 )
 
@@ -60,6 +62,32 @@ func TestATriggerThatWaitsStandsForLaterOnesUntilItIsTaken(t *testing.T) {
 	publish("another Receiver", 23)
 	if got := written(); got != 4 {
 		t.Errorf("a trigger was coalesced with one that was given back: %d written", got)
+	}
+}
+
+// T6: an authentic webhook is never refused, and its Receiver may have 512 targets. Fails when a flood of them, whose triggers wait already,
+// costs memory for each target.
+func TestT6AFloodOfManyTargetsAllocatesNothingForEach(t *testing.T) {
+	const targets, webhooks = 512, 100
+	b := open(t, t.TempDir(), nil)
+	held := make(chan event.Message[event.Trigger], targets)
+	start(t, triggerTo(b, held))
+	triggers := make([]event.Trigger, targets)
+	for i := range triggers {
+		triggers[i] = testTrigger("team-a", fmt.Sprint("k", i), 1)
+	}
+	publish := func() { must(t, b.PublishTriggers(t.Context(), triggers...)) }
+	publish()
+	for range targets {
+		receive(t, held)
+	}
+	used := alloctest.Bytes(func() {
+		for range webhooks {
+			publish()
+		}
+	})
+	if folded := testutil.ToFloat64(b.metrics.folded); folded != targets*webhooks || used > webhooks*targets*16 {
+		t.Errorf("%d webhooks of %d targets allocate %d KiB, and %v triggers are folded", webhooks, targets, used>>10, folded)
 	}
 }
 

@@ -147,7 +147,7 @@ func lookUp(t *testing.T, b *Bus, acks map[string]int64) {
 			}
 		case "trigger":
 			trigger := testTrigger("team", key, n)
-			if m := last(streamTriggers, triggerSubject(b.TriggerShard("team"), &trigger)); len(m.Data) > 0 {
+			if m := last(streamTriggers, string(appendTriggerSubject(nil, b.TriggerShard("team"), &trigger))); len(m.Data) > 0 {
 				found, err := decodeTrigger(asMsg(m))
 				must(t, err)
 				got = found.Accepted.Unix()
@@ -234,7 +234,7 @@ func TestABlockOutlivesWhatReplacesItUntilThatIsSynced(t *testing.T) {
 	dir := disk.cut(t, ahead{true, true}, func() {
 		body, err := encodeJSON(newer)
 		must(t, err)
-		_, err = b.js.Publish(ctx, triggerSubject(0, &newer), body)
+		_, err = b.js.Publish(ctx, string(appendTriggerSubject(nil, 0, &newer)), body)
 		must(t, err)
 		for i := range 60 {
 			if i%6 > 0 { // the first stays, so that the block is rewritten and its messages are not merely passed

@@ -91,8 +91,11 @@ func objectSubject(namespace, kind, name string) string {
 	return prefixEvents + token(namespace) + "." + token(kind) + "." + token(name)
 }
 
-func triggerSubject(shard int, t *event.Trigger) string {
-	return prefixTrigger + strconv.Itoa(shard) + "." + token(t.Namespace) + "." + token(t.Key)
+// appendTriggerSubject appends the subject of a trigger to b.
+func appendTriggerSubject(b []byte, shard int, t *event.Trigger) []byte {
+	b = append(strconv.AppendInt(append(b, prefixTrigger...), int64(shard), 10), '.')
+	b = append(append(b, token(t.Namespace)...), '.')
+	return append(b, token(t.Key)...)
 }
 
 // retrySubject returns the subject of a delivery on the schedule. It has everything that a new worker needs to keep the order of one

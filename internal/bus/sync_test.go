@@ -337,7 +337,7 @@ func TestTheServerWritesItsFilesAsSyncExpects(t *testing.T) {
 	path = streamDir(dir, streamTriggers)
 	trigger := testTrigger("team", "k", 1)
 	for seq := range uint64(2) {
-		_, err = b.js.Publish(ctx, triggerSubject(0, &trigger), []byte("x"))
+		_, err = b.js.Publish(ctx, string(appendTriggerSubject(nil, 0, &trigger)), []byte("x"))
 		must(t, err)
 		must(t, b.remove(ctx, streamTriggers, "team", seq+1))
 	}

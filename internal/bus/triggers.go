@@ -26,19 +26,21 @@ func newTriggerCommitter(b *Bus) *committer {
 // The error wraps event.ErrTooManyTriggers if no more targets of a namespace are accepted now. After an error some may be on disk and others
 // not. The triggers must not be changed, even after an error.
 func (b *Bus) PublishTriggers(ctx context.Context, triggers ...event.Trigger) error {
-	entries := make([]entry, 0, len(triggers))
+	// Most triggers of a flood are covered, and a webhook may have hundreds: those allocate nothing.
+	var entries []entry
+	subject := make([]byte, 0, 128)
 	for i := range triggers {
 		t := &triggers[i]
 		if t.Namespace == "" || t.Key == "" {
 			return errors.New("publish trigger: no namespace or no key")
 		}
-		subject := triggerSubject(b.TriggerShard(t.Namespace), t)
+		subject = appendTriggerSubject(subject[:0], b.TriggerShard(t.Namespace), t)
 		if b.pendingTriggers.covers(subject, t.ReceiverUID) {
 			b.metrics.folded.Inc()
 			continue
 		}
 		e := entry{
-			msg: newMsg(subject, nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, at: t.Accepted,
+			msg: newMsg(string(subject), nil), body: func() ([]byte, error) { return encodeJSON(t) }, namespace: t.Namespace, at: t.Accepted,
 			stored: func(a jetstream.PubAck) { b.pendingTriggers.stored(a.Sequence) }, // triggers have no IDs, so there are no duplicates
 		}
 		e.coalesce = func(waiting *entry) bool { return newest(waiting, e) }
