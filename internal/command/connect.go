@@ -33,6 +33,7 @@ type connection struct {
 	kubeconfig, context, namespace string
 	server, serverCA               string
 	serviceAccount                 string
+	audiences                      []string
 	install                        string
 
 	loaded clientcmd.ClientConfig
@@ -51,7 +52,9 @@ func (c *connection) flags(fs *pflag.FlagSet) {
 		"address of notifier's API, such as https://notifier.example.com; the default is $"+serverVariable+", else a port-forward to it")
 	fs.StringVar(&c.serverCA, "server-ca", "", "file with the certificate authorities of --server; the default is the system's")
 	fs.StringVar(&c.serviceAccount, "service-account", "",
-		"service account of the namespace to ask as, where the kubeconfig has no token but a certificate; the default is \"default\"")
+		"service account of the namespace to ask as; where the kubeconfig has no token but a certificate the default is \"default\"")
+	fs.StringSliceVar(&c.audiences, "audience", nil,
+		"audience of that service account's token, if the administrator has set --api-audiences; the default is that of the API server")
 	fs.StringVar(&c.install, "install-namespace", "", "namespace of notifier, for the port-forward; the default is that of "+
 		strings.Join(installs, " and ")+" in which it runs with its rights")
 }

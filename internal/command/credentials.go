@@ -22,8 +22,9 @@ import (
 // tokenSeconds is the lifetime of a requested token, in seconds.
 const tokenSeconds = int64(3600)
 
-// credentials returns a transport that adds the caller's token to each request and sends it by base. The token is from the
-// kubeconfig or its plugin, else it is requested for a service account. A certificate is not sent, since notifier cannot check it.
+// credentials returns a transport that adds the caller's token to each request and sends it by base. The token is requested for the service
+// account that is named; if none is, it is from the kubeconfig or its plugin, else it is requested for the account "default". A certificate
+// is not sent, since notifier cannot check it.
 func (c *connection) credentials(ctx context.Context, kube *rest.Config, base http.RoundTripper) (http.RoundTripper, error) {
 	if kube.Impersonate.UserName != "" {
 		return nil, errors.New("the kubeconfig impersonates another user, which notifier's API does not do: use a context without \"as\"")
@@ -39,11 +40,13 @@ func (c *connection) credentials(ctx context.Context, kube *rest.Config, base ht
 	switch token, err := c.token(ctx); {
 	case err != nil:
 		return nil, err
-	case token != "" && c.serviceAccount != "":
-		return nil, UsageError{errors.New("--service-account: your kubeconfig has a token, and the request is that of its user: leave the flag out")}
-	case token != "" && own.ExecProvider != nil:
+	case token == "", c.serviceAccount != "":
+	case len(c.audiences) > 0:
+		return nil, UsageError{errors.New("--audience: your kubeconfig has a token, which is sent as it is; " +
+			"with --service-account one is requested for that account")}
+	case own.ExecProvider != nil:
 		return renewing{adding, c.token}, nil
-	case token != "":
+	default:
 		return adding, nil
 	}
 	source := oauth2.ReuseTokenSource(nil, requested(func() (*oauth2.Token, error) { return c.requestToken(ctx, kube) }))
@@ -136,10 +139,13 @@ func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (*oaut
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	seconds, account := tokenSeconds, cmp.Or(c.serviceAccount, "default")
-	issued, err := builtin.Token(ctx, core, namespace, account, authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds})
-	if err != nil {
+	issued, err := builtin.Token(ctx, core, namespace, account, authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds, Audiences: c.audiences})
+	if err != nil && c.serviceAccount == "" {
 		return nil, fmt.Errorf("your kubeconfig has no token, and none was given for service account %s/%s (name another with --service-account): %w",
 			namespace, account, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--service-account: no token for %s/%s: %w", namespace, account, err)
 	}
 	c.account = namespace + "/" + account
 	return &oauth2.Token{AccessToken: issued.Token, Expiry: issued.ExpirationTimestamp.Time}, nil
@@ -147,7 +153,12 @@ func (c *connection) requestToken(ctx context.Context, kube *rest.Config) (*oaut
 
 // advised adds to an error the flag that may mend it.
 func (c *connection) advised(err error) error {
-	if e, ok := errors.AsType[*client.Error](err); ok && e.Status == http.StatusForbidden && c.account != "" { // the user may have the right
+	e, ok := errors.AsType[*client.Error](err)
+	switch {
+	case !ok || c.account == "":
+	case e.Status == http.StatusUnauthorized:
+		return fmt.Errorf("%w; or name an audience of the API with --audience", err)
+	case e.Status == http.StatusForbidden && c.serviceAccount == "": // the user may have the right
 		return fmt.Errorf("%w; your kubeconfig has no token, so the request was that of service account %s: name another with --service-account",
 			err, c.account)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,20 +51,31 @@ func TestOnlyATokenIsSent(t *testing.T) {
 	}
 }
 
-// Fails when a caller without a token gets none for the service account, or when a token is requested for a caller with a plugin.
+// Fails when a caller gets no token of the service account that is named, or no token of any without one of the caller's, when it is for
+// another audience than is named, or when a token is requested for a caller with a plugin.
 func TestACallerWithoutATokenAsksForOne(t *testing.T) {
 	api := newFakeAPI(t, map[string]any{"GET /v1/namespaces/team-a/events?limit=50": view.Page[view.Event]{}})
 	var path string
-	kube := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path = r.URL.Path
+	var asked authenticationv1.TokenRequest
+	kube := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, asked = r.URL.Path, authenticationv1.TokenRequest{}
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: token}})
 	}))
 	defer kube.Close()
 	line := []string{"events", "list", "--server=" + api.URL, "--kubeconfig"}
-	callWith(t, append(line, kubeconfig(t, kube.URL, "{}"), "--service-account=viewer")).wants(t)
-	if path != "/api/v1/namespaces/team-a/serviceaccounts/viewer/token" {
-		t.Errorf("asked for a token at %q", path)
+	for _, user := range []string{"{}", "{token: of the user}"} {
+		callWith(t, append(line, kubeconfig(t, kube.URL, user), "--service-account=viewer", "--audience=notifier")).wants(t)
+		if path != "/api/v1/namespaces/team-a/serviceaccounts/viewer/token" || !slices.Equal(asked.Spec.Audiences, []string{"notifier"}) {
+			t.Errorf("asked for a token at %q for %q", path, asked.Spec.Audiences)
+		}
+	}
+	callWith(t, append(line, kubeconfig(t, kube.URL, "{}"))).wants(t)
+	if path != "/api/v1/namespaces/team-a/serviceaccounts/default/token" || asked.Spec.Audiences != nil {
+		t.Errorf("asked for a token at %q for %q", path, asked.Spec.Audiences)
 	}
 
 	plugin := filepath.Join(t.TempDir(), "plugin")

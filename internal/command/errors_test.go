@@ -12,7 +12,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// A user with a certificate who may do everything is refused, since the request is a service account's. Fails when nothing says so.
+// A user with a certificate who may do everything is refused, since the request is a service account's. Fails when nothing says so, or that its
+// token may be for another audience.
 func TestARefusalNamesTheServiceAccountOfTheRequest(t *testing.T) {
 	api := newFakeAPI(t, map[string]any{
 		"GET /v1/namespaces/team-a/events?limit=50": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -20,9 +21,10 @@ func TestARefusalNamesTheServiceAccountOfTheRequest(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(map[string]string{"error": "you may not list events"})
 		}),
 	})
+	given := token
 	kube := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: token}})
+		_ = json.NewEncoder(w).Encode(authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: given}})
 	}))
 	defer kube.Close()
 	line := []string{"events", "list", "--server=" + api.URL, "--kubeconfig=" + kubeconfig(t, kube.URL, "{}")}
@@ -32,6 +34,10 @@ func TestARefusalNamesTheServiceAccountOfTheRequest(t *testing.T) {
 	}
 	if r := call(t, api, "events", "list"); r.err == nil || strings.Contains(r.err.Error(), "service account") {
 		t.Errorf("of a caller with a token: error %v", r.err)
+	}
+	given = "of another audience"
+	if r := callWith(t, line); r.err == nil || !strings.Contains(r.err.Error(), "sign in") || !strings.Contains(r.err.Error(), "--audience") {
+		t.Errorf("of a token that is refused: error %v", r.err)
 	}
 }
 

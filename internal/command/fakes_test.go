@@ -61,7 +61,7 @@ func kubeconfig(t *testing.T, server, user string) string {
 kind: Config
 current-context: c
 contexts: [{name: c, context: {cluster: k, user: u, namespace: team-a}}]
-clusters: [{name: k, cluster: {server: "` + server + `"}}]
+clusters: [{name: k, cluster: {server: "` + server + `", insecure-skip-tls-verify: true}}]
 users: [{name: u, user: ` + user + `}]
 `
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

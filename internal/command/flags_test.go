@@ -13,7 +13,7 @@ func TestAFlagThatWouldBeLeftAsideIsRefused(t *testing.T) {
 	api := newFakeAPI(t, map[string]any{"GET /v1/namespaces/team-a/events?limit=50": view.Page[view.Event]{}})
 	config := "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1", "{token: "+token+"}")
 	for _, line := range [][]string{
-		{"--service-account=viewer", "--server=" + api.URL},
+		{"--audience=notifier", "--server=" + api.URL},
 		{"--install-namespace=flux-system", "--server=" + api.URL},
 		{"--server-ca=ca.crt"},
 	} {
