@@ -8,8 +8,8 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Fails when a follower is told that the streams are read until a time, though an item from before that comes later: whoever follows anew from
-// then on would miss it. Also fails when it is not told while they can be read.
+// Fails when a follower is told that the streams are read until a time, though an item from before that comes later: a follower that begins
+// anew from then on would miss it. Also fails when it is not told while they can be read.
 func TestAFollowerIsToldHowFarTheStreamsAreRead(t *testing.T) {
 	t.Parallel()
 	url := remote(t)

@@ -8,7 +8,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// Fails when a flag that says who asks, or whom, is left aside without a word: the output would be of another user or server than was asked.
+// Fails when a flag about the user or the server is left aside without a word: the output would be that of another.
 func TestAFlagThatWouldBeLeftAsideIsRefused(t *testing.T) {
 	api := newFakeAPI(t, map[string]any{"GET /v1/namespaces/team-a/events?limit=50": view.Page[view.Event]{}})
 	config := "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1", "{token: "+token+"}")
