@@ -111,10 +111,9 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 	if !f.readsBody {
 		document = nil
 	}
-	s := filtering{Filters: f, decided: map[*Condition]decision{}, chosen: map[string]bool{}}
-	size := decodedSize(document)
+	size, unread := decodedSize(document), error(nil)
 	if size > maxDecoded {
-		s.unread, document, size = errManyValues, nil, 0
+		unread, document, size = errManyValues, nil, 0
 	}
 	turn, ok := f.share.Enter(ctx, f.namespace, size)
 	if !ok {
@@ -123,18 +122,20 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 	defer turn.Leave()
 	req, err := decodeDocument(document)
 	if err != nil {
-		s.unread = err
+		unread = err
 	}
 	if claims == nil {
 		claims = map[string]any{}
 	}
-	s.vars = map[string]any{varDocument: req, varClaims: claims, varObject: map[string]any{}}
+	var s filtering
 	// Filters go on when the sender hangs up: its webhook is authentic, and is decided like any other.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit.FilterTime)
-	defer cancel()
-	for i := range f.rules {
-		s.selectTriggers(ctx, &f.rules[i])
-	}
+	limit.InTime(context.WithoutCancel(ctx), func(ctx context.Context) {
+		vars := map[string]any{varDocument: req, varClaims: claims, varObject: map[string]any{}}
+		s = filtering{Filters: f, vars: vars, unread: unread, decided: map[*Condition]decision{}, chosen: map[string]bool{}}
+		for i := range f.rules {
+			s.selectTriggers(ctx, &f.rules[i])
+		}
+	})
 	if s.pending {
 		return nil, ErrPending
 	}

@@ -277,6 +277,32 @@ func TestAFilterOutlivesItsSender(t *testing.T) {
 	}
 }
 
+// standing is a cache, during whose first use the process stands still for longer than filters may take.
+type standing struct {
+	FilterObjects
+	used bool
+}
+
+func (s *standing) Objects(namespace string, target event.Target) (objects iter.Seq2[string, map[string]any], watched bool) {
+	if !s.used {
+		<-time.After(2 * limit.FilterTime)
+	}
+	s.used = true
+	return s.FilterObjects.Objects(namespace, target)
+}
+
+// T4: fails when an authentic webhook leads to nothing because the process was suspended, or had no processor, while its filters were
+// evaluated.
+func TestT4ATriggerIsNotLostToAProcessThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFilters(t, &standing{FilterObjects: &objectCache{names: []string{"a", "b"}}}, `has(res.kind)`, rule{name: "*"}, rule{name: "b"})
+		triggers, err := f.Select(t.Context(), nil, nil)
+		if err != nil || chosen(t, triggers) != "a b" {
+			t.Errorf("got %v, %v", triggers, err)
+		}
+	})
+}
+
 // Fails when a filter is reported as failed, and its trigger is dropped, because its objects are not read yet.
 func TestAFilterWaitsForObjectsThatAreNotReadYet(t *testing.T) {
 	filters := newFilters(t, &objectCache{names: []string{"app"}}, "", rule{name: "app"}, rule{kind: "Bucket", name: "b", filter: "res.metadata.name == 'b'"})

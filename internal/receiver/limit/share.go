@@ -27,10 +27,6 @@ const (
 	maxPutOff = time.Minute
 )
 
-// FilterTime bounds the time of all filters of one webhook together, and of all expressions over a token's claims. It is far more than any
-// seriously meant filter needs, so that none fails on a busy machine.
-const FilterTime = 250 * time.Millisecond
-
 // ErrNoTurn says that filters, the expressions over a token's claims, the check of a slow signature, or the parsing of a body could not
 // begin in time. It is no failure of theirs.
 var ErrNoTurn = errors.New("no turn for expressions in time")

@@ -159,7 +159,8 @@ func (v genericOIDC) begin(ctx context.Context, h http.Header) (Check, error) {
 	if proven.Claims(&claims) != nil {
 		return nil, oidc.RefusedBearer
 	}
-	if err := provider.validate(ctx, claims); err != nil {
+	limit.InTime(ctx, func(ctx context.Context) { err = provider.validate(ctx, claims) })
+	if err != nil {
 		return nil, err
 	}
 	return accepted{claims}, nil
@@ -169,8 +170,6 @@ func (v genericOIDC) begin(ctx context.Context, h http.Header) (Check, error) {
 // validation that cannot be evaluated fails. All expressions share the time and the work of one, and so the memory of
 // their values.
 func (p *OIDCProvider) validate(ctx context.Context, claims Claims) error {
-	ctx, cancel := context.WithTimeout(ctx, limit.FilterTime)
-	defer cancel()
 	budget := cel.NewBudget()
 	read, values := map[string]any(claims), map[string]any{}
 	for _, v := range p.Variables {
