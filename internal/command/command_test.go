@@ -246,6 +246,25 @@ func TestATestTellsWhatBecameOfIt(t *testing.T) {
 	call(t, api, "providers", "test", "slack", "--wait=0").wants(t, "on its way", "notifier deliveries show -n team-a 3f1c")
 }
 
+// Fails when the reader of a dead letter is not told how to send it again and where to read of its event, or is told to replay a test
+// message, which is refused, or a delivery that waits or was sent.
+func TestADeadLetterIsShownWithItsRemedy(t *testing.T) {
+	letter := view.DeliveryDetail{Delivery: dead, Message: &view.Event{ID: "77aa"}}
+	test, sent := letter, letter
+	test.Alert = ""
+	sent.State = view.StateSent
+	api := newFakeAPI(t, map[string]any{
+		"GET /v1/namespaces/team-a/deliveries/3f1c": letter,
+		"GET /v1/namespaces/team-a/deliveries/test": test,
+		"GET /v1/namespaces/team-a/deliveries/sent": sent,
+	})
+	call(t, api, "deliveries", "show", "3f1c").wants(t, "Event:     77aa\n", "Remedy:    correct the cause, then: notifier deliveries replay -n team-a 3f1c\n")
+	call(t, api, "deliveries", "show", "test").wants(t, "then: notifier providers test -n team-a slack\n")
+	if r := call(t, api, "deliveries", "show", "sent"); r.err != nil || strings.Contains(r.out, "Remedy") {
+		t.Errorf("of a delivery that was sent: %v, %s", r.err, r.out)
+	}
+}
+
 // Fails when a test message that waits for its turn is told as refused by its destination.
 func TestATestThatWaitsForItsTurnIsNoFailure(t *testing.T) {
 	waiting := dead

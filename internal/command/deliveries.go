@@ -102,6 +102,12 @@ func showDelivery(w io.Writer, d *view.DeliveryDetail, now time.Time) error {
 	if d.Replays > 0 {
 		field("Replays", strconv.Itoa(d.Replays))
 	}
+	if d.Message != nil {
+		field("Event", d.Message.ID)
+	}
+	if d.State == view.StateDead {
+		field("Remedy", "correct the cause, then: "+again(d.Delivery))
+	}
 	showMessage(&b, d)
 	if _, err := io.WriteString(w, b.String()+"\n"); err != nil {
 		return err
@@ -113,6 +119,14 @@ func showDelivery(w io.Writer, d *view.DeliveryDetail, now time.Time) error {
 		{name: "HTTP", of: func(a view.Attempt) string { return status(a.Status) }},
 		{name: "FAILURE", of: func(a view.Attempt) string { return a.Failure }},
 	}, d.Tries, true)
+}
+
+// again returns the command that sends a dead letter again: a replay, or for a test message another test.
+func again(d view.Delivery) string {
+	if d.Alert == "" {
+		return "notifier providers test -n " + d.Namespace + " " + d.Provider
+	}
+	return "notifier deliveries replay -n " + d.Namespace + " " + d.ID
 }
 
 // next returns the time until t, "" for none.
