@@ -14,7 +14,8 @@
 //   - A block without messages is removed. A block of which more than half was removed is rewritten to N.new and renamed, at a removal or
 //     every sync_interval. Both are done without a sync.
 //   - index.db, sched.db and thw.db are caches. They are written every two minutes and at the end, checked when they are read, and rebuilt
-//     from the blocks. o.dat has the acknowledgements of a consumer, up to 250 ms old.
+//     from the blocks. o.dat has the acknowledgements of a consumer, up to 250 ms old. It is not synced. The server makes no consumer beside
+//     one that it cannot read, so Start removes the files of such a consumer.
 //
 // A round of syncer syncs the blocks that may have been written to since their last sync, then the directory. A block that is removed or
 // replaced was synced, but its replacement was not. So guard keeps a second link to it under synced/NAME, until a round that began after the

@@ -98,9 +98,14 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	srv.SetLoggerV2(serverLog{o.Log}, false, false, false)
 	srv.Start()
 	if !srv.ReadyForConnections(startTimeout) || !srv.JetStreamEnabled() {
+		err = errors.New("embedded server did not start: JetStream is not available on the data directory")
+	} else {
+		err = dropConsumers(srv, o.Dir, o.Log)
+	}
+	if err != nil {
 		srv.Shutdown()
 		srv.WaitForShutdown()
-		return nil, errors.New("embedded server did not start: JetStream is not available on the data directory")
+		return nil, err
 	}
 	// The data of a larger disk may be more than the budgets: half of the free bytes are for handling it.
 	return &Server{Server: srv, opts: o, lock: lock, most: max(streams+slack, used+free/2)}, nil
