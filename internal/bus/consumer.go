@@ -86,6 +86,7 @@ type consumer struct {
 	crashes *crashes
 	// cursor is the cursor of a logged role, nil for the others.
 	cursor *cursor
+	gauge  *gauge
 }
 
 func consumerConfig(r role) jetstream.ConsumerConfig {
@@ -107,6 +108,8 @@ func (b *Bus) serveOne(ctx context.Context, r role, serve func(ctx context.Conte
 
 func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Context, c *consumer) error) {
 	log := b.log.With("role", r.name)
+	g := b.progress.start(r) // for all of the term: a consumer that is taken over again and again makes no progress by that
+	defer g.stop()
 	for ctx.Err() == nil {
 		c, err := b.takeOver(ctx, r)
 		if err != nil {
@@ -117,6 +120,8 @@ func (b *Bus) serveTerm(ctx context.Context, r role, serve func(ctx context.Cont
 			continue
 		}
 		log.Debug("consumer taken over") // there are some thirty, and as many lines at every start
+		g.waiting(0)
+		c.gauge = g
 		err = cmp.Or(serve(ctx, c), lease.ErrStopped)
 		if errors.Is(err, errInterrupted) {
 			b.interrupted.Do(func() { log.Info("consumer is taken over anew", "reason", err) })

@@ -43,8 +43,7 @@ func (c *consumer) readEvents(
 	ctx context.Context, h event.Handler, in chan event.Message[*event.Record],
 	pass func(ctx context.Context, in <-chan event.Message[*event.Record], r *eventReader),
 ) error {
-	gauge := c.bus.progress.start(c.role)
-	defer gauge.stop()
+	defer c.gauge.waiting(0) // a reader may pause
 	r := &eventReader{consumer: c, handler: h, out: in, behind: behind{last: c.last, unhandled: map[string]int{}}}
 	h.Begin(r.behind.of)
 	term := ctx
@@ -60,7 +59,7 @@ func (c *consumer) readEvents(
 		}
 		return nil
 	})
-	g.Go(func() error { return c.cursor.keep(ctx, term, gauge, c.bus.log) })
+	g.Go(func() error { return c.cursor.keep(ctx, term, c.gauge, c.bus.log) })
 	return g.Wait()
 }
 

@@ -274,6 +274,7 @@ func TestAWorkerThatMissedItsEndIsFencedOut(t *testing.T) {
 		held, ended := make(chan event.Message[event.Delivery]), make(chan error, 1)
 		c, err := b.takeOver(ctx, deliverRole(0))
 		must(t, err)
+		c.gauge = b.progress.start(deliverRole(0))
 		inner, cancel := context.WithCancel(ctx)
 		joined := make(chan struct{})
 		go func() {

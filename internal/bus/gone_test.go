@@ -114,7 +114,7 @@ func TestAConsumerThatFailsForLongDoesNotFillTheLog(t *testing.T) {
 func TestAStageDoesNotHideWhyItsPullerEnded(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
-	c := &consumer{bus: b, role: triggerRole(0), crashes: b.crashes}
+	c := &consumer{bus: b, role: triggerRole(0), crashes: b.crashes, gauge: b.progress.start(triggerRole(0))}
 	s := stage[event.Trigger]{serve: func(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
 		select {
 		case <-in:

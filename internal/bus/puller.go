@@ -62,7 +62,7 @@ type puller[T any] struct {
 
 func newPuller[T any](c *consumer, s stage[T], out chan event.Message[T]) *puller[T] {
 	return &puller[T]{
-		c: c, stage: s, out: out, inbox: c.bus.nc.NewInbox(),
+		c: c, stage: s, out: out, inbox: c.bus.nc.NewInbox(), gauge: c.gauge,
 		// Capacity for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
 		msgs: make(chan *nats.Msg, 2*pullBatch+64), done: make(chan struct{}, 1),
 	}
@@ -78,8 +78,6 @@ func (p *puller[T]) run(ctx context.Context) error {
 	defer func() { _ = sub.Unsubscribe() }()
 	back := nc.StatusChanged(nats.CONNECTED)
 	defer nc.RemoveStatusListener(back)
-	p.gauge = p.c.bus.progress.start(p.c.role)
-	defer p.gauge.stop()
 	keep := time.NewTicker(keepInterval)
 	defer keep.Stop()
 	pulse := time.NewTicker(pullHeartbeat)
