@@ -2,9 +2,14 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"notifier/internal/event"
 )
 
 // poisoning has the numbers of crashes and deliveries after which a message counts as the cause of the crashes.
@@ -120,5 +125,14 @@ func (d *crashes) suspect(ctx context.Context, consumer string, seq uint64) (poi
 		return true, nil
 	}
 	c.Tries++
-	return false, d.entry.save(ctx, d.consumers)
+	err = d.entry.save(ctx, d.consumers)
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) && event.Owned(ctx) { // an earlier record of this term was stored, and not answered
+		if _, err = d.entry.load(ctx); err == nil {
+			err = d.entry.save(ctx, d.consumers)
+		}
+	}
+	if err != nil {
+		c.Tries-- // it is not handed out
+	}
+	return false, err
 }
