@@ -132,16 +132,19 @@ func (c *ticking) look() time.Time {
 	return c.now
 }
 
-// Fails when the time is not checked during a match, or when a match that was cut short counts as no match.
+// E2: fails when the time is not checked during a match, when a match that was cut short counts as no match, or when it counts as a match
+// because the part that was read has an end, as "^x*$" asks for.
 func TestAMatchThatTakesTooLongIsCutShortAndPasses(t *testing.T) {
 	clock := &ticking{now: time.Unix(0, 0), step: 10 * time.Millisecond}
-	text := strings.Repeat("x", MaxText)
+	text := strings.Repeat("x", MaxText-1) + "z"
 	for name, tc := range map[string]struct {
 		inclusion, exclusion []string
 		admit, exact         bool
 	}{
 		"an inclusion that was not finished": {inclusion: []string{"(a|b)[a-z]{5,50}y"}, admit: true},
 		"an exclusion that was not finished": {exclusion: []string{"(a|b)[a-z]{5,50}y"}, admit: true},
+		"an inclusion that asks for the end": {inclusion: []string{"(a|b)[a-z]{5,50}y|^x*$"}, admit: true},
+		"an exclusion that asks for the end": {exclusion: []string{"(a|b)[a-z]{5,50}y|^x*$"}, admit: true},
 		"a plain text is no trouble":         {inclusion: []string{"yes"}, admit: false, exact: true},
 		"an exclusion that is plain to see":  {exclusion: []string{"xxx", "(a|b)[a-z]{5,50}y"}, admit: false, exact: true},
 	} {

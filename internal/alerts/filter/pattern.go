@@ -57,7 +57,7 @@ func isLiteral(expr string) bool {
 	return err == nil && (tree.Op == syntax.OpLiteral || tree.Op == syntax.OpEmptyMatch)
 }
 
-// match reports whether the pattern matches a message. When its time runs out first, ended is false and matched is meaningless.
+// match reports whether the pattern matches a message. When its time runs out first, both results are false.
 func (p *pattern) match(m *Message) (matched, ended bool) {
 	if m.exhausted() {
 		return false, false
@@ -68,10 +68,11 @@ func (p *pattern) match(m *Message) (matched, ended bool) {
 	case p.size*len(m.text) <= cheapSteps:
 		return p.re.MatchString(m.text), true
 	}
-	// The reader can stop a match in progress: the matcher then sees the end of the text, and its result is disregarded.
+	// The reader can stop a match in progress: the matcher then sees the end of the text, where a pattern such as "^x*$" matches what it has
+	// read, and its result is disregarded.
 	r := &timedReader{message: m, stride: min(clockStride, max(1, clockSteps/p.size))}
 	matched = p.re.MatchReader(r)
-	return matched, !r.stopped
+	return matched && !r.stopped, !r.stopped
 }
 
 // timedReader reads a message until it ends or its time runs out.
