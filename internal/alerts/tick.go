@@ -162,13 +162,14 @@ func (e *entry) soon(now time.Time) bool {
 	return e.recalling || !e.onSchedule && wait < tickEvery && -wait < overdueAfter
 }
 
-// discard removes from the schedule the remaining copy of an ended delivery that another message delivered.
+// discard removes from the schedule the remaining copy of an ended delivery that another message delivered. It leaves the retry of a later
+// replay: the bus may answer only when the delivery was replayed and tried again.
 func (s *shard) discard(work context.Context, q *queue, it *item) {
 	p := event.Scheduled{ID: it.entry.id, Order: it.entry.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: it.line.object}
 	s.spawn(func() {
 		s.persist(work, q.key.Namespace, func(ctx context.Context) error {
 			r, err := s.Bus.Recall(ctx, s.number, p)
-			if err != nil || r.At.IsZero() {
+			if err != nil || r.At.IsZero() || r.Held.Value.Replays > it.d.Replays {
 				return err
 			}
 			return r.Held.Ack(ctx)
