@@ -71,6 +71,13 @@ func (d *destinationState) attempted(at *Destination, took time.Duration, failur
 	return opened
 }
 
+// died takes in that a delivery has become a dead letter, after a failed attempt or, with nil, without one. The Provider may have been
+// changed, or have accepted another delivery, while the letter was being written: those that were listed then were without it.
+func (d *destinationState) died(of *event.Delivery, failure *event.Error) {
+	d.mended = d.mended || d.changedSince(of)
+	d.recovered = d.recovered || failure != nil && failure.Class == event.Permanent && !d.refused
+}
+
 // gone reports whether the Provider is gone for good.
 func (d *destinationState) gone(now time.Time) bool {
 	return !d.absent.IsZero() && now.Sub(d.absent) >= ownerGrace

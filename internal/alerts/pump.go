@@ -245,6 +245,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 		if v.action == toDeadLetters {
 			s.dead.add(q.key, it.d.Alert, 1)
 			s.dead.get(q.key).revivable = now.Add(s.ReplayWindow)
+			q.died(&it.d, v.failure)
 		}
 		if v.action != reschedule {
 			if rescheduled && !it.recalled {
