@@ -42,7 +42,8 @@ type Bus interface {
 	// NextDead returns the first one of a Provider at a sequence or later, in the order in which they were given up, and the sequence from
 	// which to go on, 0 after the last one. It returns no letter where that is older than since or cannot be read.
 	NextDead(ctx context.Context, namespace, provider string, since time.Time, from uint64) (letter *event.Dead, next uint64, err error)
-	// Replay has a dead letter handed out again as a delivery. Equal deliveries with equal Replays and Reschedules are replayed once.
+	// Replay has a dead letter handed out again as a delivery. Equal deliveries with equal Replays and Reschedules are replayed once. Its error
+	// is event.ErrTooLarge for a delivery that is too large for the bus.
 	Replay(ctx context.Context, letter event.Dead) error
 
 	// Sent records a sent delivery in the history, and WasSent reports whether one is there.

@@ -44,6 +44,8 @@ type fakeBus struct {
 	published     map[string]time.Time // when messages were published, by their IDs
 	rescheduleLog []parkedAt
 	faults        func(op string) error
+	// most is the length of the longest message of an event with which the stream takes a delivery, 0 for any.
+	most int
 	// pause is how long the bus takes from one message to the next.
 	pause time.Duration
 	// late is how much later than their effect some operations are answered.

@@ -120,6 +120,11 @@ func (b *fakeBus) streams(d *event.Delivery) bool {
 	})
 }
 
+// tooLarge reports whether the stream does not take a delivery.
+func (b *fakeBus) tooLarge(d *event.Delivery) bool {
+	return b.most > 0 && len(d.Event.Message) > b.most
+}
+
 func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.Time) error {
 	return s.op("reschedule", func() {
 		if time.Until(at) >= duplicateWindow || !s.repeated(fmt.Sprintf("%s#%d", d.Run(), d.Reschedules), func() bool {
@@ -193,6 +198,9 @@ func (s *fakeSession) NextDead(
 }
 
 func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
+	if s.tooLarge(&letter.Delivery) {
+		return event.ErrTooLarge
+	}
 	s.large.measure()
 	letter.Delivery = s.large.stored(letter.Delivery, letter.Seq == 0)
 	err := s.op("replay", func() {

@@ -64,7 +64,7 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 				s.wakes.set(q, time.Now().Add(recallGap))
 				return
 			}
-			s.publish(work, work, q, &republished{letters: letters, then: func() { q.replaying = false }})
+			s.publish(work, work, q, &republished{letters: letters, then: func(int) { q.replaying = false }})
 			s.pump(work, q)
 		})
 	})
@@ -91,9 +91,9 @@ func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []e
 	deadline, _ := ctx.Deadline() // Replay sets one
 	until, end := context.WithDeadline(ctx, deadline.Add(-busTimeout))
 	defer end()
-	var p republished
 	over := make(chan struct{})
 	refused = map[string]string{}
+	p := republished{refused: refused}
 	called := s.call(ctx, func(work context.Context) {
 		q := s.queue(key.Namespace, key.Provider, time.Now())
 		var giveBack []func()
@@ -109,8 +109,8 @@ func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []e
 			}
 			p.letters, giveBack = append(p.letters, e), append(giveBack, token)
 		}
-		p.then = func() {
-			for _, token := range giveBack[p.published.Load():] {
+		p.then = func(tried int) {
+			for _, token := range giveBack[tried:] {
 				token()
 			}
 			close(over)
@@ -148,10 +148,11 @@ func (q *queue) find(e *ended) (*line, *entry) {
 // republished are ended deliveries that are published again, in their order.
 type republished struct {
 	letters []ended
-	// published is the number of those on the bus.
+	// published is the number of those on the bus. refused has those that the bus does not take, nil if they are not asked for.
 	published atomic.Int64
-	// then is called by the loop in the end.
-	then func()
+	refused   map[string]string
+	// then is called by the loop in the end, with the number of those that the bus has taken or refused.
+	then func(tried int)
 }
 
 // publish publishes ended deliveries, one after the other. They get their places in the lines before that, so that no later delivery
@@ -164,12 +165,18 @@ func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 	s.spawn(func() {
 		n := 0
 		for ; n < len(p.letters) && (n == 0 || until.Err() == nil && !s.drains()); n++ {
-			e, doubtful := &p.letters[n], false
+			e, doubtful, large := &p.letters[n], false, false
 			if !s.persist(work, q.key.Namespace, func(ctx context.Context) (err error) {
-				doubtful, err = s.republish(ctx, q.key, e)
+				if doubtful, err = s.republish(ctx, q.key, e); errors.Is(err, event.ErrTooLarge) {
+					large, err = true, nil // it would be tried for ever
+				}
 				return err
 			}) {
 				break
+			}
+			if large {
+				s.post(func() { s.leaveOut(q, p, e) })
+				continue
 			}
 			p.published.Add(1)
 			s.metrics.replayed.Inc()
@@ -188,13 +195,22 @@ func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 				s.dead.changes[q.key]--
 				s.leavePlace(q, &p.letters[n+i])
 			}
-			if n > 0 {
-				s.log.Info("deliveries replayed", "namespace", q.key.Namespace, "provider", q.key.Provider, "count", n)
+			if published := p.published.Load(); published > 0 {
+				s.log.Info("deliveries replayed", "namespace", q.key.Namespace, "provider", q.key.Provider, "count", published)
 			}
-			p.then()
+			p.then(n)
 			s.pump(work, q)
 		})
 	})
+}
+
+// leaveOut leaves a delivery that the bus does not take.
+func (s *shard) leaveOut(q *queue, p *republished, e *ended) {
+	s.dead.changes[q.key]--
+	s.leavePlace(q, e)
+	if p.refused != nil {
+		p.refused[e.id] = refusedTooLarge
+	}
 }
 
 // leavePlace removes the place of a delivery that was not published, unless a message of it came meanwhile.

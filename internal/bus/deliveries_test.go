@@ -126,6 +126,17 @@ func TestADeliveryPublishedTwiceIsThereOnce(t *testing.T) {
 	}
 }
 
+// Fails when a replay that can never be stored looks like one that may be later.
+func TestADeliveryTooLargeForTheBusIsRefused(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), nil)
+	d := testDelivery("large", "team", "slack")
+	d.Event.Message = strings.Repeat("é", int(b.nc.MaxPayload())/2)
+	if err := b.Replay(testContext(t), event.Dead{Delivery: d}); !errors.Is(err, event.ErrTooLarge) {
+		t.Errorf("a replay: %v", err)
+	}
+}
+
 func TestADeliveryTooLargeForTheBusBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)

@@ -19,7 +19,7 @@ var ErrFull = errors.New("stream is full")
 
 // ErrTooLarge is returned for a message beyond the server's maximal payload, or with a subject that is too long. It will never be
 // accepted.
-var ErrTooLarge = errors.New("message is larger than the bus carries")
+var ErrTooLarge = event.ErrTooLarge
 
 const (
 	// publishTimeout bounds one publish: senders of webhooks want an answer within five seconds.

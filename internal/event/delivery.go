@@ -1,6 +1,7 @@
 package event
 
 import (
+	"errors"
 	"strconv"
 	"time"
 )
@@ -87,6 +88,9 @@ type Scheduled struct {
 
 // ProviderKey names a Provider.
 type ProviderKey struct{ Namespace, Provider string }
+
+// ErrTooLarge is the bus's error for a message that it will never take: it is larger than what the bus carries, or its names are too long.
+var ErrTooLarge = errors.New("message is larger than the bus carries")
 
 // Labels of dead letters that are assigned on both sides of the bus.
 const (
