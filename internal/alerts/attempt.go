@@ -178,16 +178,26 @@ func (d *Deliverer) recordFailure(failed *event.Delivery, reason string) {
 
 // conclude carries a verdict out, and returns the function with which the loop takes in the result.
 func (s *shard) conclude(work context.Context, it *item, dest *Destination, v verdict) (end func()) {
-	stored := s.store(work, it, v)
+	decided := v.action
+	stored := s.store(work, it, &v)
 	if stored {
 		s.account(work, &it.d, dest, v)
 	}
-	return func() { s.concluded(work, it, v, stored) }
+	return func() {
+		if v.action != decided {
+			s.dead.changes[it.queue.key]++ // until concluded
+		}
+		s.concluded(work, it, v, stored)
+	}
 }
 
+// reasonTooLarge is the reason of a delivery that cannot wait on the bus.
+const reasonTooLarge = "the delivery is larger than the bus takes, and cannot wait there"
+
 // store puts an outcome on the bus, for as long as that takes, and only then acknowledges the message. It reports false if the drain came
-// first: then the outcome is unknown and the bus must hand the message out again.
-func (s *shard) store(work context.Context, it *item, v verdict) bool {
+// first: then the outcome is unknown and the bus must hand the message out again. A delivery that the bus does not take for the schedule
+// becomes a dead letter, and v its verdict.
+func (s *shard) store(work context.Context, it *item, v *verdict) bool {
 	it.awaitSpill()
 	d := &it.d
 	var write func(context.Context) error
@@ -198,7 +208,15 @@ func (s *shard) store(work context.Context, it *item, v verdict) bool {
 	case toDeadLetters:
 		write = func(ctx context.Context) error { return s.Bus.DeadLetter(ctx, d, v.label, v.reason) }
 	case reschedule:
-		write = func(ctx context.Context) error { return s.Bus.Reschedule(ctx, d, v.at) }
+		write = func(ctx context.Context) error {
+			if v.action == reschedule {
+				if err := s.Bus.Reschedule(ctx, d, v.at); !errors.Is(err, event.ErrTooLarge) {
+					return err
+				}
+				*v = verdict{action: toDeadLetters, label: event.LabelTooLarge, reason: reasonTooLarge}
+			}
+			return s.Bus.DeadLetter(ctx, d, v.label, v.reason)
+		}
 	case drop:
 		write = func(context.Context) error { return nil }
 	case again:

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"errors"
 	"sort"
 	"time"
 
@@ -153,7 +154,13 @@ func (s *shard) spillSending(work context.Context, it *item, now time.Time) {
 	s.spawn(func() {
 		defer close(spilled)
 		at := later(s.expiry(&d), now.Add(leastScheduled))
-		if !s.persist(work, d.Namespace, func(ctx context.Context) error { return s.Bus.Reschedule(ctx, &d, at) }) {
+		large := false
+		if !s.persist(work, d.Namespace, func(ctx context.Context) (err error) {
+			if err = s.Bus.Reschedule(ctx, &d, at); errors.Is(err, event.ErrTooLarge) {
+				large, err = true, nil // its event stays open until the outcome is known
+			}
+			return err
+		}) || large {
 			return
 		}
 		s.done(work, it.acker)

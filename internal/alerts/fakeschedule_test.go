@@ -126,6 +126,9 @@ func (b *fakeBus) tooLarge(d *event.Delivery) bool {
 }
 
 func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.Time) error {
+	if s.tooLarge(d) {
+		return event.ErrTooLarge
+	}
 	return s.op("reschedule", func() {
 		if time.Until(at) >= duplicateWindow || !s.repeated(fmt.Sprintf("%s#%d", d.Run(), d.Reschedules), func() bool {
 			m := s.scheduled[d.ID]

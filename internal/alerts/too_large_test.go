@@ -1,12 +1,14 @@
 package alerts
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
@@ -18,6 +20,39 @@ func (w *world) large() event.Delivery {
 	w.bus.records[d.Order].Event.Message = d.Event.Message
 	w.bus.most = 100
 	return d
+}
+
+// E2: fails when the loss of a delivery that is too large for the schedule is told nowhere, or when what is behind it waits for it.
+func TestE2ADeliveryThatIsTooLargeToWaitIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, good := newWorld(t), &sink{}
+		d := w.large()
+		w.version("chat", "1", sendFunc(func(ctx context.Context, n provider.Notification) error {
+			if n.DeliveryID == d.ID {
+				return failure(event.Retry, provider.LabelServer)
+			}
+			return good.Send(ctx, n)
+		}))
+		_, _, stop := w.start()
+		w.bus.publish(d, w.routed("chat", "app"))
+		wait(15 * time.Second)
+		if n := good.count(); n != 1 {
+			t.Errorf("%d of its successors are sent", n)
+		}
+		if dead := w.bus.deadLetters(); len(dead) != 1 || dead[0].label != event.LabelTooLarge {
+			t.Errorf("the dead letters are %v", dead)
+		}
+		for _, key := range []string{"Alert/team-a/alert-of-chat", "Provider/team-a/chat"} {
+			told := w.notes.standings(key)
+			if is := told[len(told)-1]; is.Loss.Count != 1 || is.LastFailure.Class != event.LabelTooLarge {
+				t.Errorf("%s: %+v", key, is)
+			}
+		}
+		if !slices.ContainsFunc(w.notes.recorded(), func(e string) bool { return strings.Contains(e, ReasonGivenUp) }) {
+			t.Errorf("the Events are %q", w.notes.recorded())
+		}
+		stop()
+	})
 }
 
 // E5: an owner asks for a replay of a delivery that was sent, and that the bus takes no more. Fails when it is tried until the worker ends,

@@ -12,9 +12,6 @@ import (
 // maxUnackedDeliveries is how many deliveries of one shard the server hands out before any of them is acknowledged.
 const maxUnackedDeliveries = 4096
 
-// reasonTooLarge is the reason of a dead letter that the bus itself makes of a delivery.
-const reasonTooLarge = "delivery is larger than the bus carries"
-
 // DeliveryShard returns the shard of the deliveries to a Provider.
 func (b *Bus) DeliveryShard(namespace, provider string) int {
 	return shardOf(b.opts.Shards, namespace, provider)

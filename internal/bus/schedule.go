@@ -30,8 +30,7 @@ const (
 // fired. If the time is that soon, the message has an ID made of d.Run and d.Reschedules, which the caller increments, so that it is
 // rescheduled once. An older copy of the delivery, whose acknowledgement was lost, may have replaced that message: then it is published
 // again. With the delivery's own ID the stream would take it for a duplicate of the delivery and drop it, with a positive answer. Later
-// messages have no ID, since the server keeps each ID in memory. A delivery that has become too large for the bus becomes a dead letter
-// instead.
+// messages have no ID, since the server keeps each ID in memory. The error is ErrTooLarge for a delivery that is too large for the bus.
 func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error {
 	shard, id := b.DeliveryShard(d.Namespace, d.Provider), ""
 	if time.Until(at) < deliveryDuplicates {
@@ -46,11 +45,7 @@ func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) e
 	}
 	m.Header.Set(headerSchedule, scheduleAt+at.UTC().Format(time.RFC3339Nano))
 	m.Header.Set(headerTarget, dueSubject(shard, d))
-	err = b.publishUnlessThere(ctx, streamDeliveries, m)
-	switch {
-	case errors.Is(err, ErrTooLarge): // its last error made it so: trying again would not end
-		return b.DeadLetter(ctx, d, event.LabelTooLarge, reasonTooLarge)
-	case err != nil:
+	if err := b.publishUnlessThere(ctx, streamDeliveries, m); err != nil {
 		return fmt.Errorf("reschedule delivery: %w", err)
 	}
 	b.stats.queued.Add(int64(m.Size()))
