@@ -111,3 +111,30 @@ func TestPatternsOverBudgetShowOnEachAlertAndInEachTerm(t *testing.T) {
 	r.notes.ledger.begin(time.Now())
 	expect("second")
 }
+
+// T6: fails when the process ends by a panic as an Alert is deleted in the moment in which its patterns are found to be in time again.
+func TestT6AnExpensiveAlertMayBeDeletedAtAnyTime(t *testing.T) {
+	w, now := newWorld(t), time.Now()
+	a, _ := w.alerts.Lookup("team-a", "alert")
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				w.alerts.Delete("team-a/alert")
+				w.alerts.Put(a)
+			}
+		}
+	}()
+	for range 20_000 {
+		w.notes.ledger.cutShort(a, now)
+		now = now.Add(filter.Window)
+		w.notes.ledger.begin(now) // another term
+		w.notes.ledger.publish(now)
+	}
+	close(stop)
+	<-ended
+}

@@ -177,8 +177,12 @@ func (l *Ledger) endExpensive(now, next time.Time) time.Time {
 			continue
 		}
 		delete(l.expensive, key)
-		if uid, exists := l.uid(key); exists {
-			l.updateOf(key, uid, true).Health = Health{
+		uid, exists := l.uid(key)
+		if !exists {
+			continue
+		}
+		if is := l.updateOf(key, uid, true); is != nil { // it may just have been deleted
+			is.Health = Health{
 				State: StateOK, Reason: ReasonPatternsInTime, Message: "inclusionList and exclusionList are evaluated in time",
 			}
 		}
