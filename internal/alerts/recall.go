@@ -134,9 +134,9 @@ func (q *queue) urgent() bool {
 }
 
 // room returns how many deliveries to recall for a queue: its free depth, once that is a quarter of the depth or an entry is urgent. While
-// its namespace has as many in memory as it may, a queue without items gets one.
+// its namespace has half as many in memory as it may, a queue without items gets one.
 func (s *shard) room(q *queue, now time.Time) int {
-	if q.share.full() {
+	if q.share.crowded() {
 		return max(0, 1-len(q.waiting))
 	}
 	depth := q.depth(now)
@@ -185,7 +185,7 @@ func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 // larger than the memory.
 func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (found event.Recalled, err error) {
 	err = s.inTurn(work, q.key.Namespace, func() (err error) {
-		if !first && q.share.full() {
+		if !first && q.share.crowded() {
 			return errNoRoom
 		}
 		ctx, cancel := busContext(work)

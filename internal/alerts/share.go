@@ -42,6 +42,12 @@ func (s *share) full() bool {
 	return s.held.Load() >= namespaceHeld || s.heldBytes.Load() >= namespaceHeldBytes
 }
 
+// crowded reports whether the namespace has half as many. More of them are not read from the schedule: what waits for Providers that are down
+// must leave room for the next events of the namespace (invariant E5).
+func (s *share) crowded() bool {
+	return s.held.Load() >= namespaceHeld/2 || s.heldBytes.Load() >= namespaceHeldBytes/2
+}
+
 // excess returns by how many deliveries a Provider with n of them is over its share of a quota. It is zero unless the namespace is over
 // the quota or has more than kib KiB waiting. perProvider is the Provider's share.
 func (s *share) excess(n, quota int, kib int64) (excess, perProvider int) {

@@ -1,0 +1,53 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifier/internal/alerts/provider"
+	"notifier/internal/event"
+)
+
+// E5: deliveries with long messages wait for Providers that are down. Fails when so many of them are read from the schedule that the
+// next events of the namespace wait for as long as the Providers are down.
+func TestE5WhatWaitsForBrokenProvidersLeavesRoomForTheNextEvents(t *testing.T) {
+	for name, tc := range map[string]struct{ providers, each, size int }{
+		"a few large ones": {2, 20, 3 << 20}, "many of the usual bound": {200, 12, 39_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.quota = 100_000
+				text := strings.Repeat("m", tc.size)
+				for i := range tc.providers {
+					name := fmt.Sprint("broken", i)
+					w.destination(name, sendFunc(func(context.Context, provider.Notification) error {
+						return failure(event.Retry, provider.LabelConnect)
+					}))
+					for j := range tc.each {
+						d := w.delivery(name, fmt.Sprint("app", j))
+						d.Event.Message = text
+						w.bus.publish(d)
+					}
+				}
+				d, _, stop := w.start()
+				wait(2 * time.Minute)
+				full := 0
+				for range 10 {
+					wait(time.Minute)
+					if d.Full("team-a") {
+						full++
+					}
+				}
+				if full > 0 {
+					t.Errorf("the next events wait in %d of 10 minutes", full)
+				}
+				stop()
+			})
+		})
+	}
+}
