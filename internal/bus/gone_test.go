@@ -69,7 +69,7 @@ func TestABusWhoseStreamsAreGoneIsLostAndMakesThemAgain(t *testing.T) {
 			b = open(t, "", func(o *Options) { o.URL = url })
 			must(t, b.PublishTriggers(ctx, testTrigger("team", "after", 1)))
 			must(t, b.State().Put(ctx, "key", []byte("value"), 0))
-			must(t, b.Ready())
+			readyWhen(t, b, "")
 		})
 	}
 }

@@ -154,7 +154,7 @@ func TestAServerThatMayStoreTooLittleIsSaidToNeedMore(t *testing.T) {
 func TestRunReturnsAnErrorWhenJetStreamShutsDown(t *testing.T) {
 	t.Parallel()
 	b := open(t, t.TempDir(), nil)
-	must(t, b.Ready())
+	readyWhen(t, b, "")
 	done := make(chan error, 1)
 	go func() { done <- b.Run(testContext(t)) }()
 	must(t, b.embedded.ShutdownJetStream())

@@ -33,7 +33,7 @@ func TestAServerThatStoresNothingIsNotReady(t *testing.T) {
 		readyWhen(t, one, "")
 	}
 	two := join("two") // waits for the lease
-	must(t, two.Ready())
+	readyWhen(t, two, "")
 
 	limit := func(bytes int64) {
 		must(t, s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {
