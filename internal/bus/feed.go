@@ -148,7 +148,11 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 	if err != nil {
 		return err
 	}
-	defer msgs.Stop()
+	defer func() {
+		if msgs != nil {
+			msgs.Stop()
+		}
+	}()
 	for f.next <= last {
 		if msgs.left == 0 {
 			if last != noEnd { // the messages up to last have been removed from the stream
@@ -161,6 +165,12 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, errDropped):
+			msgs.Stop()
+			if msgs, err = open(); err != nil {
+				return err
+			}
+			continue
 		case err != nil:
 			return fmt.Errorf("%w: next event: %w", errInterrupted, err)
 		case m == nil:
@@ -186,6 +196,10 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 // feedInactive is when the server forgets a consumer that is no longer read.
 const feedInactive = 10 * time.Second
 
+// errDropped says that the client dropped a message, though the connection lasts: its channel has room for the messages of a request, and not
+// for the heartbeats that come while the reader pauses. The server has the message.
+var errDropped = errors.New("a message was dropped on its way")
+
 // streamReader reads a stream in order, by a consumer of its own. It ends with an error when it may have missed a message, as after the loss of
 // the connection or of the consumer. Its caller then begins anew at its place. The client's ordered consumer would go on by itself: beyond the
 // end of a stream that lost some messages, and without an end for as long as no new consumer can be made.
@@ -194,6 +208,7 @@ type streamReader struct {
 	consumer jetstream.Consumer
 	nc       *nats.Conn
 	back     chan nats.Status
+	lost     uint64 // connections, at the beginning
 	read     uint64 // messages
 	left     uint64 // messages that the server had behind the last one
 }
@@ -212,6 +227,7 @@ func (b *Bus) readFrom(ctx context.Context, s browse.Stream, seq uint64, since t
 	if seq == 0 {
 		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &since
 	}
+	lost := s.Conn.Stats().Reconnects
 	c, err := s.CreateConsumer(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make consumer: %w", err)
@@ -221,7 +237,7 @@ func (b *Bus) readFrom(ctx context.Context, s browse.Stream, seq uint64, since t
 		return nil, fmt.Errorf("read consumer: %w", err)
 	}
 	r := &streamReader{
-		MessagesContext: msgs, consumer: c, nc: s.Conn, back: s.Conn.StatusChanged(nats.CONNECTED), left: c.CachedInfo().NumPending,
+		MessagesContext: msgs, consumer: c, nc: s.Conn, back: s.Conn.StatusChanged(nats.CONNECTED), lost: lost, left: c.CachedInfo().NumPending,
 	}
 	go func() { // ends with Stop
 		if _, again := <-r.back; again {
@@ -263,6 +279,9 @@ func (r *streamReader) await(ctx, wait context.Context) (jetstream.Msg, *jetstre
 		return nil, nil, fmt.Errorf("read metadata: %w", err)
 	}
 	if r.read++; meta.Sequence.Consumer != r.read {
+		if r.nc.IsConnected() && r.nc.Stats().Reconnects == r.lost {
+			return nil, nil, errDropped
+		}
 		return nil, nil, errors.New("a message was lost on its way")
 	}
 	r.left = meta.NumPending
