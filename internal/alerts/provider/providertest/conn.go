@@ -171,13 +171,8 @@ func (s Conn) canceled(t *testing.T) {
 }
 
 func (s Conn) broken(t *testing.T) {
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
 	rude := listen(t, func(net.Conn) {})
-	for _, address := range []string{gone.Addr().String(), rude} {
+	for _, address := range []string{Refusing, rude} {
 		want(t, s.send(t, s.config(s.plain(address))), event.Retry, provider.LabelConnect)
 	}
 	want(t, s.send(t, s.config(s.secure(s.Start(t, nil).Addr.String()))), event.Retry, provider.LabelTLS)

@@ -239,10 +239,8 @@ func (s Subject) switches(t *testing.T) {
 }
 
 func (s Subject) broken(t *testing.T) {
-	gone := NewSink(t, nil)
-	gone.Close()
 	rude := NewSink(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	for _, address := range []string{gone.URL, rude.URL} {
+	for _, address := range []string{"http://" + Refusing, rude.URL} {
 		want(t, s.send(t, s.config(address)), event.Retry, provider.LabelConnect)
 	}
 	plain := NewSink(t, nil)

@@ -221,10 +221,8 @@ var loopbackProxyOnly = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 
 func (s target) failingProxy(t *testing.T) {
 	server, proxy, socks := s.startPlain(t)
-	gone := NewSink(t, nil)
-	gone.Close()
 	for _, address := range []string{s.plain("far.test"), s.secure("far.test")} {
-		for _, by := range []string{proxy.URL, socks, gone.URL} {
+		for _, by := range []string{proxy.URL, socks, "http://" + Refusing} {
 			cfg := s.by(by, address, far(t))
 			cfg.Proxy.Password = "wrong " + proxySecret
 			want(t, s.send(t, cfg), event.Retry, provider.LabelProxy)

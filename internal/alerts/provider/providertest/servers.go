@@ -62,6 +62,9 @@ func newSink(h http.HandlerFunc) *Sink {
 	return s
 }
 
+// Refusing is an address at which connections are refused. The port of a server that was closed may be that of another program's by then.
+const Refusing = "127.0.0.1:1"
+
 // Requests returns the requests received so far.
 func (s *Sink) Requests() []Request {
 	s.mu.Lock()
