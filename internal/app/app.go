@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -74,6 +76,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	kube.RouteClientLogs(a.log)
+	log.SetOutput(io.Discard) // net/http quotes there what a destination sends unasked, a tenant's token for instance
 	kube.CountClientRequests(a.registry)
 	logSettings(a.log, o, os.Getenv)
 	var err error

@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"notifier/test/env"
 )
@@ -73,5 +77,34 @@ func TestTheLogTellsAStartInOneLineAndWhoseDeliveriesAndWebhooksItTells(t *testi
 	}
 	if len(consumers) == 0 {
 		t.Error("no consumer is told at level debug either")
+	}
+}
+
+// E7. Fails when the log quotes what a destination sends beyond its answer, such as the token that it was sent.
+func TestE7TheLogDoesNotQuoteWhatADestinationSendsUnasked(t *testing.T) {
+	s := setUp(t)
+	const token = "only-for-the-destination"
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"+r.Header.Get("Authorization"))
+		_, _ = io.Copy(io.Discard, conn) // until the client closes it
+		_ = conn.Close()
+	}))
+	defer echo.Close()
+	s.Must(s.Tenant.Secret(s.Ctx, "token", map[string]string{"headers": "Authorization: " + token}))
+	s.Must(s.Tenant.Object(s.Ctx, "Provider", "echo", nil, fmt.Sprintf(
+		`{"type":"generic","address":%q,"secretRef":{"name":"token"}}`, echo.URL)))
+	s.Must(s.Tenant.Object(s.Ctx, "Alert", "echo", nil,
+		`{"providerRef":{"name":"echo"},"eventSeverity":"info","eventSources":[{"kind":"Kustomization","name":"*"}]}`))
+	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
+	s.failure("to be echoed")
+	_, err := s.Tenant.WaitCondition(s.Ctx, "Provider", "echo", "Delivering", metav1.ConditionTrue, "Delivered")
+	s.Must(err)
+	if strings.Contains(s.Logs(), token) {
+		t.Error("the log has the token of a Provider")
 	}
 }
