@@ -195,6 +195,9 @@ func measure(dir string) (used, free int64, err error) {
 		return 0, 0, fmt.Errorf("statfs: %w", err)
 	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if path != dir && errors.Is(err, fs.ErrPermission) {
+			return nil // another's, such as lost+found on a volume of its own; every stream is of this process
+		}
 		if err != nil {
 			return err
 		}

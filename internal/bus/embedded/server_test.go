@@ -2,8 +2,13 @@ package embedded
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -41,6 +46,35 @@ func TestTheNextProcessWaitsForTheDataDirectory(t *testing.T) {
 		t.Fatalf("the second process did not wait: %v", err)
 	}
 	if err := errors.Join(first.Close(), <-locked); err != nil {
+		t.Error(err)
+	}
+}
+
+// E2. Fails when a process does not start on a volume that has a directory which it may not read, as a file system's own lost+found.
+func TestE2AVolumeWithADirectoryOfAnotherUserIsMeasured(t *testing.T) {
+	dir, measured := t.TempDir(), make(chan error, 1)
+	const size = 5
+	if err := errors.Join(
+		os.Mkdir(filepath.Join(dir, "lost+found"), 0), os.WriteFile(filepath.Join(dir, "block"), make([]byte, size), 0o600),
+		os.Chmod(filepath.Dir(dir), 0o755), // the other user goes through it
+	); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		runtime.LockOSThread() // for good: the thread, whose user changes, ends with the goroutine
+		if os.Getuid() == 0 {  // may read everything
+			if err := syscall.Setfsuid(65534); err != nil {
+				measured <- err
+				return
+			}
+		}
+		used, _, err := measure(dir)
+		if err == nil && used != size {
+			err = fmt.Errorf("%d bytes are used, want %d", used, size)
+		}
+		measured <- err
+	}()
+	if err := <-measured; err != nil {
 		t.Error(err)
 	}
 }
