@@ -30,7 +30,7 @@ const (
 	refusedSuspended  = "its Provider is suspended"
 	refusedAnew       = "its Provider was deleted and made anew since"
 	refusedType       = "its Provider's type is not sent such events"
-	refusedTooLarge   = "it is larger than the bus takes, and was kept shortened"
+	refusedTooLarge   = "it is larger than the bus takes"
 	refusedNoAlert    = "its Alert was deleted, or deleted and made anew"
 	refusedInert      = "its Alert is not served as it is: its conditions say why"
 	refusedMoved      = "its Alert names another Provider now"
