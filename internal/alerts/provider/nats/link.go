@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -165,6 +164,10 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	share := max(left/time.Duration(len(l.servers)), time.Millisecond)
 	w.each = share
 	options := append(slices.Clip(l.options), nats.SetCustomDialer(w), nats.Timeout(share),
+		func(o *nats.Options) error {
+			o.Servers = l.servers // Connect would divide a list at each comma, which a password may have
+			return nil
+		},
 		// By default the library writes the server's errors to standard error.
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
@@ -172,7 +175,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 			}
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { refuse() }))
-	nc, err := nats.Connect(strings.Join(l.servers, ","), options...)
+	nc, err := nats.Connect("", options...)
 	if err != nil {
 		refuse()
 		return nil, errors.Join(ctx.Err(), w.failed, w.fault(), err)

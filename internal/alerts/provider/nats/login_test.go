@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -105,6 +106,17 @@ func TestTheSecretLogsInInTheOrderOfItsKeys(t *testing.T) {
 		Address: strings.Replace(byPassword.ClientURL(), "nats://", "nats://flux:password-s3cret@", 1),
 	}).Send(t.Context(), info(t)); err != nil {
 		t.Errorf("with the address's own user: %v", err)
+	}
+}
+
+// Fails when the servers are divided at a comma of a password. What is before it then has the user's name for a host, which is looked up.
+func TestAPasswordInTheAddressMayHaveAComma(t *testing.T) {
+	server := start(t, func(o *server.Options) { o.Username, o.Password = "flux", "1,s3cret" })
+	address := strings.Replace(server.ClientURL(), "nats://", "nats://flux:1%2Cs3cret@", 1)
+	for _, servers := range []string{address, "nats://" + providertest.Refusing + "," + address} {
+		if err := newSender(t, provider.Config{Address: servers}).Send(t.Context(), info(t)); err != nil {
+			t.Errorf("%v (%v)", err, errors.Unwrap(err))
+		}
 	}
 }
 
