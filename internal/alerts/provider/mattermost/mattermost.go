@@ -85,10 +85,16 @@ func newAttachment(n provider.Notification) slack.Attachment {
 
 var backslashes = provider.Backslashes("\\`*_{}[]#|~!")
 
-// escape returns s as text that Mattermost shows unchanged.
+// reference matches the references of HTML to characters, such as "&#64;" for "@".
+var reference = regexp.MustCompile(`&(#?[0-9A-Za-z]+;)`)
+
+// escape returns s as text that Mattermost shows unchanged. In addresses it escapes the references to characters alone. Mattermost looks for
+// mentions once it has replaced these, and takes some addresses for text, such as those whose host has a "_".
 func escape(s string) string {
 	s = provider.BreakMentions(provider.ReplaceControls(s))
-	return provider.EscapeText(s, func(s string) string { return provider.EscapeEntities(backslashes(s)) }, nil)
+	return provider.EscapeText(s, func(s string) string { return provider.EscapeEntities(backslashes(s)) }, func(address string) string {
+		return reference.ReplaceAllString(address, "&amp;$1")
+	})
 }
 
 // plain returns s for a place where only some clients obey Markdown.

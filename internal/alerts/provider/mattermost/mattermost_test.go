@@ -1,7 +1,9 @@
 package mattermost
 
 import (
+	"encoding/json"
 	"errors"
+	"html"
 	"net/http"
 	"strings"
 	"testing"
@@ -155,6 +157,27 @@ func TestTheMarkupOfTheAlertsAuthorIsKept(t *testing.T) {
 	for _, s := range []string{"@all", "<!channel>", "]("} {
 		if strings.Contains(a.Fallback, s) {
 			t.Errorf("the fallback %q holds %q", a.Fallback, s)
+		}
+	}
+}
+
+// Fails when a reference to a character stays one within an address. Mattermost makes no link of some addresses, such as those whose host
+// has a "_". In such a text it replaces the references, and then looks for mentions.
+func TestNoMentionIsHiddenInAnAddress(t *testing.T) {
+	s, sink := both(t)["webhook"]()
+	n := providertest.Notifications(t)["info"]
+	for _, at := range []string{"&#64;", "&#x40;", "&#X00040;", "&commat;"} {
+		n.Event.Message = "see foohttps://b.test/" + at + "all https://b_c.test/" + at + "here https://b.test/?c=d&e=f;g"
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		var m struct{ Attachments []strictAttachment }
+		if err := json.Unmarshal(sink.Last(t).Body, &m); err != nil {
+			t.Fatal(err)
+		}
+		text := m.Attachments[0].Text
+		if shown := html.UnescapeString(text); strings.Contains(shown, "@") || !strings.Contains(text, "https://b.test/?c=d&e=f;g") {
+			t.Errorf("%s: sent is %q, which is read as %q", at, text, shown)
 		}
 	}
 }
