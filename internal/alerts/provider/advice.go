@@ -42,6 +42,8 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"certificate is not valid for the host", "check the host name in the address"},
 	{"certificate has expired", "it has to be renewed at the destination"},
 	{"host does not speak TLS", "check scheme and port of the address"},
+	{"host does not speak HTTP", "check scheme and port of the address"},
+	{"proxy or destination does not speak HTTP", "check scheme and port of the address, and of the proxy's"},
 	{"TLS handshake refused", "the destination may want a client certificate: see spec.certSecretRef"},
 }
 

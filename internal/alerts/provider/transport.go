@@ -28,7 +28,8 @@ const (
 // request makes a request of context ctx, which it may change, and returns the answer if it is 2xx and the type reads answers. It calls cancel,
 // which ends ctx, to end the reading of an answer. Its errors are *event.Error.
 func (c *Client) request(ctx context.Context, req *http.Request, cancel context.CancelFunc) ([]byte, error) {
-	if _, err := c.via(req); err != nil {
+	via, err := c.via(req)
+	if err != nil {
 		return nil, Classify(err)
 	}
 	if req.URL.Host == c.address.Host {
@@ -50,7 +51,7 @@ func (c *Client) request(ctx context.Context, req *http.Request, cancel context.
 	}
 	resp, err := c.roundTrip(req)
 	if err != nil {
-		return nil, Classify(err)
+		return nil, unanswered(err, via)
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols { // the body is the connection itself, which cancel does not close
 		_ = resp.Body.Close()
@@ -65,6 +66,22 @@ func (c *Client) request(ctx context.Context, req *http.Request, cancel context.
 		return nil, nil
 	}
 	return c.reply(ctx, resp.Body, cancel)
+}
+
+// unanswered classifies the failure of a request without an answer, by a proxy unless via is nil. net/http has no types for the errors after
+// which a server says something that is no HTTP, in answer to the request or before it: only their texts differ. An HTTP proxy may pass on what
+// the destination says.
+func unanswered(err error, via *url.URL) *event.Error {
+	e := Classify(err)
+	text := err.Error()
+	switch {
+	case e.Label != LabelOther || !strings.Contains(text, "malformed HTTP ") && !strings.Contains(text, "readLoopPeekFailLocked"):
+		return e
+	case via != nil && strings.HasPrefix(via.Scheme, "http"):
+		return event.NewError(event.Retry, LabelProxy, "proxy or destination does not speak HTTP", err)
+	default:
+		return event.NewError(event.Retry, LabelReply, "host does not speak HTTP", err)
+	}
 }
 
 // refusal classifies an answer that is not 2xx, by its status and the parts of it that the type reads.
