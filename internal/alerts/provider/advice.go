@@ -43,6 +43,7 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"certificate has expired", "it has to be renewed at the destination"},
 	{"host does not speak TLS", "check scheme and port of the address"},
 	{"host does not speak HTTP", "check scheme and port of the address"},
+	{"greeting: no answer in time", "check scheme and port of the address: the server there waits to be spoken to, as for TLS or HTTP"},
 	{"proxy or destination does not speak HTTP", "check scheme and port of the address, and of the proxy's"},
 	{"TLS handshake refused", "the destination may want a client certificate: see spec.certSecretRef"},
 }

@@ -17,6 +17,9 @@ var (
 		"the server offers none of the logins PLAIN, LOGIN and SCRAM-SHA-256", nil)
 )
 
+// greeting is the first step of a session, in which the server speaks first.
+const greeting = "greeting"
+
 // stepError is a failure at a step of the session. The names of the steps are a closed set.
 type stepError struct {
 	step string
@@ -50,15 +53,18 @@ var statuses = map[string]string{
 
 // classify returns the class, label and reason of a failed submission. It does not show the server's own words.
 func classify(ctx context.Context, err error) *event.Error {
+	step := "session"
+	if at, ok := errors.AsType[*stepError](err); ok {
+		step = at.step
+	}
 	if done := ctx.Err(); done != nil {
+		if step == greeting {
+			return provider.At(step, done)
+		}
 		return provider.Classify(done)
 	}
 	if errors.Is(err, provider.ErrTooMuch) {
 		return event.NewError(event.Retry, provider.LabelReply, "the server's answer is too long", err)
-	}
-	step := "session"
-	if at, ok := errors.AsType[*stepError](err); ok {
-		step = at.step
 	}
 	if refusal, ok := errors.AsType[*textproto.Error](err); ok {
 		return refused(refusal, step)

@@ -164,7 +164,7 @@ func (s *Sender) submit(ctx context.Context, conn net.Conn, message []byte) erro
 	}
 	c, err := smtp.NewClient(conn, s.host)
 	if err != nil {
-		return at("greeting", err)
+		return at(greeting, err)
 	}
 	if err := s.open(c); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (s *Sender) submit(ctx context.Context, conn net.Conn, message []byte) erro
 // cluster: Google's relay refuses "localhost".
 func (s *Sender) open(c *smtp.Client) error {
 	if err := c.Hello(s.domain()); err != nil {
-		return at("greeting", err)
+		return at(greeting, err)
 	}
 	if !s.implicit && !s.insecure {
 		if ok, _ := c.Extension("STARTTLS"); !ok {

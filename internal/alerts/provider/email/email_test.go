@@ -131,6 +131,20 @@ func TestWithoutSTARTTLSNothingIsSent(t *testing.T) {
 	}
 }
 
+// Fails when the owner of a Provider is sent to the network or to spec.timeout, though the address has smtp with the port of smtps.
+func TestAServerThatWaitsForTLSIsNamedAsThat(t *testing.T) {
+	ca := providertest.NewCA(t)
+	m := start(t, pair(t, ca, "127.0.0.1"), true, nil)
+	s := providertest.NewSender(t, New, provider.Config{
+		Address: "smtp://" + m.addr.String(), Channel: "ops@example.com", Username: "flux@example.com", TLS: provider.TLS{CA: ca.PEM()},
+		Network: providertest.Loopback(), Timeout: 500 * time.Millisecond,
+	})
+	e := event.AsError(s.Send(t.Context(), info(t)))
+	if e.Class != event.Retry || e.Label != provider.LabelTimeout || !strings.Contains(provider.Advice(e), "scheme and port") {
+		t.Errorf("class %d, label %s, %s; %q", e.Class, e.Label, e, provider.Advice(e))
+	}
+}
+
 // Fails when a refusal is not classified by its digit, shows the server's words, or leaves only some of the recipients without the
 // mail.
 func TestRefusalsAreClassifiedByTheirCode(t *testing.T) {

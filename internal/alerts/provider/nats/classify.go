@@ -44,6 +44,9 @@ const first = 2
 
 // classify returns the class, label and reason of a failed send. Errors of the library quote the server, so none of them is shown.
 func classify(ctx context.Context, err error) *event.Error {
+	if errors.Is(err, errGreeting) && errors.Is(err, context.DeadlineExceeded) {
+		return provider.At("greeting", context.DeadlineExceeded)
+	}
 	if done := ctx.Err(); done != nil && !errors.Is(err, nats.ErrPermissionViolation) {
 		return provider.Classify(done)
 	}

@@ -305,3 +305,18 @@ func TestT6AServerThatDoesNotReadHoldsUpNothing(t *testing.T) {
 		t.Errorf("the send and the close took %s", took)
 	}
 }
+
+// Fails when the owner of a Provider is sent to the network or to spec.timeout, though the port is one of a server that does not speak first.
+func TestAServerThatWaitsForItsClientIsNamedAsThat(t *testing.T) {
+	web := providertest.NewSink(t, nil)
+	for _, servers := range []string{"nats://%s", "tls://%s", "nats://%s,nats://%s"} {
+		s := providertest.NewSender(t, New, provider.Config{
+			Address: strings.ReplaceAll(servers, "%s", web.Listener.Addr().String()), Channel: "flux.events",
+			Network: providertest.Loopback(), Timeout: 500 * time.Millisecond,
+		})
+		e := event.AsError(s.Send(t.Context(), info(t)))
+		if e.Class != event.Retry || e.Label != provider.LabelTimeout || !strings.Contains(provider.Advice(e), "scheme and port") {
+			t.Errorf("%s: class %d, label %s, %s; %q", servers, e.Class, e.Label, e, provider.Advice(e))
+		}
+	}
+}

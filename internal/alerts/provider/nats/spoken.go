@@ -23,6 +23,9 @@ const (
 // errSpoken means that a server violates the protocol or sends more than it may. It wraps provider.ErrTooMuch.
 var errSpoken = errors.Join(provider.ErrTooMuch, errors.New("the server does not keep to the protocol"))
 
+// errGreeting means that the first line of a server, which speaks first, was not read.
+var errGreeting = errors.New("no greeting")
+
 // spoken is a connection whose Read fails once the other end violates the protocol. The library allocates a message's announced length
 // before any of the message arrives, in a goroutine of its own: an unbounded length ends the process.
 //
@@ -100,7 +103,7 @@ func greet(ctx context.Context, c net.Conn, secure bool, config *tls.Config) (ne
 			return nil, errSpoken
 		}
 		if _, err := io.ReadFull(c, next); err != nil {
-			return nil, err
+			return nil, errors.Join(errGreeting, err)
 		}
 	}
 	var info struct {
