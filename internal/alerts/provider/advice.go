@@ -35,6 +35,9 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"NATS: no stream has the subject", "check spec.channel, and that a stream has it among its subjects"},
 	{"NATS: the stream refuses the message", "check the limits of the stream"},
 	{"proxy: certificate is signed by an unknown authority", "put the proxy's authority, and the destination's, under the key ca.crt of the Secret that spec.certSecretRef names"},
+	{"proxy answered HTTP 403", unreached},
+	{"proxy answered HTTP 5", unreached},
+	{"proxy does not reach the destination", unreached},
 	{"proxy answered HTTP 407", "check username and password in the Secret of spec.proxySecretRef"},
 	{"HTTP 407", "check username and password in the Secret of spec.proxySecretRef"},
 	{"the failure's issue cannot be found yet", ""},
@@ -50,6 +53,9 @@ var adviceByReason = []struct{ reason, advice string }{
 
 // routingKey is the advice after PagerDuty refused the integration's key.
 const routingKey = "check the integration's key: spec.channel or, if that is empty, the Secret's key token"
+
+// unreached is the advice after a proxy that runs said that it connects to no such destination.
+const unreached = "check host and port of the address, and what the proxy may reach"
 
 // rejected is the advice after a refusal of an unknown cause.
 const rejected = "check channel and credentials, and what they may do"

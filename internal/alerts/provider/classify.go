@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 
 	"notifier/internal/event"
@@ -62,6 +63,9 @@ func proxyError(err error) *event.Error {
 		return event.NewError(event.Permanent, LabelDenied, "proxy address is not allowed", err)
 	case LabelTimeout, LabelCanceled, LabelProxy:
 		return inner
+	}
+	if strings.Contains(err.Error(), "unknown error ") { // the libraries' words before a SOCKS proxy's answer to the command
+		return event.NewError(event.Retry, LabelProxy, "proxy does not reach the destination", err)
 	}
 	return event.NewError(event.Retry, LabelProxy, "proxy: "+inner.Reason, err)
 }

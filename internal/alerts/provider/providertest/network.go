@@ -61,6 +61,7 @@ func (s target) run(t *testing.T, bad map[string]func(*provider.Config)) {
 	t.Run("a name that only the tenant's proxy resolves is reached by it", s.onlyTheProxyResolves)
 	t.Run("a proxy opens no address that is denied", s.deniedBehindProxy)
 	t.Run("a proxy that fails is worth another try", s.failingProxy)
+	t.Run("a proxy that refuses the destination is told from one that fails", s.refusingProxy)
 	t.Run("the environment's proxy is used only if told so", s.environmentProxy)
 	t.Run("a user's CA replaces the system's", s.customCA)
 	t.Run("a client certificate is shown", s.clientCertificate)
