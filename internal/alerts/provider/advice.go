@@ -48,6 +48,7 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"host does not speak HTTP", "check scheme and port of the address"},
 	{"greeting: no answer in time", "check scheme and port of the address: the server there waits to be spoken to, as for TLS or HTTP"},
 	{"proxy or destination does not speak HTTP", "check scheme and port of the address, and of the proxy's"},
+	{"the server offers no STARTTLS", "check scheme and port of the address: smtp needs STARTTLS, as at port 587, and smtps TLS from the beginning"},
 	{"TLS handshake refused", "the destination may want a client certificate: see spec.certSecretRef"},
 }
 
@@ -64,6 +65,7 @@ const rejected = "check channel and credentials, and what they may do"
 var adviceByLabel = map[string]string{
 	LabelTimeout:  "check that the destination can be reached from here, or raise spec.timeout",
 	LabelDNS:      "check the host name in the address",
+	LabelTLS:      "check the destination's certificate, and scheme and port of the address",
 	LabelConnect:  "check host and port of the address, and that the destination runs",
 	LabelProxy:    "check the proxy of the Provider, and that it runs",
 	LabelDenied:   "use another address, or have the administrator open this one with --allow-destinations",
