@@ -14,6 +14,7 @@ var adviceByReason = []struct{ reason, advice string }{
 	{"look-up of the firing alerts: HTTP 4", "let the login read alerts, and a proxy pass GET on: a recovery looks up what it ends"},
 	{"HTTP 400: Message blocked by harmful links", "leave the link out of summary and eventMetadata, or such events by exclusionList of the Alert"},
 	{"HTTP 403: M_FORBIDDEN", "have the account of the token join the room of spec.channel, and let it write there"},
+	{"HTTP 400: the port is one of HTTPS", "check scheme and port of the address"},
 	{"HTTP 401", "check the token, or username and password, or the address if it holds the credential"},
 	{"HTTP 403", "check the token and what it may do, or username and password, or the address if it holds the credential"},
 	{"HTTP 404", "check the address, and token and spec.channel if the type reads them: there is nothing of that path, or the login may not see it"},

@@ -22,7 +22,8 @@
 // connection it was written to turns out to be dead.)
 //
 // The reason of a refusal is its status. A word of the answer follows it if the word, as the whole answer or as the code in it, is in
-// a closed list of the type. Nothing else of an answer is shown, not even its length.
+// a closed list of the type. That a port of HTTPS was sent HTTP is shown for every type. Nothing else of an answer is shown, not even its
+// length.
 //
 // # Secrets
 //

@@ -1,12 +1,14 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,7 +90,8 @@ func unanswered(err error, via *url.URL) *event.Error {
 func (c *Client) refusal(resp *http.Response, cancel context.CancelFunc) *event.Error {
 	after, now := resp.Header.Get("Retry-After"), time.Now()
 	e := statusError(resp.StatusCode, after, now)
-	answer := c.short(resp.Body, cancel)
+	unsecured := resp.StatusCode == http.StatusBadRequest && resp.Request.URL.Scheme == "http"
+	answer := c.short(resp.Body, cancel, unsecured)
 	if c.options.Wait != nil {
 		if wait, limited := c.options.Wait(resp.StatusCode, resp.Header, answer); limited {
 			if resp.StatusCode != http.StatusTooManyRequests {
@@ -106,12 +109,22 @@ func (c *Client) refusal(resp *http.Response, cancel context.CancelFunc) *event.
 			e.Reason += ": " + word
 		}
 	}
+	if unsecured && slices.ContainsFunc(secured, func(page string) bool { return bytes.Contains(answer, []byte(page)) }) {
+		e.Reason += ": the port is one of HTTPS"
+	}
 	return e
 }
 
-// short returns the answer of a refusal, read within bounds. It is nil if the type reads no refusals or the answer is too long.
-func (c *Client) short(body io.Reader, cancel context.CancelFunc) []byte {
-	if c.options.Word == nil && c.options.Wait == nil && c.options.Temporary == nil {
+// secured are parts of the answers to HTTP at a port of HTTPS, by Go's server, nginx and Apache.
+var secured = []string{
+	"Client sent an HTTP request to an HTTPS server.", "The plain HTTP request was sent to HTTPS port",
+	"speaking plain HTTP to an SSL-enabled server port",
+}
+
+// short returns the answer of a refusal, read within bounds. It is nil if the type reads no refusals or the answer is too long. The answer to a
+// bad request without TLS is read in any case, as far as it came: a port of HTTPS resets the connection behind its answer.
+func (c *Client) short(body io.Reader, cancel context.CancelFunc, unsecured bool) []byte {
+	if !unsecured && c.options.Word == nil && c.options.Wait == nil && c.options.Temporary == nil {
 		drain(body, cancel)
 		return nil
 	}
@@ -119,7 +132,7 @@ func (c *Client) short(body io.Reader, cancel context.CancelFunc) []byte {
 	answer, err := io.ReadAll(io.LimitReader(body, MaxRefusal+1))
 	timer.Stop()
 	drain(body, cancel)
-	if err != nil || len(answer) > MaxRefusal {
+	if len(answer) > MaxRefusal || err != nil && !unsecured {
 		return nil
 	}
 	return answer

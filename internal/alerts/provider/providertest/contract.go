@@ -61,6 +61,7 @@ func Run(t *testing.T, s Subject) {
 	t.Run("a destination that switches protocols is refused in time", s.switches)
 	t.Run("a broken connection is worth another try", s.broken)
 	t.Run("a server of another protocol is named as that", s.foreign)
+	t.Run("a port of HTTPS that is sent HTTP is named as that", s.wrongScheme)
 	t.Run("an answer that never ends is a success and ends here", s.endless)
 	t.Run("an answer that drips is a success and ends here", s.drip)
 	t.Run("one connection serves many sends until closed", s.connections)

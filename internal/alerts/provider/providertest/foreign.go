@@ -44,3 +44,23 @@ func (s Subject) foreign(t *testing.T) {
 		}
 	}
 }
+
+// wrongScheme fails when the owner of a Provider learns only that the request was bad. The servers are Go's own and, by their pages, nginx and
+// Apache.
+func (s Subject) wrongScheme(t *testing.T) {
+	secure := NewCA(t).NewTLSSink(t, nil, false, "127.0.0.1")
+	servers := []string{"http://" + secure.Listener.Addr().String()}
+	for _, page := range []string{
+		"<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>",
+		"<p>Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />\n Instead use the HTTPS scheme to access this URL, please.</p>",
+	} {
+		servers = append(servers, NewSink(t, Says(http.StatusBadRequest, page+replySecret)).URL)
+	}
+	for _, server := range servers {
+		err := s.send(t, s.config(server))
+		want(t, err, event.Permanent, provider.LabelClient)
+		if advice := provider.Advice(event.AsError(err)); !strings.HasPrefix(err.Error(), "HTTP 400") || !strings.Contains(advice, "scheme and port") {
+			t.Errorf("%v; %q", err, advice)
+		}
+	}
+}
