@@ -81,6 +81,9 @@ func (c *Client) reply(ctx context.Context, body io.Reader, cancel context.Cance
 	return answer, nil
 }
 
+// ErrTooLong means that an answer is longer than ClientOptions.MaxReply.
+var ErrTooLong error = errTooLong
+
 var errTooLong = event.NewError(event.Retry, LabelReply, "answer is too long", nil)
 
 // inTime reads on, within restTime, until the answer has ended or has one byte more than most.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,10 +111,22 @@ func (f *fakeReview) do(_ context.Context, r provider.Request, out any) error {
 	case !strings.HasPrefix(r.URL.Path, "/7/"):
 		return event.NewError(event.Permanent, provider.LabelClient, "HTTP 404", nil)
 	case r.Method == http.MethodGet:
-		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
-		from := min((page-1)*pageSize, len(f.comments))
+		page, size := 1, len(f.comments) // of a host whose lists have no pages
+		if query := r.URL.Query(); query.Has("page") {
+			page, _ = strconv.Atoi(query.Get("page"))
+			size, _ = strconv.Atoi(query.Get("per_page"))
+		}
+		from := min((page-1)*size, len(f.comments))
+		found := f.comments[from:min(from+size, len(f.comments))]
 		f.pages++
-		*out.(*listed) = listed{f.comments[from:min(from+pageSize, len(f.comments))], f.pageBytes}
+		length := f.pageBytes
+		for _, c := range found {
+			length += len(c.Body)
+		}
+		if length > longPage {
+			return provider.ErrTooLong
+		}
+		*out.(*listed) = listed{found, length}
 	case id != 0:
 		f.log = append(f.log, fmt.Sprintf("edit %d", id))
 		f.comments[id-1].Body, f.comments[id-1].Updated = r.JSON.(map[string]string)["body"], f.now
@@ -238,7 +251,7 @@ func TestAMarkWithinACommentIsText(t *testing.T) {
 }
 
 func TestTheSearchForTheOwnCommentEnds(t *testing.T) {
-	f := &fakeReview{comments: make([]Comment, (maxPages+1)*pageSize)}
+	f := &fakeReview{comments: make([]Comment, maxComments+1)}
 	if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); event.AsError(err).Class != event.Permanent || len(f.log) != 0 {
 		t.Errorf("got %v, %v", err, f.log)
 	}
@@ -246,10 +259,47 @@ func TestTheSearchForTheOwnCommentEnds(t *testing.T) {
 
 // Fails when a host can have fifty answers of the greatest length decoded for one delivery, which take five seconds of a processor.
 func TestT6TheSearchForTheOwnCommentReadsSomeMegabytes(t *testing.T) {
-	f := &fakeReview{comments: make([]Comment, maxPages*pageSize), pageBytes: 4 << 20}
+	f := &fakeReview{comments: make([]Comment, maxComments), pageBytes: 4 << 20}
 	err := newComments(t, f).Send(t.Context(), onChange(bad, "7"))
 	if event.AsError(err).Class != event.Permanent || f.pages > 9 {
 		t.Errorf("%d pages of 4 MiB are read: %v", f.pages, err)
+	}
+}
+
+// T6: anybody may comment on a public pull request. Fails when comments that fill more than an answer, or one alone that does, keep the own one
+// from being found, or make the Provider wait until they are gone.
+func TestT6LongCommentsOfOthersDoNotHideTheOwnOne(t *testing.T) {
+	own := Comment{Author: Account{Username: "flux-bot"}, Body: markerOf(PullRequestKey, "0c9c2e41", bad.Event.InvolvedObject)}
+	for name, lengths := range map[string][]int{
+		"fifty long ones":         slices.Repeat([]int{80 << 10, 100 << 10}, 25),
+		"a page of fewer as well": append(slices.Repeat([]int{1}, 60), 2<<20, 2<<20, 2<<20),
+		"one, at the end":         {5 << 20},
+		"one among others":        {1, 1, 5 << 20, 1, 1, 1},
+	} {
+		f := &fakeReview{}
+		for _, n := range lengths {
+			f.comments = append(f.comments, Comment{ID: int64(len(f.comments) + 1), Author: Account{Username: "mallory"}, Body: strings.Repeat("x", n)})
+		}
+		if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); err != nil || strings.Join(f.log, ", ") != "create" {
+			t.Errorf("%s: got %v, %v", name, f.log, err)
+		}
+		own.ID = int64(len(lengths) + 1)
+		f.comments, f.log = append(f.comments[:len(lengths)], own), nil
+		if err := newComments(t, f).Send(t.Context(), onChange(bad, "7")); err != nil || strings.Join(f.log, ", ") != fmt.Sprintf("edit %d", own.ID) {
+			t.Errorf("%s: got %v, %v", name, f.log, err)
+		}
+	}
+	f := &fakeReview{}
+	for range 20 {
+		f.comments = append(f.comments, Comment{Body: strings.Repeat("x", 3<<20)})
+	}
+	c := newComments(t, f)
+	if err := c.Send(t.Context(), onChange(bad, "7")); event.AsError(err).Class != event.Permanent || f.pages > 15 {
+		t.Errorf("%d pages of long comments are read: %v", f.pages, err)
+	}
+	c.api.Pages = nil // as at Gitea
+	if err := c.Send(t.Context(), onChange(bad, "7")); event.AsError(err).Class != event.Permanent {
+		t.Errorf("a list without pages is too long: %v", err)
 	}
 }
 

@@ -27,8 +27,9 @@ type CommentAPI struct {
 	Pages url.Values
 }
 
-// pageSize is the number of comments on a page. A page of long comments is still a small answer.
-const pageSize = 50
+// pageSizes are the numbers of comments on a page, each a multiple of the next: the first, and those for pages that would be longer than an
+// answer may be.
+var pageSizes = []int{50, 5, 1}
 
 func (a *CommentAPI) login(ctx context.Context) (string, error) {
 	if a.Login != nil {
@@ -51,17 +52,18 @@ func (l *listed) UnmarshalJSON(raw []byte) error {
 	return l.comments.UnmarshalJSON(raw)
 }
 
-// page returns a page of the comments on a change request. The first page is 1. More means that there may be a next page.
-func (a *CommentAPI) page(ctx context.Context, number int64, page int) (found listed, more bool, err error) {
+// page returns a page of the comments on a change request: size of them, behind the first from, which size divides. More means that there may
+// be a next page.
+func (a *CommentAPI) page(ctx context.Context, number int64, from, size int) (found listed, more bool, err error) {
 	u := a.On(number)
 	if a.Pages != nil {
 		query := maps.Clone(a.Pages)
-		query.Set("per_page", strconv.Itoa(pageSize))
-		query.Set("page", strconv.Itoa(page))
+		query.Set("per_page", strconv.Itoa(size))
+		query.Set("page", strconv.Itoa(from/size+1))
 		u.RawQuery = query.Encode()
 	}
 	err = a.Do(ctx, provider.Request{Method: http.MethodGet, URL: u}, &found)
-	return found, a.Pages != nil && len(found.comments) >= pageSize, err
+	return found, a.Pages != nil && len(found.comments) >= size, err
 }
 
 // write replaces the text of the comment with an ID, or writes a new comment if the ID is 0.

@@ -3,6 +3,7 @@ package githost
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,11 +35,12 @@ type Account struct {
 // Name returns the account's name at its host.
 func (a Account) Name() string { return cmp.Or(a.Login, a.Username) }
 
-// The bounds on the search for the own comment. GitHub keeps 2,500 comments at most on a pull request, which are 50 pages. A megabyte takes
-// a fortieth of a second to decode, and a tenant's host may fill each page.
+// The bounds on the search for the own comment. GitHub keeps 2,500 comments at most on a pull request. A megabyte takes a fortieth of a second
+// to decode, and a tenant's host may fill each page.
 const (
-	maxPages    = 50
+	maxComments = 2500
 	maxSearched = 32 << 20 // bytes of all pages; beyond it no other is read
+	longPage    = 4 << 20  // bytes that a page counts whose answer is too long
 )
 
 // Comments sends notifications as comments on change requests. What a failure opens is the comment that tells it.
@@ -111,12 +113,23 @@ func (c *Comments) own(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// find returns the first comment for which wanted returns true, the zero Comment if there is none.
+// find returns the first comment for which wanted returns true, the zero Comment if there is none. Anybody may comment, at length, on a change
+// request of a public repository: comments that make a page too long are read in smaller pages, and one that is too long by itself is another's.
 func (c *Comments) find(ctx context.Context, number int64, wanted func(Comment) bool) (Comment, error) {
-	searched := 0
-	for page := 1; page <= maxPages && searched <= maxSearched; page++ {
-		found, more, err := c.api.page(ctx, number, page)
-		if err != nil {
+	small := 0 // index of the page's size
+	for from, searched := 0, 0; from < maxComments && searched <= maxSearched; {
+		size := pageSizes[small]
+		found, more, err := c.api.page(ctx, number, from, size)
+		switch long := errors.Is(err, provider.ErrTooLong); {
+		case long && c.api.Pages == nil:
+			return Comment{}, errTooMany
+		case long && size > 1:
+			searched += longPage
+			small++
+			continue
+		case long:
+			found.size, more = longPage, true
+		case err != nil:
 			return Comment{}, err
 		}
 		if i := slices.IndexFunc(found.comments, wanted); i >= 0 {
@@ -125,9 +138,15 @@ func (c *Comments) find(ctx context.Context, number int64, wanted func(Comment) 
 		if searched += found.size; !more {
 			return Comment{}, nil
 		}
+		from += size
+		small = slices.IndexFunc(pageSizes, func(size int) bool { return from%size == 0 })
 	}
-	return Comment{}, event.NewError(event.Permanent, provider.LabelRejected, "the change request has too many comments to find the own one", nil)
+	return Comment{}, errTooMany
 }
+
+// errTooMany is not retried: the Provider's other deliveries would wait for it.
+var errTooMany = event.NewError(event.Permanent, provider.LabelRejected,
+	"the change request has too many comments, or too long ones, to find the own one", nil)
 
 // sameText reports whether two texts are equal apart from the hosts' changes to line ends.
 func sameText(a, b string) bool {
