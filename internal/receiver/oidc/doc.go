@@ -8,7 +8,7 @@
 //
 // A token is tried with at most four keys, of those that it names and that are for its algorithm. For ES384 and ES512, which are slow to
 // check, that is done in its namespace's turn. Its times are whole numbers of seconds, in their order, and its end is at most 400 days
-// ahead. A claim whose name differs from a checked claim's only in case is refused.
+// ahead. A claim whose name differs from a checked claim's only in case is refused, and so is a token whose header has a key.
 //
 // Each namespace has a share of its own: 32 issuers; two fetches at once; one fetch a second, sixteen in a burst; and eight in ten seconds
 // from one host. Beyond it its tokens are answered 503. The least recently used issuer is evicted, and each issuer unused for an hour, but

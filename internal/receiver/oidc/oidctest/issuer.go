@@ -2,13 +2,17 @@
 package oidctest
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -157,6 +161,17 @@ func SignedToken(tb testing.TB, alg jose.SignatureAlgorithm, key any, keyID stri
 		tb.Fatal(err)
 	}
 	return text
+}
+
+// KeyedToken returns a token that claims an issuer and proves nothing. Its header has a private RSA key, under a name in JSON, with a "prime" of
+// so many bits.
+func KeyedToken(url, name string, bits int) string {
+	p := bytes.Repeat([]byte{0xa5}, bits/8)
+	n := new(big.Int).Mul(new(big.Int).SetBytes(p), big.NewInt(3))
+	text := base64.RawURLEncoding.EncodeToString
+	key := fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"AQAB","d":"Aw","p":"%s","q":"Aw"}`, text(n.Bytes()), text(p))
+	header := fmt.Sprintf(`{"alg":"ES256",%s:%s}`, name, key)
+	return text([]byte(header)) + "." + text(fmt.Appendf(nil, `{"iss":%q}`, url)) + "." + text(make([]byte, 64))
 }
 
 // Bearer returns a header with the token.
