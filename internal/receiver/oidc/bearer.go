@@ -124,11 +124,8 @@ type verified []byte
 // VerifySignature implements oidc.KeySet.
 func (v verified) VerifySignature(context.Context, string) ([]byte, error) { return v, nil }
 
-// verifySignature returns the payload of a token that the issuer has signed.
-func verifySignature(ctx context.Context, token string, by *use, d Demand) ([]byte, error) {
-	if bringsKey(token) {
-		return nil, RefusedBearer
-	}
+// parse returns a token in the library's form, which takes up to a hundred times the memory of the token.
+func parse(token string) (*jose.JSONWebSignature, error) {
 	parsed, err := jose.ParseSignedCompact(token, signedWith)
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
 		return nil, RefusedAlgorithm
@@ -136,29 +133,51 @@ func verifySignature(ctx context.Context, token string, by *use, d Demand) ([]by
 	if err != nil || len(parsed.Signatures) != 1 {
 		return nil, RefusedBearer
 	}
-	header := parsed.Signatures[0].Header
+	return parsed, nil
+}
+
+// verifySignature returns the payload of a token that the issuer has signed. It parses the token twice, so that no parsed one waits for keys or
+// for a turn.
+func verifySignature(ctx context.Context, token string, by *use, d Demand) ([]byte, error) {
+	if bringsKey(token) {
+		return nil, RefusedBearer
+	}
+	before, err := parse(token)
+	if err != nil {
+		return nil, err
+	}
+	keyID, algorithm := before.Signatures[0].Header.KeyID, before.Signatures[0].Header.Algorithm
 	return by.verify(ctx, func(keys []jose.JSONWebKey) ([]byte, error) {
-		refused, tries := RefusedKey, 0
+		keys = possible(keys, keyID, algorithm)
+		if len(keys) == 0 {
+			return nil, RefusedKey
+		}
+		if slow(algorithm) {
+			turn, ok := d.Share.Enter(ctx, d.Namespace, 0)
+			if !ok {
+				return nil, limit.ErrNoTurn
+			}
+			defer turn.Leave()
+		}
+		parsed, err := parse(token)
+		if err != nil {
+			return nil, err
+		}
 		for _, key := range keys {
-			if header.KeyID != "" && key.KeyID != header.KeyID || !fits(key, header.Algorithm) {
-				continue
-			}
-			if tries++; tries > maxTries {
-				break
-			}
-			if tries == 1 && slow(header.Algorithm) {
-				turn, ok := d.Share.Enter(ctx, d.Namespace, 0)
-				if !ok {
-					return nil, limit.ErrNoTurn
-				}
-				defer turn.Leave()
-			}
-			payload, err := parsed.Verify(key)
-			if err == nil {
+			if payload, err := parsed.Verify(key); err == nil {
 				return payload, nil
 			}
-			refused = RefusedSigned
 		}
-		return nil, refused
+		return nil, RefusedSigned
 	})
+}
+
+// possible returns the first maxTries of the keys that a token with this key ID and algorithm may be signed with.
+func possible(keys []jose.JSONWebKey, keyID, algorithm string) (fit []jose.JSONWebKey) {
+	for _, key := range keys {
+		if (keyID == "" || key.KeyID == keyID) && fits(key, algorithm) && len(fit) < maxTries {
+			fit = append(fit, key)
+		}
+	}
+	return fit
 }
