@@ -164,7 +164,7 @@ type unread struct{}
 
 func (unread) ReadsBody() bool { return false }
 
-func (unread) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
+func (unread) Select(context.Context, []byte, []byte) ([]event.Trigger, error) {
 	return nil, cel.ErrPending
 }
 

@@ -44,8 +44,8 @@ type Filter interface {
 	// ReadsBody reports whether Select needs the webhook's document, which is then kept in memory within Limits.
 	ReadsBody() bool
 	// Select returns the triggers, complete but for Accepted, of the targets that pass. A target whose filter fails is left out, and the
-	// others are still selected; failed is the reason, without quotes of the webhook.
-	Select(ctx context.Context, claims map[string]any, document []byte) (selected []event.Trigger, failed error)
+	// others are still selected; failed is the reason, without quotes of the webhook. claims are in JSON, nil for none.
+	Select(ctx context.Context, claims, document []byte) (selected []event.Trigger, failed error)
 }
 
 // keepsBody reports whether the bodies of the hook's webhooks are kept in memory.

@@ -152,7 +152,7 @@ type keepBodies struct{ targets []event.Trigger }
 
 func (keepBodies) ReadsBody() bool { return true }
 
-func (k keepBodies) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
+func (k keepBodies) Select(context.Context, []byte, []byte) ([]event.Trigger, error) {
 	return k.targets, nil
 }
 

@@ -39,8 +39,9 @@ func (s stumbling) Content(context.Context, http.Header, []byte) (verify.Content
 
 type stumblingCheck struct{ stumbling }
 
-func (s stumblingCheck) Write(p []byte) (int, error)          { s.step("write"); return len(p), nil }
-func (s stumblingCheck) Finish([]byte) (verify.Claims, error) { s.step("finish"); return nil, nil }
+func (s stumblingCheck) Write(p []byte) (int, error) { s.step("write"); return len(p), nil }
+
+func (s stumblingCheck) Finish([]byte) (verify.RawClaims, error) { s.step("finish"); return nil, nil }
 
 // stumblingParser is stumbling with bodies that are kept.
 type stumblingParser struct{ stumbling }
@@ -54,7 +55,7 @@ type stumblingFilter struct {
 
 func (s stumblingFilter) ReadsBody() bool { return true }
 
-func (s stumblingFilter) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
+func (s stumblingFilter) Select(context.Context, []byte, []byte) ([]event.Trigger, error) {
 	s.step("filter")
 	return s.targets, nil
 }

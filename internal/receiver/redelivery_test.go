@@ -189,6 +189,6 @@ type selection struct {
 }
 
 func (s *selection) ReadsBody() bool { return true }
-func (s *selection) Select(context.Context, map[string]any, []byte) ([]event.Trigger, error) {
+func (s *selection) Select(context.Context, []byte, []byte) ([]event.Trigger, error) {
 	return s.triggers, s.failed
 }

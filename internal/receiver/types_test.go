@@ -267,7 +267,7 @@ type reading struct {
 
 func (f reading) ReadsBody() bool { return f.body }
 
-func (f reading) Select(_ context.Context, _ map[string]any, document []byte) ([]event.Trigger, error) {
+func (f reading) Select(_ context.Context, _, document []byte) ([]event.Trigger, error) {
 	read := string(document)
 	if document == nil {
 		read = "none"

@@ -249,7 +249,7 @@ func (w *Webhooks) examine(r *http.Request, one *webhook, c capacity) {
 }
 
 // verify reads the body of a request. It returns the claims of an authentic one, and the body if the hook keeps it.
-func (w *Webhooks) verify(r *http.Request, one *webhook, kept *limit.Body) (verify.Claims, []byte) {
+func (w *Webhooks) verify(r *http.Request, one *webhook, kept *limit.Body) (verify.RawClaims, []byte) {
 	hook := one.rt.hook
 	check, err := hook.Verifier.Begin(r.Context(), r.Header)
 	if err != nil {
@@ -279,7 +279,7 @@ func (w *Webhooks) verify(r *http.Request, one *webhook, kept *limit.Body) (veri
 }
 
 // decide evaluates an authentic request: its event and the triggers, or its answer.
-func (w *Webhooks) decide(r *http.Request, one *webhook, claims verify.Claims, body []byte) {
+func (w *Webhooks) decide(r *http.Request, one *webhook, claims verify.RawClaims, body []byte) {
 	hook := one.rt.hook
 	if hook.Suspended || one.rt.suspended.Load() {
 		one.answer = hookSuspended
@@ -306,7 +306,7 @@ func (w *Webhooks) decide(r *http.Request, one *webhook, claims verify.Claims, b
 }
 
 // filter selects the triggers of an authentic request.
-func (w *Webhooks) filter(ctx context.Context, one *webhook, claims verify.Claims, document []byte) {
+func (w *Webhooks) filter(ctx context.Context, one *webhook, claims verify.RawClaims, document []byte) {
 	var failed error
 	one.selected, failed = one.rt.hook.Filter.Select(ctx, claims, document)
 	switch failures, ofRules := errors.AsType[*cel.FilterFailures](failed); {

@@ -107,7 +107,7 @@ func (f *Filters) Triggers() []event.Trigger {
 func (f *Filters) ReadsBody() bool { return f.readsBody }
 
 // Select implements Filter. The error is limit.ErrNoTurn, ErrPending or a *FilterFailures.
-func (f *Filters) Select(ctx context.Context, claims map[string]any, document []byte) ([]event.Trigger, error) {
+func (f *Filters) Select(ctx context.Context, claims, document []byte) ([]event.Trigger, error) {
 	if !f.readsBody {
 		document = nil
 	}
@@ -124,13 +124,11 @@ func (f *Filters) Select(ctx context.Context, claims map[string]any, document []
 	if err != nil {
 		unread = err
 	}
-	if claims == nil {
-		claims = map[string]any{}
-	}
+	proven, _ := decodeDocument(claims) // JSON, as their verifier has found
 	var s filtering
 	// Filters go on when the sender hangs up: its webhook is authentic, and is decided like any other.
 	limit.InTime(context.WithoutCancel(ctx), func(ctx context.Context) {
-		vars := map[string]any{varDocument: req, varClaims: claims, varObject: map[string]any{}}
+		vars := map[string]any{varDocument: req, varClaims: proven, varObject: map[string]any{}}
 		s = filtering{Filters: f, vars: vars, unread: unread, decided: map[*Condition]decision{}, chosen: map[string]bool{}}
 		for i := range f.rules {
 			s.selectTriggers(ctx, &f.rules[i])

@@ -100,7 +100,7 @@ func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 		all    string
 		rules  []rule
 		body   string
-		claims map[string]any
+		claims string
 		want   string
 		fails  string
 	}{
@@ -110,7 +110,7 @@ func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 		"the body":          {all: `req.ref == "main"`, rules: []rule{{name: "*"}}, body: `{"ref":"main"}`, want: "*"},
 		"a list as body":    {all: `req[0].ref == "main" && req.size() == 2`, rules: []rule{{name: "a"}}, body: `[{"ref":"main"},1]`, want: "a"},
 		"no body":           {all: `!has(req.ref)`, rules: []rule{{name: "a"}}, want: "a"},
-		"claims":            {all: `claims.repository == "x"`, rules: []rule{{name: "a"}}, claims: map[string]any{"repository": "x"}, want: "a"},
+		"claims":            {all: `claims.repository == "x"`, rules: []rule{{name: "a"}}, claims: `{"repository": "x"}`, want: "a"},
 		"no claims":         {all: `!has(claims.repository)`, rules: []rule{{name: "a"}}, want: "a"},
 		"an object":         {rules: []rule{{name: "a", filter: `res.metadata.name == "a" && res.kind == "GitRepository"`}}, want: "a"},
 		"an object that there is not": {
@@ -161,7 +161,7 @@ func TestAFilterDecidesWhatIsTriggered(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				objects := &objectCache{names: []string{"a", "b", "c"}, labels: map[string]string{"a": "1", "b": "2", "c": "1"}}
 				f := newFilters(t, objects, tc.all, tc.rules...)
-				triggers, err := f.Select(t.Context(), tc.claims, []byte(tc.body))
+				triggers, err := f.Select(t.Context(), []byte(tc.claims), []byte(tc.body))
 				if got := chosen(t, triggers); got != tc.want {
 					t.Errorf("triggered %q, want %q", got, tc.want)
 				}

@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -155,15 +156,16 @@ func (v genericOIDC) begin(ctx context.Context, h http.Header) (Check, error) {
 		return nil, limit.ErrNoTurn
 	}
 	defer turn.Leave()
+	var raw json.RawMessage
 	var claims Claims
-	if proven.Claims(&claims) != nil {
+	if proven.Claims(&raw) != nil || json.Unmarshal(raw, &claims) != nil {
 		return nil, oidc.RefusedBearer
 	}
 	limit.InTime(ctx, func(ctx context.Context) { err = provider.validate(ctx, claims) })
 	if err != nil {
 		return nil, err
 	}
-	return accepted{claims}, nil
+	return accepted{RawClaims(raw)}, nil
 }
 
 // validate returns nil for claims that pass all validations, else a Refusal with the messages of the failed ones. A

@@ -143,7 +143,9 @@ func TestGenericOIDCGivesTheClaimsToFilters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claims, err := check.Finish(nil); err != nil || claims["repository"] != "org/app" {
+	raw, err := check.Finish(nil)
+	var claims Claims
+	if err := errors.Join(err, json.Unmarshal(raw, &claims)); err != nil || claims["repository"] != "org/app" {
 		t.Errorf("got %v, %v", claims, err)
 	}
 }

@@ -88,7 +88,7 @@ type macCheck struct {
 }
 
 // Finish compares in constant time.
-func (c *macCheck) Finish([]byte) (Claims, error) {
+func (c *macCheck) Finish([]byte) (RawClaims, error) {
 	got := c.Sum(c.sum[:0])
 	equal := hmac.Equal(got, c.want[:c.size])
 	c.Reset()

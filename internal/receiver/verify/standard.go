@@ -82,7 +82,7 @@ type standardCheck struct {
 
 func (standardCheck) Write(p []byte) (int, error) { return len(p), nil }
 
-func (c standardCheck) Finish(body []byte) (Claims, error) {
+func (c standardCheck) Finish(body []byte) (RawClaims, error) {
 	if c.webhook.VerifyIgnoringTimestamp(body, c.headers) != nil {
 		return nil, refusedMismatch
 	}

@@ -111,11 +111,15 @@ type Check interface {
 	// Finish returns nil for an authentic request, else a Refusal, and the claims that the sender has proven. body is
 	// the whole body if the Verifier keeps it, and nil for requests of which none is kept. It is called exactly once, also
 	// when the body could not be read to its end, and ends the use of the Check.
-	Finish(body []byte) (Claims, error)
+	Finish(body []byte) (RawClaims, error)
 }
 
-// Claims are the claims in a sender's token, nil for types without such tokens. Filters read them as "claims".
+// Claims are the claims in a sender's token. Filters read them as "claims".
 type Claims map[string]any
+
+// RawClaims are Claims in JSON, nil for types without such tokens. A request that waits has them in this form, which takes up to fifty times
+// less memory.
+type RawClaims []byte
 
 // Event is an event as its sender reports it.
 type Event struct {
@@ -253,7 +257,7 @@ func New(name string, c Credentials) (Verifier, error) {
 }
 
 // accepted is the Check of a request that its headers alone have proven, with the claims of its token.
-type accepted struct{ claims Claims }
+type accepted struct{ claims RawClaims }
 
-func (accepted) Write(p []byte) (int, error)     { return len(p), nil }
-func (a accepted) Finish([]byte) (Claims, error) { return a.claims, nil }
+func (accepted) Write(p []byte) (int, error)        { return len(p), nil }
+func (a accepted) Finish([]byte) (RawClaims, error) { return a.claims, nil }
