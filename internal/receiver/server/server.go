@@ -47,14 +47,15 @@ type Options struct {
 }
 
 // DefaultOptions returns the limits of a stock install; Addr and Handler are to be added. A request has 5 s for its headers and 10 s in
-// all; the answer may take 25 s from the headers on, which is longer than every wait of the handlers. Headers of 8 KiB, some eight times
-// those of Git hosts, cost at most 200 KiB a connection, and so 200 MiB in all. With HTTP/2 that is a third more.
+// all; the answer may take 25 s from the headers on, which is longer than every wait of the handlers. Proxies keep their connections for up
+// to ten minutes after a request, and must be the first to close one: a request that is sent meanwhile is lost. Headers of 8 KiB, some eight
+// times those of Git hosts, cost at most 200 KiB a connection, and so 200 MiB in all. With HTTP/2 that is a third more.
 func DefaultOptions() Options {
 	return Options{
 		HeaderTimeout: 5 * time.Second,
 		ReadTimeout:   10 * time.Second,
 		WriteTimeout:  25 * time.Second,
-		IdleTimeout:   60 * time.Second,
+		IdleTimeout:   620 * time.Second,
 		HeaderBytes:   8 << 10,
 		Connections:   1024,
 		Streams:       8,
