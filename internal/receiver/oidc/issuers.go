@@ -197,17 +197,21 @@ func wait(ctx context.Context, own, other <-chan struct{}, patience time.Time) (
 	if own == nil && other == nil {
 		return false, nil
 	}
-	var late <-chan time.Time
+	patient := ctx
 	if own == nil {
-		own, late = other, time.After(time.Until(patience))
+		own = other
+		var cancel context.CancelFunc
+		patient, cancel = context.WithDeadline(ctx, patience)
+		defer cancel()
 	}
 	select {
 	case <-own:
 		return true, nil
-	case <-late:
+	case <-patient.Done():
+		if ctx.Err() != nil {
+			return false, fmt.Errorf("%w: %w", ErrIssuerUnavailable, context.Cause(ctx))
+		}
 		return false, nil
-	case <-ctx.Done():
-		return false, fmt.Errorf("%w: %w", ErrIssuerUnavailable, context.Cause(ctx))
 	}
 }
 
