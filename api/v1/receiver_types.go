@@ -218,7 +218,7 @@ type ReceiverStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Deliveries tells what came in, at most a few seconds late.
+	// Deliveries tells what came in, some seconds late, and refusals alone up to a minute.
 	// +optional
 	Deliveries *ReceiverDeliveries `json:"deliveries,omitempty"`
 
