@@ -223,7 +223,8 @@ func unfit(plan receiverPlan, err error) *fault {
 	if _, ok := errors.AsType[*verify.UnsupportedTypeError](err); ok {
 		return &fault{reason: v1.UnsupportedTypeReason, message: err.Error(), event: validationEvent}
 	}
-	return &fault{reason: v1.ValidationFailedReason, message: oneLine(err), event: validationEvent}
+	fromSecret := plan.secretName != "" // a type that takes one has no other part to refuse
+	return &fault{reason: v1.ValidationFailedReason, retried: fromSecret, message: oneLine(err), event: validationEvent}
 }
 
 // compileHook returns the hook of the token under one key of the Secret.

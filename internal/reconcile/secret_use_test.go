@@ -100,6 +100,30 @@ func TestE7ASecretThatBelongsToTheClusterIsNotUsed(t *testing.T) {
 	}
 }
 
+// A token that its type cannot use is corrected in the Secret, without an edit of the Receiver. Fails when the Receiver is Stalled, after which
+// Flux's health checks wait no longer.
+func TestAReceiverWaitsForATokenThatItsTypeCanUse(t *testing.T) {
+	const signing = "whsec_cmVwbGFjZS10aGlzLWJ5LTMyLXJhbmRvbS1ieXRlcyE="
+	for name, tc := range map[string]struct{ kind, token, reason, mended string }{
+		"a token that is too long":      {v1.GenericReceiver, strings.Repeat("a", maxValue+1), v1.InvalidConfigReason, "t1"},
+		"a signing secret that is none": {v1.StandardWebhooksReceiver, "t1", v1.ValidationFailedReason, signing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := newReceiver("app", func(r *v1.Receiver) { r.Spec.Type = tc.kind })
+			play(t, settings{objects: []apiruntime.Object{object}, secrets: []*corev1.Secret{newSecret("hook", "token", tc.token)}}, func(w *world) {
+				w.ready("Receiver", "app", "False "+tc.reason)
+				stalled, _ := w.condition("Receiver", "app", v1.StalledCondition)
+				reconciling, _ := w.condition("Receiver", "app", v1.ReconcilingCondition)
+				if stalled != "" || reconciling != "True ProgressingWithRetry" {
+					t.Errorf("stalled %q, reconciling %q", stalled, reconciling)
+				}
+				w.applySecret(newSecret("hook", "token", tc.mended))
+				w.ready("Receiver", "app", "True Succeeded")
+			})
+		})
+	}
+}
+
 // Flux's documentation makes a Secret of type kubernetes.io/tls for certSecretRef. Fails when it is refused there, or when other keys
 // than the certificate, its key and the authority are used.
 func TestASecretOfTypeTLSIsForTLSAlone(t *testing.T) {

@@ -129,7 +129,10 @@ func unfitSecret(s secrets.Secret, name, field string) *fault {
 			message: fmt.Sprintf("Secret %q, named by spec.%s, %s", name, field, s.Denied),
 		}
 	case s.TooLong != "":
-		return &fault{reason: v1.InvalidConfigReason, message: fmt.Sprintf("Secret %q, named by spec.%s, %s", name, field, s.TooLong)}
+		return &fault{
+			reason: v1.InvalidConfigReason, retried: true,
+			message: fmt.Sprintf("Secret %q, named by spec.%s, %s", name, field, s.TooLong),
+		}
 	}
 	return nil
 }
