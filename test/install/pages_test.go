@@ -125,6 +125,31 @@ func TestThePageAboutTheSwapNamesWhatIsThere(t *testing.T) {
 	}
 }
 
+// Fails when a part of an installation, other than the definitions, would stay after the commands that remove it.
+func TestTheCommandsThatRemoveTheInstallationNameAllOfIt(t *testing.T) {
+	_, all := pages(t)
+	_, commands, _ := strings.Cut(all[filepath.Join("docs", "operations.md")], "$ kubectl delete namespace notification-system\n")
+	commands, _, _ = strings.Cut(commands, "```")
+	for _, name := range []string{"default", "legacy-impersonation", "workload-identity"} {
+		m, err := env.Manifests(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range m.Resources() {
+			kind := strings.ToLower(r.GetKind())
+			if r.GetNamespace() != "" || kind == "namespace" || kind == "customresourcedefinition" {
+				continue
+			}
+			if !slices.ContainsFunc(strings.Split(commands, "\n"), func(line string) bool {
+				kinds, names, _ := strings.Cut(strings.TrimPrefix(line, "$ kubectl delete "), " ")
+				return slices.Contains(strings.Split(kinds, ","), kind) && slices.Contains(strings.Fields(names), r.GetName())
+			}) {
+				t.Errorf("the %s %s of config/%s stays", kind, r.GetName(), name)
+			}
+		}
+	}
+}
+
 // The first steps of a newcomer, in order. Fails when a manifest of README's quick start is not ready as written, and
 // when it leads to no message or no reconcile.
 func TestTheQuickStartOfREADMEWorks(t *testing.T) {
