@@ -280,8 +280,8 @@ type ReceiverDelivery struct {
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// Result is one of the words under which webhooks are counted, such as accepted, folded, duplicate, unauthentic or event. Of an
-	// event it is accepted, folded or unknown.
+	// Result is one of the words under which webhooks are counted, such as accepted, folded, duplicate, unauthentic or event, or
+	// filter for an accepted webhook for which a filter failed. Of an event it is accepted, folded or unknown.
 	// +required
 	Result string `json:"result"`
 
