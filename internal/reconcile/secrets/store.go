@@ -3,6 +3,7 @@ package secrets
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -289,8 +290,8 @@ func (s *Store) readOnce(ctx context.Context, e *entry) (certain bool, err error
 			return e.put(content{}, e.version)
 		})
 		return true, nil
-	case apierrors.IsForbidden(err) || apierrors.IsInternalError(err):
-		// The answer is about this Secret, so the others need not wait for a better one.
+	case apierrors.IsForbidden(err) || apierrors.IsInternalError(err) || errors.Is(err, errNoSecret):
+		// The answer is about this Secret, so the others need not wait for a better one. A tenant can make one that does not decode.
 		return false, kube.Isolated(fmt.Errorf("read secret %s: %w", e.key, err))
 	case err != nil:
 		return false, fmt.Errorf("read secret %s: %w", e.key, err)
