@@ -126,7 +126,7 @@ func do[T any](ctx context.Context, c *Client, method string, u *url.URL, body a
 	if err != nil {
 		return result, err
 	}
-	answer, err := c.send(r)
+	answer, err := c.send(r, cancel)
 	if err != nil {
 		return result, err
 	}
@@ -179,8 +179,8 @@ func newRequest(ctx context.Context, method string, u *url.URL, body any) (*http
 	return r, nil
 }
 
-// send sends a request. The answer has a status of success, and its body must be closed.
-func (c *Client) send(r *http.Request) (*http.Response, error) {
+// send sends a request, whose context end ends. The answer has a status of success, and its body must be closed.
+func (c *Client) send(r *http.Request, end context.CancelFunc) (*http.Response, error) {
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("call the API: %w", err)
@@ -189,11 +189,11 @@ func (c *Client) send(r *http.Request) (*http.Response, error) {
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	return nil, failure(answer)
+	return nil, failure(answer, end)
 }
 
-// failure returns the error in an answer.
-func failure(answer *http.Response) error {
+// failure returns the error in an answer. It calls end if the answer falls silent.
+func failure(answer *http.Response, end context.CancelFunc) error {
 	var said struct {
 		Error string `json:"error"`
 	}
@@ -201,7 +201,7 @@ func failure(answer *http.Response) error {
 	if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16); err == nil { // RFC 9110, section 10.2.3
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
-	if json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&said) == nil {
+	if json.NewDecoder(io.LimitReader(attended{answer.Body, end}, 64<<10)).Decode(&said) == nil {
 		e.Message = said.Error
 	}
 	return e

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -26,6 +27,42 @@ func (c cut) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = answer.CloseWithError(io.ErrUnexpectedEOF)
 	}()
 	return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
+}
+
+// stuck is a transport whose refusal falls silent after its first bytes, as a proxy's does that lost its server.
+type stuck struct{}
+
+func (stuck) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := cut{silent: true}.RoundTrip(r)
+	answer.StatusCode = http.StatusBadGateway
+	return answer, err
+}
+
+// Fails when a refusal that does not go on is waited for.
+func TestARefusalThatFallsSilentEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New("http://api", stuck{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for name, ask := range map[string]func() error{
+			"a request": func() error {
+				_, err := c.Namespaces(ctx)
+				return err
+			},
+			"a watch": func() error {
+				return Follow(ctx, c, Watch{Namespace: "team-a", List: view.Deliveries}, func(view.Delivery) error { return nil })
+			},
+		} {
+			began := time.Now()
+			err := ask()
+			if e, ok := errors.AsType[*Error](err); !ok || e.Status != http.StatusBadGateway || time.Since(began) > maxSilence {
+				t.Errorf("%s: error %v after %s", name, err, time.Since(began))
+			}
+		}
+	})
 }
 
 // Fails when an answer that the network cut is told as one of another server, or when an answer that does not go on is waited for.

@@ -127,7 +127,7 @@ func (c *Client) read(ctx context.Context, w Watch, s *stream, item func(data []
 	if s.last != "" {
 		r.Header.Set("Last-Event-ID", s.last)
 	}
-	answer, err := c.send(r)
+	answer, err := c.send(r, cancel)
 	if err != nil {
 		return err
 	}
