@@ -87,7 +87,7 @@ type Options struct {
 	// QPS and Burst bound the requests to the API server.
 	QPS   float64
 	Burst int
-	// Workers bounds the requests in flight, 16 by default.
+	// Workers bounds the requests in flight, 16 by default. A namespace has at most a quarter of them.
 	Workers    int
 	Log        *slog.Logger
 	Registerer prometheus.Registerer

@@ -45,6 +45,7 @@ func (a *Applier) newTerm(ctx context.Context) *term {
 	context.AfterFunc(ctx, func() { time.AfterFunc(drainTime, stop) })
 	t.queue = kube.NewController(kube.ControllerOptions[item]{
 		Workers: a.opts.Workers, Parts: item.parts, Log: a.opts.Log,
+		Each: max(1, a.opts.Workers/4), Free: func(it item) bool { return it.key != "" },
 		Reconcile: func(_ context.Context, it item) error { return t.work(work, it) },
 	})
 	if a.opts.Access != nil {

@@ -33,10 +33,14 @@ const (
 // Results returns all results.
 func Results() []Result { return []Result{ResultOK, ResultConflict, ResultRetry, ResultPermanent} }
 
-// ControllerOptions configure a Controller. All but Observe, Delay and the back-offs are required.
+// ControllerOptions configure a Controller. All but Each, Free, Observe, Delay and the back-offs are required.
 type ControllerOptions[K comparable] struct {
 	// Workers is how many keys are reconciled concurrently.
 	Workers int
+	// Each is how many of those may be of one namespace; Workers when zero. It is for work that takes long for one namespace and not for others,
+	// such as a write where an admission webhook selects the namespace and hangs. Free reports the keys that it does not bound; nil for none.
+	Each int
+	Free func(K) bool
 	// Parts returns a key's namespace, by which keys take turns, and its name, for the log. For a Key it is Key.Parts.
 	Parts func(K) (namespace, name string)
 	// Reconcile brings the system in line with the object of one key, which may not exist.
@@ -56,7 +60,8 @@ type Controller[K comparable] struct {
 	synced  []cache.DoneChecker
 	done    chan struct{}
 	// lines bounds the lines about failures.
-	lines *fair.Lines
+	lines  *fair.Lines
+	places *places[K]
 
 	mu sync.Mutex
 	// queue is nil until the caches are synced.
@@ -72,7 +77,9 @@ func NewController[K comparable](o ControllerOptions[K]) *Controller[K] {
 	if o.Observe == nil {
 		o.Observe = func(Result, time.Duration) {}
 	}
-	return &Controller[K]{options: o, done: make(chan struct{}), lines: fair.NewLines(), initial: map[K]time.Time{}}
+	return &Controller[K]{
+		options: o, done: make(chan struct{}), lines: fair.NewLines(), places: newPlaces[K](o.Each), initial: map[K]time.Time{},
+	}
 }
 
 // Watch enqueues the keys of every object of the informer that is added, changed or deleted. changed, if not nil, reports which changes
@@ -164,7 +171,7 @@ func (c *Controller[K]) Len() int {
 	if c.queue == nil {
 		return len(c.initial)
 	}
-	return c.queue.Len()
+	return c.queue.Len() + c.places.waiting()
 }
 
 // Synced closes when every key that was enqueued before the start has been reconciled once, with success or a permanent failure. It
@@ -224,6 +231,13 @@ func (c *Controller[K]) next(ctx context.Context, queue workqueue.TypedRateLimit
 		return false
 	}
 	defer queue.Done(k)
+	namespace, name := c.options.Parts(k)
+	if bounded := c.options.Each > 0 && (c.options.Free == nil || !c.options.Free(k)); bounded {
+		if !c.places.enter(namespace, k) {
+			return ctx.Err() == nil
+		}
+		defer c.places.leave(namespace, queue.Add)
+	}
 	start := time.Now()
 	err := c.safely(ctx, k)
 	result := resultOf(err)
@@ -244,7 +258,6 @@ func (c *Controller[K]) next(ctx context.Context, queue workqueue.TypedRateLimit
 		}
 	}
 	if err != nil && result != ResultConflict && ctx.Err() == nil && !errors.Is(err, ErrNotYet) {
-		namespace, name := c.options.Parts(k)
 		if left, ok := c.lines.Admit(namespace); ok {
 			c.options.Log.Warn("reconcile failed", "namespace", namespace, "name", name, "result", string(result), "error", err,
 				"lines_left_out", left)
