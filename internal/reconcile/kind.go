@@ -82,17 +82,17 @@ type compiler[T kube.Object] struct {
 func (k *kindOf[T]) wire(by compiler[T], status statusOptions[T]) {
 	k.statusOptions = status
 	queue := func(
-		stage string, workers int, delay time.Duration, reconcile func(context.Context, kube.Key) error,
+		stage string, workers, each int, delay time.Duration, reconcile func(context.Context, kube.Key) error,
 	) *kube.Controller[kube.Key] {
 		c := kube.NewController(kube.ControllerOptions[kube.Key]{
-			Workers: workers, Parts: kube.Key.Parts, Delay: delay, Reconcile: reconcile,
+			Workers: workers, Each: each, Parts: kube.Key.Parts, Delay: delay, Reconcile: reconcile,
 			Observe: k.metrics.observe(k.name, stage), Log: k.log.With("kind", k.name, "stage", stage),
 		})
 		k.metrics.depth(k.name, stage, c.Len)
 		return c
 	}
-	k.compileQueue = queue(stageCompile, compileWorkers, 0, k.decided(by))
-	k.statusQueue = queue(stageStatus, k.options.StatusWorkers, statusDelay, k.writeStatus)
+	k.compileQueue = queue(stageCompile, compileWorkers, 0, 0, k.decided(by))
+	k.statusQueue = queue(stageStatus, k.options.StatusWorkers, (k.options.StatusWorkers+1)/2, statusDelay, k.writeStatus)
 	k.named = kube.Watch(k.compileQueue, k.objects, by.keys, specChanged[T])
 	kube.Watch(k.statusQueue, k.objects, kube.Self[T], nil)
 }

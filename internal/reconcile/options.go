@@ -100,7 +100,7 @@ type Options struct {
 	MaxAlertsPerNamespace, MaxReceiversPerNamespace int
 	// RequireSecretLabel restricts the used Secrets to those with the label v1.SecretLabel.
 	RequireSecretLabel bool
-	// StatusWorkers is the number of statuses of one kind that are written at once.
+	// StatusWorkers is the number of statuses of one kind that are written at once, at most half of them of one namespace.
 	StatusWorkers int
 	// SecretQPS bounds the reads of Secrets a second, with bursts of ten times as many. Starts of watches have a limit of
 	// their own, of the same size.

@@ -350,3 +350,34 @@ func TestNoNextTryIsShownWhenNothingWaits(t *testing.T) {
 		shows("when another worker has sent it", false)
 	})
 }
+
+// T6: an admission webhook selects one namespace, and hangs: each write of a status there takes ten seconds. Fails when the statuses of that
+// namespace take all workers, and others' wait for one of them.
+func TestT6SlowStatusesOfANamespaceDelayNoOthers(t *testing.T) {
+	const flood, write = 100, 10 * time.Second
+	s := oneOfEach()
+	for i := range flood {
+		s.objects = append(s.objects, newProvider(fmt.Sprint("p", i), func(p *v1beta3.Provider) { p.Namespace = "flood" }))
+	}
+	s.change = func(o *Options) {
+		in := o.Clients.Providers.In
+		o.Clients.Providers.In = func(namespace string) kube.Client[*v1beta3.Provider] {
+			if namespace != "flood" {
+				return in(namespace)
+			}
+			return slowClient{in(namespace), write}
+		}
+	}
+	play(t, s, func(w *world) {
+		for i := range 10 {
+			w.tell("Provider", "chat", faring("ok", "fine", waiting(i)))
+			pass(3 * time.Second)
+			if got := w.shown(); got.Pending != int64(i) {
+				t.Errorf("not written within three seconds: %+v", got)
+			}
+		}
+		if n := w.providers.statusQueue.Len(); n == 0 {
+			t.Error("none of the flood waits: it proves nothing")
+		}
+	})
+}
