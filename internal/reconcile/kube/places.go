@@ -2,14 +2,15 @@ package kube
 
 import "sync"
 
-// places bound the keys of one namespace that are reconciled at once. Its further keys wait here, outside of the queue.
+// places bound the keys of one namespace that are reconciled at once. Its further keys wait here, outside of the queue, in their order: a
+// place that becomes free is for the first of them.
 type places[K comparable] struct {
 	each int
 
 	mu         sync.Mutex
 	namespaces map[string]*taken[K]
-	// waits has the keys that wait.
-	waits map[K]bool
+	// held has the keys that wait, and true for those that have a place and are in the queue again.
+	held map[K]bool
 }
 
 // taken are the places of one namespace.
@@ -20,13 +21,18 @@ type taken[K comparable] struct {
 }
 
 func newPlaces[K comparable](each int) *places[K] {
-	return &places[K]{each: each, namespaces: map[string]*taken[K]{}, waits: map[K]bool{}}
+	return &places[K]{each: each, namespaces: map[string]*taken[K]{}, held: map[K]bool{}}
 }
 
-// enter takes a place for a key and reports whether one is free. Otherwise the key waits: leave adds it to the queue again.
+// enter reports whether a key has a place. Otherwise the key waits: leave adds it to the queue again.
 func (p *places[K]) enter(namespace string, k K) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	has, held := p.held[k]
+	if has {
+		delete(p.held, k)
+		return true
+	}
 	t := p.namespaces[namespace]
 	if t == nil {
 		t = &taken[K]{}
@@ -36,33 +42,36 @@ func (p *places[K]) enter(namespace string, k K) bool {
 		t.n++
 		return true
 	}
-	if !p.waits[k] {
-		p.waits[k] = true
+	if !held {
+		p.held[k] = false
 		t.waiting = append(t.waiting, k)
 	}
 	return false
 }
 
-// leave gives a place back, and calls add with the key that has waited longest.
+// leave gives a place to the key that has waited longest, for which it calls add, or back if none waits.
 func (p *places[K]) leave(namespace string, add func(K)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.namespaces[namespace]
-	t.n--
-	switch {
-	case len(t.waiting) > 0:
+	if len(t.waiting) > 0 {
 		next := t.waiting[0]
 		t.waiting = t.waiting[1:]
-		delete(p.waits, next)
+		p.held[next] = true
 		add(next)
-	case t.n == 0:
+		return
+	}
+	if t.n--; t.n == 0 {
 		delete(p.namespaces, namespace)
 	}
 }
 
 // waiting returns the number of keys that wait.
-func (p *places[K]) waiting() int {
+func (p *places[K]) waiting() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.waits)
+	for _, t := range p.namespaces {
+		n += len(t.waiting)
+	}
+	return n
 }
