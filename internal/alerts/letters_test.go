@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
@@ -20,7 +20,7 @@ type largeLetters struct {
 	size int // of each letter, 0 for letters as they are
 
 	mu           sync.Mutex
-	before, most uint64
+	before, most int64
 	whole, cut   int // published with the text, and without it
 }
 
@@ -30,21 +30,14 @@ func (l *largeLetters) begin(size int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.size, l.most = size, 0
-	l.before = heapInUse()
-}
-
-func heapInUse() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	l.before = alloctest.InUse()
 }
 
 func (l *largeLetters) measure() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.size > 0 {
-		l.most = max(l.most, heapInUse())
+		l.most = max(l.most, alloctest.InUse())
 	}
 }
 
@@ -100,7 +93,7 @@ func (l *largeLetters) keptAtMost(t *testing.T, want int) {
 	if l.most == 0 {
 		t.Error("nothing was read")
 	}
-	if grew := int64(l.most) - int64(l.before); grew > int64(want) {
+	if grew := l.most - l.before; grew > int64(want) {
 		t.Errorf("%d MiB of letters were in memory, want at most %d", grew>>20, want>>20)
 	}
 }
@@ -324,11 +317,11 @@ func TestT6OfALetterThatWaitsForItsReplayLittleIsInMemory(t *testing.T) {
 			w.bus.publish(w.routed("chat", "app"))
 		}
 		wait(time.Minute)
-		before, during := heapInUse(), uint64(0)
+		before, during := alloctest.InUse(), int64(0)
 		w.bus.mu.Lock()
 		w.bus.faults = func(op string) error {
 			if op == "replay" && during == 0 {
-				during = heapInUse()
+				during = alloctest.InUse()
 			}
 			return nil
 		}
@@ -339,7 +332,7 @@ func TestT6OfALetterThatWaitsForItsReplayLittleIsInMemory(t *testing.T) {
 		if dest.count() != letters {
 			t.Errorf("%d sent", dest.count())
 		}
-		if each := (int64(during) - int64(before)) / letters; during == 0 || each > 400 {
+		if each := (during - before) / letters; during == 0 || each > 400 {
 			t.Errorf("%d bytes a letter", each)
 		}
 		stop()

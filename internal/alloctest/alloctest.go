@@ -1,4 +1,4 @@
-// Package alloctest measures what code allocates, for tests of bounds on it.
+// Package alloctest measures what code allocates and keeps, for tests of bounds on it.
 package alloctest
 
 import "runtime"
@@ -10,4 +10,13 @@ func Bytes(f func()) uint64 {
 	f()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
+}
+
+// InUse returns how many bytes of the heap are in use.
+func InUse() int64 {
+	runtime.GC()
+	runtime.GC() // of what the first one moved from the pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/event"
 )
 
@@ -237,7 +238,7 @@ func TestT6AnEventOfVeryManyEntriesCostsLittleMoreThanItsLength(t *testing.T) {
 // T6: the bounds on events in memory count Size. Fails when very many short entries of metadata take many times what Size says, or when as
 // many are kept as there are bytes.
 func TestT6TheSizeOfAnEventIsThatOfItsEntries(t *testing.T) {
-	before := heap()
+	before := alloctest.InUse()
 	size := 0
 	events := make([]event.Event, 200)
 	for i := range events {
@@ -248,7 +249,7 @@ func TestT6TheSizeOfAnEventIsThatOfItsEntries(t *testing.T) {
 		events[i].Metadata = metadata
 		size += events[i].Size()
 	}
-	if took := heap() - before; took > 2*size {
+	if took := alloctest.InUse() - before; took > int64(2*size) {
 		t.Errorf("%d KiB are taken by events whose sizes are %d KiB", took>>10, size>>10)
 	}
 	events[0].TrimMetadata()
@@ -256,13 +257,6 @@ func TestT6TheSizeOfAnEventIsThatOfItsEntries(t *testing.T) {
 		t.Errorf("%d entries are kept", n)
 	}
 	runtime.KeepAlive(events)
-}
-
-func heap() int {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }
 
 func TestMetadataIsTrimmedFromItsLargestEntries(t *testing.T) {

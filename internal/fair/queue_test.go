@@ -2,10 +2,11 @@ package fair
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"notifier/internal/alloctest"
 )
 
 // namespaceOf returns the namespace of an item such as "team-a/1".
@@ -88,24 +89,17 @@ func TestPopOfNothingPanics(t *testing.T) {
 // Fails when a queue keeps the room of the backlogs that it once had, of all objects of a cluster at a start.
 func TestAnEmptyQueueKeepsNoRoom(t *testing.T) {
 	q := NewQueue(namespaceOf)
-	before := heapInUse()
+	before := alloctest.InUse()
 	for i := range 50_000 {
 		q.Push(fmt.Sprint("team-", i, "/x"))
 	}
-	full := heapInUse()
+	full := alloctest.InUse()
 	popAll(q)
-	if left := heapInUse() - before; left > (full-before)/10 {
+	if left := alloctest.InUse() - before; left > (full-before)/10 {
 		t.Errorf("%d bytes are left of %d", left, full-before)
 	}
 	q.Push("team-a/1")
 	if got := popAll(q); !slices.Equal(got, []string{"team-a/1"}) {
 		t.Errorf("afterwards: %v", got)
 	}
-}
-
-func heapInUse() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -5,12 +5,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/oidc/oidctest"
 	"notifier/internal/receiver/verify"
@@ -36,11 +36,11 @@ func TestT6TheClaimsOfARequestThatWaitsTakeLittleMemory(t *testing.T) {
 		handler := newWebhooks(t, newTable(t, unlimited(), hook), &recorder{})
 		header := oidctest.Bearer(issuer.Token(t, "a", map[string]any{"z": slices.Repeat([]any{map[string]any{"": 0}}, 1100)}))
 		const requests, most = 64, 96 << 10
-		before := heapInUse()
+		before := alloctest.InUse()
 		check := func(when string) {
 			t.Helper()
 			synctest.Wait()
-			if each := (int64(heapInUse()) - int64(before)) / requests; each > most {
+			if each := (alloctest.InUse() - before) / requests; each > most {
 				t.Errorf("a request with a token of %d bytes keeps %d while %s, want at most %d", len(header.Get("Authorization")), each, when, most)
 			}
 		}
@@ -66,13 +66,4 @@ func TestT6TheClaimsOfARequestThatWaitsTakeLittleMemory(t *testing.T) {
 		turn.Leave()
 		wg.Wait()
 	})
-}
-
-// heapInUse returns the bytes of the heap that are in use.
-func heapInUse() uint64 {
-	runtime.GC()
-	runtime.GC() // of what the first one moved from the pools
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

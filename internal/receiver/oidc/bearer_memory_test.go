@@ -4,12 +4,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"notifier/internal/alloctest"
 	"notifier/internal/receiver/oidc/oidctest"
 )
 
@@ -26,25 +26,16 @@ func TestT6ATokenThatWaitsForKeysTakesLittleMemory(t *testing.T) {
 		header := `{"alg":"ES256","z":[` + strings.Repeat(`{"":0},`, 1100) + `0]}`
 		token := text([]byte(header)) + "." + text([]byte(`{"iss":"`+issuerURL+`"}`)) + "." + text(make([]byte, 64))
 		const requests, most = 64, 64 << 10
-		before := heapInUse()
+		before := alloctest.InUse()
 		var wg sync.WaitGroup
 		for range requests {
 			wg.Go(func() { _ = verify(tokensOf(t, issuers, "team", issuerURL), oidctest.Bearer(token), "") })
 		}
 		synctest.Wait()
-		if each := (int64(heapInUse()) - int64(before)) / requests; each > most {
+		if each := (alloctest.InUse() - before) / requests; each > most {
 			t.Errorf("a request with a token of %d bytes keeps %d, want at most %d", len(token), each, most)
 		}
 		close(stuck)
 		wg.Wait()
 	})
-}
-
-// heapInUse returns the bytes of the heap that are in use.
-func heapInUse() uint64 {
-	runtime.GC()
-	runtime.GC() // of what the first one moved from the pools
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
