@@ -148,7 +148,7 @@ func (s *shard) nextWake() time.Duration {
 	if s.wakes.Len() == 0 {
 		return time.Hour
 	}
-	return max(0, time.Until(s.wakes.Heap[0].wakeAt))
+	return max(1, time.Until(s.wakes.Heap[0].wakeAt)) // none that is due already, see AGENTS.md
 }
 
 func (s *shard) wake(work context.Context) {

@@ -45,7 +45,7 @@ func (c *Client) reply(ctx context.Context, body io.Reader, cancel context.Cance
 	case len(answer) <= free:
 		return answer, nil
 	case len(answer) > maxReply:
-		return nil, errTooLong
+		return nil, ErrTooLong
 	}
 	medium, err := mediums.Acquire(ctx, namespace, 1)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Client) reply(ctx context.Context, body io.Reader, cancel context.Cance
 	case ended:
 		return answer, nil
 	case len(answer) > maxReply:
-		return nil, errTooLong
+		return nil, ErrTooLong
 	}
 	own, err := ownLong.Acquire(ctx, c, 1)
 	if err != nil {
@@ -76,15 +76,13 @@ func (c *Client) reply(ctx context.Context, body io.Reader, cancel context.Cance
 	case err != nil:
 		return nil, err
 	case !ended:
-		return nil, errTooLong
+		return nil, ErrTooLong
 	}
 	return answer, nil
 }
 
 // ErrTooLong means that an answer is longer than ClientOptions.MaxReply.
-var ErrTooLong error = errTooLong
-
-var errTooLong = event.NewError(event.Retry, LabelReply, "answer is too long", nil)
+var ErrTooLong = event.NewError(event.Retry, LabelReply, "answer is too long", nil)
 
 // inTime reads on, within restTime, until the answer has ended or has one byte more than most.
 func inTime(body io.Reader, begin []byte, most int, cancel context.CancelFunc) (answer []byte, ended bool, err error) {

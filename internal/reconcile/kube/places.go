@@ -4,6 +4,8 @@ import "sync"
 
 // places bound the keys of one namespace that are reconciled at once. Its further keys wait here, outside of the queue, in their order: a
 // place that becomes free is for the first of them.
+//
+// A fair.Queue can hold a namespace, but this one is within client-go's, which looks at it again only when a key is added or done.
 type places[K comparable] struct {
 	each int
 

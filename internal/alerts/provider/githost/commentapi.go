@@ -27,8 +27,8 @@ type CommentAPI struct {
 	Pages url.Values
 }
 
-// pageSizes are the numbers of comments on a page, each a multiple of the next: the first, and those for pages that would be longer than an
-// answer may be.
+// pageSizes are the numbers of comments on a page, each a multiple of the next. A smaller one is for comments that make a longer answer than is
+// read.
 var pageSizes = []int{50, 5, 1}
 
 func (a *CommentAPI) login(ctx context.Context) (string, error) {
@@ -52,8 +52,8 @@ func (l *listed) UnmarshalJSON(raw []byte) error {
 	return l.comments.UnmarshalJSON(raw)
 }
 
-// page returns a page of the comments on a change request: size of them, behind the first from, which size divides. More means that there may
-// be a next page.
+// page returns a page of the comments on a change request: at most size of them, the first of which has the index from, a multiple of size.
+// More means that there may be a next page.
 func (a *CommentAPI) page(ctx context.Context, number int64, from, size int) (found listed, more bool, err error) {
 	u := a.On(number)
 	if a.Pages != nil {
