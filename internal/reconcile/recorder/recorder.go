@@ -41,8 +41,13 @@ const (
 	maxNamespaces = 8192
 )
 
-// writeTimeout bounds one write: all other Events wait for it.
-const writeTimeout = 10 * time.Second
+const (
+	// writeTimeout bounds one write: the other Events of its namespace wait for it.
+	writeTimeout = 10 * time.Second
+	// writers are the writes at once, of namespaces of which none has two: an admission webhook that selects a namespace may let each of its
+	// writes time out. Events of a namespace are written in their order for the same reason.
+	writers = 8
+)
 
 // MaxMessage and maxReason are the API server's limits for an Event's message and reason, in bytes.
 const (
@@ -98,7 +103,7 @@ func New(events Sink, log *slog.Logger) *Recorder {
 func (r *Recorder) Run(ctx context.Context) error {
 	correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{LRUCacheSize: recalled})
 	waiting := kube.NewController(kube.ControllerOptions[*recorded]{
-		Workers: 1, Log: r.log,
+		Workers: writers, Each: 1, Log: r.log,
 		Parts: func(e *recorded) (namespace, name string) { return e.object.Namespace, e.object.Name },
 		Reconcile: func(ctx context.Context, e *recorded) error {
 			err := r.write(ctx, correlator, e)

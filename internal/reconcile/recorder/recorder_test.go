@@ -120,6 +120,44 @@ func TestT6TheEventsOfANamespaceCrowdOutNoOthers(t *testing.T) {
 	})
 }
 
+// hangingSink answers no write of the namespaces that hang, as the API server while it waits for their admission webhook.
+type hangingSink struct{ slowSink }
+
+func (s *hangingSink) Create(ctx context.Context, e *corev1.Event) (*corev1.Event, error) {
+	if strings.HasPrefix(e.Namespace, "hangs") {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.slowSink.Create(ctx, e)
+}
+
+// T6: fails when the Events of a namespace whose writes all time out take the writers, so that those of another wait.
+func TestT6ANamespaceWhoseWritesHangHoldsUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &hangingSink{slowSink{taken: map[string]int{}}}
+		r := New(sink, discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		for i := range 100 {
+			r.Event("Alert", fmt.Sprint("hangs-", i%2), fmt.Sprint("alert-", i), "u", "Warning", "DeliveryFailed", "failed")
+		}
+		pass(time.Second)
+		for second := range 60 {
+			r.Event("Alert", "team", fmt.Sprint("alert-", second), "u", "Warning", "DeliveryFailed", "failed")
+			pass(time.Second)
+			sink.mu.Lock()
+			if n := sink.taken["team"]; n != second+1 {
+				t.Fatalf("after %d s %d Events are written", second+1, n)
+			}
+			sink.mu.Unlock()
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
 // moodySink refuses the Events of team-b, fails three times as an API server that is away or starts, and keeps what it was asked for.
 type moodySink struct{ asked []string }
 
