@@ -20,6 +20,9 @@ const (
 	onTheWay = 15 * time.Minute
 )
 
+// firstSite is the API of Datadog's first site, to which Flux's controller sends if there is no address.
+const firstSite = "https://api.datadoghq.com"
+
 // Sender sends to one organization of Datadog.
 type Sender struct {
 	provider.Recoveries
@@ -27,8 +30,14 @@ type Sender struct {
 	now func() time.Time
 }
 
-// New returns a Sender. It needs a token.
+// New returns a Sender. It needs a token. Without an address it sends to firstSite.
 func New(cfg provider.Config) (*Sender, error) {
+	cfg.Address = cmp.Or(strings.TrimSpace(cfg.Address), firstSite)
+	return newAt(cfg)
+}
+
+// newAt is New for an address.
+func newAt(cfg provider.Config) (*Sender, error) {
 	client, err := provider.NewClient(cfg, provider.ClientOptions{Login: provider.TokenIn("DD-API-KEY", ""), Word: word, Wait: wait})
 	if err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ func newSender(t *testing.T, address string) *Sender {
 
 func TestContract(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: provider.Builder(New), Config: provider.Config{Type: "datadog", Token: token}, Serve: new(vendor).ServeHTTP,
+		New: provider.Builder(newAt), Config: provider.Config{Type: "datadog", Token: token}, Serve: new(vendor).ServeHTTP,
 	})
 }
 
@@ -162,6 +162,18 @@ func TestAKeyIsNeededAndARefusalIsShown(t *testing.T) {
 	_, err := New(provider.Config{Address: sink.URL, Network: providertest.Loopback()})
 	if err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("without a token: %v", err)
+	}
+}
+
+// Fails when a Provider without an address is refused, or is not sent to the site to which Flux's sends.
+func TestWithoutAnAddressTheSiteIsTheFirstOne(t *testing.T) {
+	for _, address := range []string{"", " \n"} {
+		s, err := New(provider.Config{Address: address, Token: token})
+		if err != nil {
+			t.Errorf("%q: %v", address, err)
+		} else if got := s.Root("/api/v1/events").String(); got != "https://api.datadoghq.com/api/v1/events" {
+			t.Errorf("%q: %s", address, got)
+		}
 	}
 }
 

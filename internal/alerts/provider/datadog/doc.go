@@ -1,5 +1,5 @@
 // Package datadog sends events to Datadog by its Events API, version 1. The address gives the scheme and the host of the site, such as
-// https://api.datadoghq.com; the token is an API key.
+// https://api.datadoghq.com, which it is where the Provider has none; the token is an API key.
 //
 // # What is sent
 //
