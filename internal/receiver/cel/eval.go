@@ -87,11 +87,19 @@ func (p *Program) String(ctx context.Context, vars map[string]any) (string, erro
 	return string(text), nil
 }
 
-// Eval evaluates a program with the rest of the budget. The value may be part of another program's variables. The error is a Failure.
+// Eval evaluates a program with the rest of the budget. The value may be part of another program's variables. Of an optional value it is
+// the value in it, null for none, as Flux gives it to the expressions that follow. The error is a Failure.
 func (b *Budget) Eval(ctx context.Context, p *Program, vars map[string]any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	return p.run(&scope{vars: vars, budget: b, done: ctx.Done()})
+	value, err := p.run(&scope{vars: vars, budget: b, done: ctx.Done()})
+	for optional, ok := value.(*types.Optional); ok; optional, ok = value.(*types.Optional) {
+		if !optional.HasValue() {
+			return types.NullValue, nil
+		}
+		value = optional.GetValue()
+	}
+	return value, err
 }
 
 // run evaluates the program. An evaluation ends itself with a panic when its budget is empty; any other panic is a fault of the

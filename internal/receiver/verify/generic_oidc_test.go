@@ -209,6 +209,31 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
+// Fails when a variable is an optional value instead of the value in it, null for none: a token without a claim would then pass a
+// validation that asks for the claim, and one with the claim would not pass a comparison, unlike with Flux.
+func TestAVariableOfAnOptionalClaimIsItsValue(t *testing.T) {
+	for expression, want := range map[string]bool{
+		"vars.ref == 'main'": true, "type(vars.ref) == string": true, "vars.ref != null": true, "vars.nested == 'main'": true,
+		"vars.none != null": false, "vars.none == null": true, "vars.none == null || vars.none == 'x'": true, "vars.ref == null": false,
+	} {
+		p := OIDCProvider{
+			IssuerURL: issuerURL,
+			Variables: []OIDCVariable{
+				{Name: "ref", Expression: "claims.?ref"},
+				{Name: "none", Expression: "claims.?missing"},
+				{Name: "nested", Expression: "optional.of(claims.?ref)"},
+			},
+			Validations: []OIDCValidation{{Expression: expression, Message: "no"}},
+		}
+		if err := p.compile("field"); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.validate(t.Context(), Claims{"ref": "main"}); (err == nil) != want {
+			t.Errorf("%s: %v", expression, err)
+		}
+	}
+}
+
 // Invariant T6: the evaluation of one token's claims is bounded in all, however many expressions there are. Fails when
 // each has a budget of its own: 32 variables of nested maps then took 0.3 s and 215 MiB.
 func TestT6TheExpressionsOfATokenShareOneBudget(t *testing.T) {
