@@ -42,6 +42,10 @@ const (
 // overflow, and be in the past.
 const minInterval, maxInterval = 30 * time.Second, 365 * 24 * time.Hour
 
+// maxQueued is the longest time for which a Receiver waits in the queue to be looked at again. The queue keeps one that is deleted meanwhile,
+// and a tenant can make and delete any number of them.
+const maxQueued = time.Hour
+
 // receiverController compiles Receivers into hooks.
 type receiverController struct {
 	*kindOf[*v1.Receiver]
@@ -166,7 +170,8 @@ func (c *receiverController) secret(ctx context.Context, r *v1.Receiver, made *c
 		made.read = time.Now()
 	}
 	// The jitter keeps Receivers that were made together from being read together for ever.
-	c.compileQueue.EnqueueAfter(k, interval+rand.N(interval/10))
+	due := time.Until(made.read.Add(interval)) + rand.N(interval/10)
+	c.compileQueue.EnqueueAfter(k, min(due, maxQueued))
 	return states[0], nil
 }
 
