@@ -24,7 +24,7 @@ const (
 
 // Ledger has the current state of Alerts and Providers in the worker's memory: the Router and the Deliverer write it, and the writer of
 // status follows it. Readers get the last reported state, so that an object that always has news is not read anew all the time. Memory is
-// bounded by the number of objects: about 1 KB each with one delivery, 4 KB at most.
+// bounded by the number of objects: about 1 KB each with one delivery, 4 KB at most. Of objects that do not exist it has the counts alone.
 type Ledger struct {
 	// alerts and destinations have the objects that exist: the ledger forgets the others, and reports nothing about them.
 	alerts       *Table
@@ -32,6 +32,9 @@ type Ledger struct {
 
 	mu       sync.Mutex
 	accounts map[objectName]*account
+	// absent has the counts of the objects that do not exist and have any. An Alert that is edited again and again can name any number of
+	// Providers, of which each has a dead letter for days.
+	absent map[objectName]counts
 	// news are the accounts that have something to report.
 	news map[objectName]struct{}
 	// expensive has the Alerts whose patterns took too long, and when they last did, until they have been in time for a filter.Window.
@@ -55,6 +58,9 @@ type account struct {
 	is, shown *Standing
 	told      time.Time
 }
+
+// counts are the numbers of an object's waiting deliveries and of its dead letters.
+type counts struct{ pending, dead int }
 
 // NewLedger returns an empty Ledger of the objects in two tables.
 func NewLedger(alerts *Table, destinations *Destinations) *Ledger {
@@ -81,7 +87,7 @@ func (l *Ledger) uid(key objectName) (uid string, exists bool) {
 func (l *Ledger) begin(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.accounts, l.news = map[objectName]*account{}, map[objectName]struct{}{}
+	l.accounts, l.absent, l.news = map[objectName]*account{}, map[objectName]counts{}, map[objectName]struct{}{}
 	l.unread, l.since, l.counted, l.tell = map[string]int{}, now, false, false
 }
 
@@ -90,10 +96,12 @@ func (l *Ledger) Get(kind, namespace, name string) Standing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.counted && (kind == kindProvider || l.unread[namespace] == 0)
-	a := l.accounts[objectName{kind, namespace, name}]
+	key := objectName{kind, namespace, name}
+	a := l.accounts[key]
 	switch {
 	case a == nil:
-		return Standing{Counted: known}
+		c := l.absent[key] // from before the object was made
+		return Standing{Counted: known, Pending: c.pending, Dead: c.dead}
 	case a.shown == nil:
 		return Standing{}
 	}
@@ -107,7 +115,9 @@ func (l *Ledger) update(key objectName, news bool) *Standing {
 	a := l.accounts[key]
 	switch {
 	case a == nil:
-		a = &account{is: &Standing{}}
+		c := l.absent[key]
+		delete(l.absent, key)
+		a = &account{is: &Standing{Pending: c.pending, Dead: c.dead}}
 		l.accounts[key] = a
 	case a.is == a.shown:
 		is := *a.shown
@@ -235,8 +245,22 @@ func (l *Ledger) count(key objectName, pending, dead int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.accounts[key] == nil {
+		if _, exists := l.uid(key); !exists {
+			c := l.absent[key]
+			l.setAbsent(key, counts{max(0, c.pending+pending), max(0, c.dead+dead)})
+			return
+		}
+	}
 	is := l.update(key, true)
 	is.Pending, is.Dead = max(0, is.Pending+pending), max(0, is.Dead+dead)
+}
+
+// setAbsent sets the counts of an object that does not exist. The caller has the lock.
+func (l *Ledger) setAbsent(key objectName, c counts) {
+	if l.absent[key] = c; c == (counts{}) {
+		delete(l.absent, key)
+	}
 }
 
 // unlearned changes the number of a namespace's deliveries on the bus whose Alert is not known yet.
@@ -263,14 +287,15 @@ func (l *Ledger) setCounted(all bool) {
 	}
 }
 
-// prune forgets objects that no longer exist. The caller has the lock.
+// prune forgets objects that no longer exist, but for their counts. The caller has the lock.
 func (l *Ledger) prune(now time.Time) {
 	if now.Sub(l.pruned) < pruneEvery {
 		return
 	}
 	l.pruned = now
 	for key, a := range l.accounts {
-		if _, exists := l.uid(key); !exists && a.is.Pending == 0 && a.is.Dead == 0 {
+		if _, exists := l.uid(key); !exists {
+			l.setAbsent(key, counts{a.is.Pending, a.is.Dead})
 			delete(l.accounts, key)
 			delete(l.news, key)
 		}
