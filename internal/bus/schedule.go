@@ -97,6 +97,12 @@ func (b *Bus) Recall(ctx context.Context, shard int, p event.Scheduled) (event.R
 	if err != nil {
 		return event.Recalled{}, fmt.Errorf("recall delivery: %w", err)
 	}
+	if isMark(raw) {
+		if err := stream.Purge(ctx, jetstream.WithPurgeSubject(raw.Subject), jetstream.WithPurgeSequence(raw.Sequence+1)); err != nil {
+			return event.Recalled{}, fmt.Errorf("recall delivery: %w", err)
+		}
+		return event.Recalled{}, nil
+	}
 	d, err := decodeDelivery(asMsg(raw))
 	if err != nil {
 		return event.Recalled{}, fmt.Errorf("recall delivery: %w", err)
@@ -105,16 +111,23 @@ func (b *Bus) Recall(ctx context.Context, shard int, p event.Scheduled) (event.R
 	if err != nil {
 		return event.Recalled{}, errors.New("recall delivery: its schedule is not understood")
 	}
-	return event.Recalled{Held: event.Message[event.Delivery]{Value: d, Acker: &rescheduled{bus: b, namespace: p.Namespace, seq: raw.Sequence}}, At: at}, nil
+	held := &rescheduled{bus: b, namespace: p.Namespace, subject: raw.Subject, seq: raw.Sequence, at: at}
+	return event.Recalled{Held: event.Message[event.Delivery]{Value: d, Acker: held}, At: at}, nil
 }
 
 // rescheduled acknowledges a message of the schedule, which is not handed out elsewhere before its time.
 type rescheduled struct {
-	bus       *Bus
-	namespace string
-	seq       uint64
-	ended     atomic.Bool
+	bus                *Bus
+	namespace, subject string
+	seq                uint64
+	at                 time.Time
+	// mark is the sequence of a mark that has the server forget the time, zero for none.
+	mark  uint64
+	ended atomic.Bool
 }
+
+// forgetsWithin is how long the server may remember the time of a removed message.
+const forgetsWithin = 5 * time.Minute
 
 // Ack removes the message from the schedule. It succeeds if the message is no longer there, since its time has come or a Reschedule has
 // replaced it.
@@ -122,11 +135,47 @@ func (p *rescheduled) Ack(ctx context.Context) error {
 	if p.ended.Load() {
 		return nats.ErrMsgAlreadyAckd
 	}
-	if err := p.bus.remove(ctx, streamDeliveries, p.namespace, p.seq); err != nil {
-		return fmt.Errorf("take delivery off the schedule: %w", err)
+	if time.Until(p.at) > forgetsWithin && p.mark == 0 {
+		if err := p.setMark(ctx); err != nil {
+			return fmt.Errorf("take delivery off the schedule: %w", err)
+		}
+	}
+	for _, seq := range [2]uint64{p.seq, p.mark} {
+		if seq == 0 {
+			continue
+		}
+		if err := p.bus.remove(ctx, streamDeliveries, p.namespace, seq); err != nil {
+			return fmt.Errorf("take delivery off the schedule: %w", err)
+		}
 	}
 	p.ended.Store(true)
 	return nil
+}
+
+// setMark publishes an empty message without a schedule on the message's subject, unless another has replaced it. The server remembers the
+// time of a message that is only removed, in memory and in a file, until it has come: 280 bytes for each delivery that was to wait for a day.
+// It forgets the time when such a message follows. After a crash in between Recall removes both.
+func (p *rescheduled) setMark(ctx context.Context) error {
+	turn, err := p.bus.turns[streamDeliveries].Acquire(ctx, p.namespace, 1)
+	if err != nil {
+		return err
+	}
+	defer turn.Release()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
+	defer cancel()
+	ack, err := p.bus.js.PublishMsg(ctx, &nats.Msg{Subject: p.subject}, jetstream.WithExpectLastSequencePerSubject(p.seq))
+	if err = publishError(err); errors.Is(err, event.ErrOvertaken) {
+		return nil
+	}
+	if err == nil {
+		p.mark = ack.Sequence
+	}
+	return err
+}
+
+// isMark reports whether a message was published by setMark.
+func isMark(m *jetstream.RawStreamMsg) bool {
+	return len(m.Data) == 0 && m.Header.Get(headerSchedule) == ""
 }
 
 // InProgress does nothing: the message is not handed out before its time.
