@@ -69,6 +69,7 @@ type Bus struct {
 	notTaken         rate.Sometimes // warnings that a consumer cannot be taken over: all of them, while the server is away
 	givenUp          rate.Sometimes // errors of consumers: all fail for one reason, each once a second
 	interrupted      rate.Sometimes // the same for a server that is lost for moments
+	remembered       *rate.Limiter  // the times of removed messages that the server may remember
 	crashes          *crashes       // of this replica's term as the worker; a term begins after every call of the one before has returned
 
 	work   sync.WaitGroup // rounds of the committers, and what readAhead began
@@ -85,7 +86,8 @@ func newBus(o Options) *Bus {
 		streams: map[string]jetstream.Stream{}, buckets: map[string]jetstream.KeyValue{}, created: map[string]time.Time{},
 		quotas: map[string]*quotas{}, turns: map[string]*fair.Capacities[string]{}, progress: newProgress(), poisoning: defaultPoisoning, takeOvers: fair.NewCapacity(takeOvers),
 		notTaken: rate.Sometimes{Interval: warnEvery}, givenUp: rate.Sometimes{Interval: warnEvery}, interrupted: rate.Sometimes{Interval: warnEvery},
-		crashes: &crashes{}, recent: newRecent(), backlogged: newBacklogged(), ending: make(chan struct{}),
+		remembered: rate.NewLimiter(rememberedRate, rememberedBurst),
+		crashes:    &crashes{}, recent: newRecent(), backlogged: newBacklogged(), ending: make(chan struct{}),
 		stopReading: func() {},
 	}
 	b.end = sync.OnceFunc(func() { close(b.ending) })

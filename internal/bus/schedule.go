@@ -121,13 +121,19 @@ type rescheduled struct {
 	namespace, subject string
 	seq                uint64
 	at                 time.Time
-	// mark is the sequence of a mark that has the server forget the time, zero for none.
-	mark  uint64
-	ended atomic.Bool
+	// marked says that a mark has replaced the message, and seq is the mark's.
+	marked bool
+	ended  atomic.Bool
 }
 
-// forgetsWithin is how long the server may remember the time of a removed message.
-const forgetsWithin = 5 * time.Minute
+// The server remembers the time of a message that is only removed, in memory and in a file, until it has come: 280 bytes for each delivery that
+// was to wait for a day. It forgets the time if a message without one comes before, which costs about as much as the removal. So it may remember
+// the times of the next forgetsWithin, rememberedBurst more, and as many as are removed in a day at rememberedRate a second.
+const (
+	forgetsWithin   = 5 * time.Minute
+	rememberedRate  = 1
+	rememberedBurst = 100_000
+)
 
 // Ack removes the message from the schedule. It succeeds if the message is no longer there, since its time has come or a Reschedule has
 // replaced it.
@@ -135,26 +141,19 @@ func (p *rescheduled) Ack(ctx context.Context) error {
 	if p.ended.Load() {
 		return nats.ErrMsgAlreadyAckd
 	}
-	if time.Until(p.at) > forgetsWithin && p.mark == 0 {
+	if time.Until(p.at) > forgetsWithin && !p.marked && !p.bus.remembered.Allow() {
 		if err := p.setMark(ctx); err != nil {
 			return fmt.Errorf("take delivery off the schedule: %w", err)
 		}
 	}
-	for _, seq := range [2]uint64{p.seq, p.mark} {
-		if seq == 0 {
-			continue
-		}
-		if err := p.bus.remove(ctx, streamDeliveries, p.namespace, seq); err != nil {
-			return fmt.Errorf("take delivery off the schedule: %w", err)
-		}
+	if err := p.bus.remove(ctx, streamDeliveries, p.namespace, p.seq); err != nil {
+		return fmt.Errorf("take delivery off the schedule: %w", err)
 	}
 	p.ended.Store(true)
 	return nil
 }
 
-// setMark publishes an empty message without a schedule on the message's subject, unless another has replaced it. The server remembers the
-// time of a message that is only removed, in memory and in a file, until it has come: 280 bytes for each delivery that was to wait for a day.
-// It forgets the time when such a message follows. After a crash in between Recall removes both.
+// setMark replaces the message by an empty one without a schedule, unless another has replaced it. After a crash Recall removes the mark.
 func (p *rescheduled) setMark(ctx context.Context) error {
 	turn, err := p.bus.turns[streamDeliveries].Acquire(ctx, p.namespace, 1)
 	if err != nil {
@@ -163,12 +162,14 @@ func (p *rescheduled) setMark(ctx context.Context) error {
 	defer turn.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
-	ack, err := p.bus.js.PublishMsg(ctx, &nats.Msg{Subject: p.subject}, jetstream.WithExpectLastSequencePerSubject(p.seq))
-	if err = publishError(err); errors.Is(err, event.ErrOvertaken) {
-		return nil
+	mark := newMsg(p.subject, nil)
+	mark.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	ack, err := p.bus.js.PublishMsg(ctx, mark, jetstream.WithExpectLastSequencePerSubject(p.seq))
+	if err = publishError(err); err == nil {
+		p.marked, p.seq = true, ack.Sequence
 	}
-	if err == nil {
-		p.mark = ack.Sequence
+	if errors.Is(err, event.ErrOvertaken) {
+		return nil
 	}
 	return err
 }
