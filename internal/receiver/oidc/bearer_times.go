@@ -22,9 +22,9 @@ const (
 // ownClaims are the claims that the checks of a token read.
 var ownClaims = []string{"iss", "aud", "exp", "nbf", "iat", "email", "email_verified"}
 
-// checkTimes refuses a signed token whose times are not whole numbers of seconds, in their order, with an end within maxLife. The library
-// accepts texts and fractions, and any end outside its range. It also reads each claim from a name in any case, so a claim of the issuer's
-// users could replace it.
+// checkTimes refuses a signed token whose times are not numbers of seconds, in their order, with a whole end within maxLife. The library
+// accepts texts, and any end outside its range. It also reads each claim from a name in any case, so a claim of the issuer's users could
+// replace it.
 func checkTimes(payload []byte, now time.Time) error {
 	var claims map[string]json.RawMessage
 	if json.Unmarshal(payload, &claims) != nil {
@@ -38,10 +38,11 @@ func checkTimes(payload []byte, now time.Time) error {
 	var at struct{ exp, nbf, iat int64 }
 	for name, seconds := range map[string]*int64{"exp": &at.exp, "nbf": &at.nbf, "iat": &at.iat} {
 		if value, there := claims[name]; there {
-			var ok bool
-			if *seconds, ok = wholeSeconds(string(value)); !ok {
+			read, whole, ok := readSeconds(string(value))
+			if !ok || !whole && name == "exp" {
 				return RefusedBearer
 			}
+			*seconds = read
 		}
 	}
 	switch {
@@ -53,14 +54,15 @@ func checkTimes(payload []byte, now time.Time) error {
 	return nil
 }
 
-// wholeSeconds parses a JSON number that is an integer, in any notation.
-func wholeSeconds(value string) (int64, bool) {
+// readSeconds parses a JSON number, in any notation, and reports whether it is whole. A fraction is rounded up, so that no token is valid
+// earlier than it says.
+func readSeconds(value string) (seconds int64, whole, ok bool) {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-		return n, true
+		return n, true, true
 	}
 	f, err := strconv.ParseFloat(value, 64) // value is a JSON value, so "NaN" and "0x1p4" are in quotes and fail
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxExact {
-		return 0, false
+	if err != nil || math.Abs(f) > maxExact {
+		return 0, false, false
 	}
-	return int64(f), true
+	return int64(math.Ceil(f)), f == math.Trunc(f), true
 }

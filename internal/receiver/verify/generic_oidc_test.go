@@ -124,7 +124,7 @@ func TestATokenWithAnOddEndIsRefused(t *testing.T) {
 		"issued tomorrow":                 {Claims{"exp": now + 48*3600, "iat": now + 24*3600}, oidc.RefusedClaims},
 		"issued at a string":              {Claims{"iat": fmt.Sprint(now)}, oidc.RefusedBearer},
 		"before its beginning":            {Claims{"exp": now + 60, "nbf": now + 120}, oidc.RefusedClaims},
-		"beginning at a fraction":         {Claims{"nbf": raw("%d.5", now-1)}, oidc.RefusedBearer},
+		"beginning at a fraction":         {Claims{"nbf": raw("%d.5", now-2)}, nil},
 		"in capitals as well":             {Claims{"exp": now - 60, "EXP": now + 60}, oidc.RefusedBearer},
 		"in capitals alone":               {Claims{"exp": nil, "Exp": now + 60}, oidc.RefusedBearer},
 		"with a second audience":          {Claims{"aud": "other", "Aud": defaultAudience}, oidc.RefusedBearer},
