@@ -74,6 +74,10 @@ func TestTheWebhookEndpointAnswers(t *testing.T) {
 			nil, with(func(r *http.Request) { r.Header.Set("Content-Encoding", "identity") }), 200, "accepted",
 			`{"accepted":true}`, 1,
 		},
+		"a character set in the place of an encoding": {
+			nil, with(func(r *http.Request) { r.Header.Set("Content-Encoding", "UTF-8") }), 200, "accepted",
+			`{"accepted":true}`, 1,
+		},
 		"a suspended Receiver": {
 			func(h *Hook) { h.Suspended = true }, push(path, token, body), 503, "suspended",
 			`{"reason":"receiver is suspended"}`, 0,

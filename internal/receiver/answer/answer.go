@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -103,7 +104,10 @@ func Abandon(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// identities are the values of Content-Encoding, in lower case, that encode nothing. Some senders name the character set of their text there.
+var identities = []string{"", "identity", "utf-8", "utf8"}
+
 // IdentityEncoded reports whether the body is sent without encoding. Encoded bodies are refused: their decoded size is unknown.
 func IdentityEncoded(h http.Header) bool {
-	return !slices.ContainsFunc(h["Content-Encoding"], func(v string) bool { return v != "" && v != "identity" })
+	return !slices.ContainsFunc(h["Content-Encoding"], func(v string) bool { return !slices.Contains(identities, strings.ToLower(v)) })
 }
