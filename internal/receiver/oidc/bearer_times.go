@@ -19,8 +19,8 @@ const (
 	maxExact = 1 << 53
 )
 
-// ownClaims are the claims that the checks of a token read.
-var ownClaims = []string{"iss", "aud", "exp", "nbf", "iat", "email", "email_verified"}
+// ownClaims are the claims that the library's checks of a token read.
+var ownClaims = []string{"iss", "aud", "exp", "nbf", "iat"}
 
 // checkTimes refuses a signed token whose times are not numbers of seconds, in their order, with a whole end within maxLife. The library
 // accepts texts, and any end outside its range. It also reads each claim from a name in any case, so a claim of the issuer's users could

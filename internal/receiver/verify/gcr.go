@@ -58,18 +58,21 @@ func checkGoogle(proven *gooidc.IDToken, google string, email tokenDigest) error
 	if _, short, _ := strings.Cut(google, "://"); proven.Issuer != google && proven.Issuer != short {
 		return oidc.RefusedIssuer
 	}
-	var claims struct {
-		Email    string `json:"email"`
-		Verified bool   `json:"email_verified"`
-	}
-	switch {
-	case proven.Claims(&claims) != nil:
+	var claims map[string]json.RawMessage // a struct would take "Email" for "email"
+	if proven.Claims(&claims) != nil {
 		return oidc.RefusedBearer
-	case !claims.Verified:
+	}
+	address, verified := "", false
+	for name, value := range map[string]any{"email": &address, "email_verified": &verified} {
+		if raw, there := claims[name]; there && json.Unmarshal(raw, value) != nil {
+			return oidc.RefusedBearer
+		}
+	}
+	if !verified {
 		return refusedUnverified
 	}
 	// Google signs tokens for any audience for everybody with an account.
-	if _, err := email.begin(claims.Email); err != nil {
+	if _, err := email.begin(address); err != nil {
 		return refusedEmail
 	}
 	return nil

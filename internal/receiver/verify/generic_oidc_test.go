@@ -128,6 +128,7 @@ func TestATokenWithAnOddEndIsRefused(t *testing.T) {
 		"in capitals as well":             {Claims{"exp": now - 60, "EXP": now + 60}, oidc.RefusedBearer},
 		"in capitals alone":               {Claims{"exp": nil, "Exp": now + 60}, oidc.RefusedBearer},
 		"with a second audience":          {Claims{"aud": "other", "Aud": defaultAudience}, oidc.RefusedBearer},
+		"with claims of its issuer's own": {Claims{"Email": "a@example.com", "EMAIL_VERIFIED": "yes"}, nil},
 	} {
 		if err := verify(v, oidctest.Bearer(issuer.Token(t, "a", test.changes)), "{}"); err != test.want { //nolint:errorlint // a Refusal is told as it is
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
