@@ -37,6 +37,7 @@ const (
 // Token returns the token of the header Authorization. It has three parts of base64, like every JSON Web Token.
 func Token(h http.Header) (string, error) {
 	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
+	token = strings.TrimSpace(token) // RFC 9110 allows several spaces between the two
 	switch {
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
 		return "", RefusedNoToken

@@ -52,6 +52,8 @@ func TestGenericOIDCAcceptsItsIssuersTokensAlone(t *testing.T) {
 		"of the other key":             {oidctest.Bearer(issuer.Token(t, "b", nil)), nil},
 		"no key ID":                    {oidctest.Bearer(oidctest.SignedToken(t, jose.ES256, issuer.Key("b"), "", issuer.Claims(nil))), nil},
 		"scheme in lower case":         {http.Header{"Authorization": {"bearer " + valid}}, nil},
+		"after several spaces":         {http.Header{"Authorization": {"Bearer  " + valid}}, nil},
+		"spaces and no token":          {http.Header{"Authorization": {"Bearer   "}}, refusedNoToken},
 		"one of several audiences":     {oidctest.Bearer(issuer.Token(t, "a", Claims{"aud": []string{"x", defaultAudience}})), nil},
 		"no header":                    {http.Header{}, refusedNoToken},
 		"another scheme":               {http.Header{"Authorization": {"Basic " + valid}}, refusedNoToken},
