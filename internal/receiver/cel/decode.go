@@ -35,7 +35,7 @@ func decodedSize(document []byte) int64 {
 	return size
 }
 
-// decodeDocument returns a document in the form that expressions read: an empty object if there is none.
+// decodeDocument returns a document in the form that expressions read: an empty object if there is none, or it is null.
 func decodeDocument(document []byte) (any, error) {
 	if len(document) == 0 {
 		return map[string]any{}, nil
@@ -43,6 +43,9 @@ func decodeDocument(document []byte) (any, error) {
 	var decoded any
 	if json.Unmarshal(document, &decoded) != nil {
 		return nil, errNotJSON
+	}
+	if decoded == nil {
+		return map[string]any{}, nil
 	}
 	return decoded, nil
 }

@@ -38,3 +38,17 @@ func TestTheSizeOfADecodedDocumentIsEstimatedFromAbove(t *testing.T) {
 		t.Errorf("a text alone: got %d, want %d", got, want)
 	}
 }
+
+// Fails when a filter can't test for a field of a document that is null, as it can of one that is missing.
+func TestANullDocumentIsAnEmptyObject(t *testing.T) {
+	c, err := NewCondition("f", `req == {} && !has(req.ref)`, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := NewFilters("team-a", []Rule{{Conditions: []*Condition{c}}}, nil, nil)
+	for _, document := range []string{"", "null", " null\n", "{}"} {
+		if selected, err := f.Select(t.Context(), nil, []byte(document)); err != nil || len(selected) != 1 {
+			t.Errorf("%q: %d selected, %v", document, len(selected), err)
+		}
+	}
+}
