@@ -89,6 +89,8 @@ var figures = []struct {
 	{"flux.md", "more than %v entries or 16 KiB of `eventMetadata`", "maxMetadataEntries", 1},
 	{"flux.md", "or %v KiB of labels", "MaxLabelText", 1 << 10},
 	{"flux.md", "%v minutes at most", "reconcile.maxTimeout", int64(time.Minute)},
+	{"flux.md", "POST to `/`, %v MiB;", "MaxBody", 1 << 20},
+	{"flux.md", "metadata beyond %v KiB", "MaxMetadata", 1 << 10},
 }
 
 // Fails when a constant is changed and the documentation is not, or the other way round.
