@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// awaited has the paths of Receivers that are served later: their namespaces have used up their time of compiling, or their Secrets cannot be
-// read. A sender that is told that the path is unknown might give it up.
+// awaited has the paths of Receivers that are not served now: their namespaces have used up their time of compiling, their Secrets cannot be
+// read, or their specs have a fault. A sender that is told that the path is unknown might give it up.
 type awaited struct {
 	paths sync.Map // path → number of Receivers, which mu protects
 

@@ -20,8 +20,8 @@
 //	413  the body is above 3 MiB
 //	415  the body is encoded
 //	429  an unknown path, or a failed authentication, over its budget; never an authentic webhook
-//	503  not stored; too much is being read or stored; suspended; an issuer's keys are not known; or the Receivers are
-//	     not all compiled yet
+//	503  not stored; too much is being read or stored; suspended; an issuer's keys are not known; the Receiver cannot be
+//	     served now; or the Receivers are not all compiled yet
 //
 // A path is the digest of token, name and namespace without separators, so Receivers of several namespaces can have one path. Up to eight
 // are served there, at least one of each namespace among so many. All of them verify a webhook at the same time, each for itself, and each

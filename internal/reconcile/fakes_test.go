@@ -27,7 +27,8 @@ import (
 type hookTable struct {
 	mu       sync.Mutex
 	hooks    map[string][]*receiver.Hook
-	taken    map[string]bool // keys for which Put reports a full path
+	awaited  map[string][]string // paths, by key
+	taken    map[string]bool     // keys for which Put reports a full path
 	complete bool
 	// late counts the first hooks of keys that were put after the table was complete.
 	late int
@@ -40,6 +41,7 @@ func (h *hookTable) Put(key string, hooks ...*receiver.Hook) error {
 		h.late++
 	}
 	h.hooks[key] = hooks
+	delete(h.awaited, key)
 	if h.taken[key] {
 		return receiver.ErrPathFull
 	}
@@ -50,6 +52,7 @@ func (h *hookTable) Delete(key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.hooks, key)
+	delete(h.awaited, key)
 }
 
 func (h *hookTable) Suspend(key string) {
@@ -64,7 +67,11 @@ func (h *hookTable) Suspend(key string) {
 	h.hooks[key] = hooks
 }
 
-func (h *hookTable) Await(string, ...string) {}
+func (h *hookTable) Await(key string, paths ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.awaited[key] = paths
+}
 
 func (h *hookTable) Complete() {
 	h.mu.Lock()

@@ -125,33 +125,40 @@ func (c *receiverController) hooks(
 	return made.hooks, made.unfit, nil
 }
 
-// await has webhooks to a Receiver that is served later, because of err, answered accordingly at its paths. They need no compiling, but its
-// Secret. If that cannot be read, they are the path that its status has from when it was served.
+// await has webhooks to a Receiver that is served later, because of err, answered accordingly at its paths. If its Secret cannot be read,
+// they are the path that its status has from when it was served.
 func (c *receiverController) await(ctx context.Context, r *v1.Receiver, err error) {
-	var plan receiverPlan
-	if r.Spec.Type == v1.EventReceiver || checkSecretRef(r, &plan) != nil {
-		return
-	}
-	k := kube.KeyOf(r)
-	if plan.secretName == "" {
-		c.options.Hooks.Await(k.String(), receiver.Path("", r.Name, r.Namespace))
-		return
-	}
-	var secret secrets.Secret
-	if kube.IsLater(err) {
-		states, unread := c.secrets.Hold(ctx, secrets.User{Kind: v1.ReceiverKind, Key: k}, wantOf(r, plan.secretName))
-		if unread == nil && unusable(plan, states[0]) == nil {
-			secret = states[0]
-		}
-	}
 	var paths []string
-	for _, key := range []string{tokenKey, previousTokenKey} {
-		if token := secret.Value(key); token != "" {
-			paths = append(paths, receiver.Path(token, r.Name, r.Namespace))
-		}
+	if kube.IsLater(err) {
+		paths, _ = c.paths(ctx, r)
 	}
 	if len(paths) == 0 {
 		paths = []string{r.Status.WebhookPath}
 	}
-	c.options.Hooks.Await(k.String(), paths...)
+	c.options.Hooks.Await(kube.KeyOf(r).String(), paths...)
+}
+
+// paths returns the paths of a Receiver, that of the present token first, none if it has no token. They need no compiling. It returns an error if
+// the Secret cannot be read.
+func (c *receiverController) paths(ctx context.Context, r *v1.Receiver) (paths []string, err error) {
+	var plan receiverPlan
+	user := secrets.User{Kind: v1.ReceiverKind, Key: kube.KeyOf(r)}
+	served := r.Spec.Type != v1.EventReceiver && verify.Supports(r.Spec.Type) && checkSecretRef(r, &plan) == nil
+	if !served || plan.secretName == "" {
+		c.secrets.Release(user)
+		if served {
+			paths = []string{receiver.Path("", r.Name, r.Namespace)}
+		}
+		return paths, nil
+	}
+	states, err := c.secrets.Hold(ctx, user, wantOf(r, plan.secretName))
+	if err != nil || unusable(plan, states[0]) != nil {
+		return nil, err
+	}
+	for _, key := range []string{tokenKey, previousTokenKey} {
+		if token := states[0].Value(key); token != "" {
+			paths = append(paths, receiver.Path(token, r.Name, r.Namespace))
+		}
+	}
+	return paths, nil
 }

@@ -112,9 +112,7 @@ func (c *receiverController) update(ctx context.Context, r *v1.Receiver) error {
 	}
 	plan := made.plan
 	if f := made.unplanned; f != nil {
-		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})
-		c.refuse(r, *f)
-		return nil
+		return c.refuseSpec(ctx, r, *f)
 	}
 	if r.Spec.Type == v1.EventReceiver {
 		c.subscribe(r, plan)
@@ -136,8 +134,7 @@ func (c *receiverController) update(ctx context.Context, r *v1.Receiver) error {
 		}
 	}
 	if f != nil {
-		c.refuse(r, *f)
-		return nil
+		return c.refuseSpec(ctx, r, *f)
 	}
 	c.serve(r, hooks, plan.lack)
 	return nil
@@ -291,11 +288,29 @@ func (c *receiverController) serve(r *v1.Receiver, hooks []*receiver.Hook, lack 
 	c.verdicts.put(r, v)
 }
 
-// refuse ends the Receiver's service.
-func (c *receiverController) refuse(r *v1.Receiver, f fault) {
-	c.options.Hooks.Delete(kube.KeyOf(r).String())
+// refuse ends the Receiver's service. Webhooks at the paths are answered 503, as with Flux if the spec is at fault: a sender that is told that
+// a path is unknown might give it up. The status shows the first one.
+func (c *receiverController) refuse(r *v1.Receiver, f fault, paths ...string) {
+	v, key := refused(r, f), kube.KeyOf(r).String()
 	c.options.Subscriptions.Delete(r.Namespace, r.Name)
-	c.verdicts.put(r, refused(r, f))
+	c.options.Hooks.Delete(key)
+	if len(paths) > 0 {
+		v.path = paths[0]
+		c.options.Hooks.Await(key, paths...)
+	}
+	c.verdicts.put(r, v)
+}
+
+// refuseSpec refuses a Receiver for a fault, at its paths if that is one of the spec. A Receiver of other namespaces' objects has none. It returns
+// an error if the Secret cannot be read now.
+func (c *receiverController) refuseSpec(ctx context.Context, r *v1.Receiver, f fault) error {
+	if f.retried || f.reason == v1.CrossNamespaceDeniedReason {
+		c.refuse(r, f)
+		return nil
+	}
+	paths, err := c.paths(ctx, r)
+	c.refuse(r, f, paths...)
+	return err
 }
 
 // forget removes all data of a Receiver.

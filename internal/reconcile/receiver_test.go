@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,14 +91,16 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 		says    string
 		event   string
 		retried bool
+		// pathless says that the spec names no token, or only other namespaces.
+		pathless bool
 	}{
 		"no resource of its own namespace": {
 			change: func(r *v1.Receiver) { r.Spec.Resources[0].Namespace = "team-b" },
-			reason: v1.CrossNamespaceDeniedReason, says: `spec.resources[0] is in namespace "team-b"`,
+			reason: v1.CrossNamespaceDeniedReason, says: `spec.resources[0] is in namespace "team-b"`, pathless: true,
 		},
 		"a type that is not built": {
 			change: func(r *v1.Receiver) { r.Spec.Type = "carrier-pigeon" },
-			reason: v1.UnsupportedTypeReason, says: "gitea, github, gitlab",
+			reason: v1.UnsupportedTypeReason, says: "gitea, github, gitlab", pathless: true,
 		},
 		"a filter for all resources that does not compile": {
 			change: func(r *v1.Receiver) { r.Spec.ResourceFilter = "req.x ==" },
@@ -143,9 +146,11 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 		},
 		"no secretRef": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef = nil }, reason: v1.ValidationFailedReason, says: "spec.secretRef is required",
+			pathless: true,
 		},
 		"a secretRef that names no Secret": {
 			change: func(r *v1.Receiver) { r.Spec.SecretRef.Name = "../x" }, reason: v1.ValidationFailedReason, says: "spec.secretRef.name",
+			pathless: true,
 		},
 		"a service account that is none": {
 			change: func(r *v1.Receiver) { r.Spec.ServiceAccountName = "team-b:admin" },
@@ -230,8 +235,15 @@ func TestAFaultyReceiverIsNotServed(t *testing.T) {
 				if message := w.ready("Receiver", "app", "False "+tc.reason); !strings.Contains(message, tc.says) {
 					t.Errorf("message: got %q, want %q in it", message, tc.says)
 				}
-				if status := w.live("Receiver", "app").(*v1.Receiver).Status; status.WebhookPath != "" || status.ObservedGeneration != 2 {
+				kept, awaited := path("t1", "app"), []string{path("t1", "app")}
+				if tc.retried || tc.pathless {
+					kept, awaited = "", nil
+				}
+				if status := w.live("Receiver", "app").(*v1.Receiver).Status; status.WebhookPath != kept || status.ObservedGeneration != 2 {
 					t.Errorf("status: %+v", status)
+				}
+				if got := w.hooks.awaited["team-a/app"]; !slices.Equal(got, awaited) {
+					t.Errorf("awaited at %q, want %q", got, awaited)
 				}
 				stalled, _ := w.condition("Receiver", "app", v1.StalledCondition)
 				reconciling, _ := w.condition("Receiver", "app", v1.ReconcilingCondition)
@@ -364,23 +376,6 @@ func TestTheSecretIsReadAgainAtTheInterval(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestATakenPathIsReportedAndTakenOverLater(t *testing.T) {
-	s := settings{objects: []runtime.Object{newReceiver("app")}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
-	s.prepare = func(w *world) { w.hooks.taken["team-a/app"] = true }
-	play(t, s, func(w *world) {
-		w.ready("Receiver", "app", "False PathConflict")
-		if got := w.live("Receiver", "app").(*v1.Receiver).Status.WebhookPath; got != "" {
-			t.Errorf("a path is shown: %s", got)
-		}
-		w.hooks.mu.Lock()
-		delete(w.hooks.taken, "team-a/app")
-		w.hooks.mu.Unlock()
-		w.Moved("team-a/app")
-		w.settle()
-		w.ready("Receiver", "app", "True Succeeded")
-	})
 }
 
 func TestSecretsOfOtherNamespacesAreNeverAskedFor(t *testing.T) {

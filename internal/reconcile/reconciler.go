@@ -75,7 +75,7 @@ func (r *Reconciler) wireReceivers() {
 		ages: newAges(r.options.MaxReceiversPerNamespace),
 	}
 	r.receivers, r.live = c.kindOf, c
-	c.wire(compiler[*v1.Receiver]{c.keys, c.compile, c.refuse}, statusOptions[*v1.Receiver]{
+	c.wire(compiler[*v1.Receiver]{c.keys, c.compile, func(r *v1.Receiver, f fault) { c.refuse(r, f) }}, statusOptions[*v1.Receiver]{
 		outcome: v1.ReadyCondition,
 		show: func(o *v1.Receiver, v verdict) {
 			showReceiver(o, v)

@@ -108,7 +108,7 @@ func newWorld(t *testing.T, s settings) *world {
 	}
 	w := &world{
 		t: t, cluster: cluster, core: fake.NewClientset(),
-		hooks:         &hookTable{hooks: map[string][]*receiver.Hook{}, taken: map[string]bool{}},
+		hooks:         &hookTable{hooks: map[string][]*receiver.Hook{}, awaited: map[string][]string{}, taken: map[string]bool{}},
 		subscriptions: &subscriptionTable{served: map[string]*subscribe.Subscription{}},
 		ledger:        &ledger{standings: map[string]alerts.Standing{}},
 		feed:          &feed{broken: make(chan error), values: map[string][]byte{}}, events: &eventLog{},

@@ -200,5 +200,5 @@ func TestAnExpressionThatDoesNotCompileIsACondition(t *testing.T) {
 		s.Must(s.Tenant.Apply(s.Ctx, markerManifests+receiver(name, kind, fields+resources)))
 		s.Condition(s.Tenant, "Receiver", name, "Ready", metav1.ConditionFalse, "InvalidCELExpression")
 	}
-	s.send("its path", env.HookPath("", "validation", s.Tenant.Namespace), sender.Generic("{}"), http.StatusNotFound, "")
+	s.send("its path", env.HookPath("", "validation", s.Tenant.Namespace), sender.Generic("{}"), http.StatusServiceUnavailable, "")
 }

@@ -110,9 +110,13 @@ func (s *fixture) conform(name string, k kind) {
 		s.send(what, path, w, http.StatusOK, pinged)
 		s.send(what+", listed", pinging, w, http.StatusOK, pinged)
 	}
+	notReady := http.StatusNotFound // without its Secret
+	if k.broken != "" {
+		notReady = http.StatusServiceUnavailable
+	}
 	for what, w := range k.accepted {
 		s.send(what+", suspended", suspended, w, http.StatusServiceUnavailable, reason("receiver is suspended"))
-		s.send(what+", not ready", env.HookPath(k.secret["token"], "broken", s.Tenant.Namespace), w, http.StatusNotFound, "")
+		s.send(what+", not ready", env.HookPath(k.secret["token"], "broken", s.Tenant.Namespace), w, notReady, "")
 	}
 	over := k.sized(strings.Repeat("x", maxBody+1))
 	s.sendChunked("over size", path, over, http.StatusRequestEntityTooLarge, reason("body is larger than 3 MiB"))

@@ -74,6 +74,6 @@ func TestAFilterThatDoesNotCompileServesNothing(t *testing.T) {
 	s.Must(s.Tenant.Object(s.Ctx, "Receiver", "app", nil, `{"type":"generic","secretRef":{"name":"app-token"},
 		"resources":[{"kind":"GitRepository","name":"app","filter":"req.ref =="}]}`))
 	c := s.Condition(s.Tenant, "Receiver", "app", "Ready", metav1.ConditionFalse, "InvalidCELExpression")
-	s.mustTell("its path", s.hook(http.MethodPost, env.HookPath("t", "app", s.Tenant.Namespace), nil, "{}"), http.StatusNotFound)
+	s.mustTell("its path", s.hook(http.MethodPost, env.HookPath("t", "app", s.Tenant.Namespace), nil, "{}"), http.StatusServiceUnavailable)
 	t.Log(c.Message)
 }
