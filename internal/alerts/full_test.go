@@ -15,13 +15,18 @@ import (
 // E5: deliveries with long messages wait for Providers that are down. Fails when so many of them are read from the schedule that the
 // next events of the namespace wait for as long as the Providers are down.
 func TestE5WhatWaitsForBrokenProvidersLeavesRoomForTheNextEvents(t *testing.T) {
-	for name, tc := range map[string]struct{ providers, each, size int }{
-		"a few large ones": {2, 20, 3 << 20}, "many of the usual bound": {200, 12, 39_000},
+	for name, tc := range map[string]struct {
+		providers, each, size int
+		slow                  time.Duration
+	}{
+		"a few large ones": {2, 20, 3 << 20, 0}, "many of the usual bound": {200, 12, 39_000, 0},
+		"several large ones are read at a time": {2, 20, 3 << 20, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.quota = 100_000
+				w.bus.slow(tc.slow, "recall")
 				text := strings.Repeat("m", tc.size)
 				for i := range tc.providers {
 					name := fmt.Sprint("broken", i)
@@ -37,14 +42,14 @@ func TestE5WhatWaitsForBrokenProvidersLeavesRoomForTheNextEvents(t *testing.T) {
 				d, _, stop := w.start()
 				wait(2 * time.Minute)
 				full := 0
-				for range 10 {
-					wait(time.Minute)
+				for range 600 {
+					wait(time.Second)
 					if d.Full("team-a") {
 						full++
 					}
 				}
 				if full > 0 {
-					t.Errorf("the next events wait in %d of 10 minutes", full)
+					t.Errorf("the next events wait in %d of 600 seconds", full)
 				}
 				stop()
 			})

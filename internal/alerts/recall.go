@@ -95,6 +95,8 @@ type lookup struct {
 	entry *entry
 	// look says that the delivery is only to be found, not to be taken.
 	look bool
+	// bytes is the size of the event as far as it is known, else zero.
+	bytes int64
 }
 
 // take marks and returns up to n entries to recall, in the order of their turns.
@@ -110,7 +112,7 @@ func (q *queue) mark(l *line, e *entry, look bool) lookup {
 	e.recalling = true
 	q.recalls++
 	q.refresh(l)
-	return lookup{l, e, look}
+	return lookup{l, e, look, int64(e.kib) << 10}
 }
 
 // refill recalls deliveries from the schedule while the queue has space for them.
@@ -185,7 +187,7 @@ func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 // larger than the memory.
 func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (found event.Recalled, err error) {
 	err = s.inTurn(work, q.key.Namespace, func() (err error) {
-		if !first && q.share.crowded() {
+		if !q.share.reserve(p.bytes) && !first {
 			return errNoRoom
 		}
 		ctx, cancel := busContext(work)
@@ -193,7 +195,7 @@ func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (foun
 		found, err = s.Bus.Recall(ctx, s.number, event.Scheduled{
 			ID: p.entry.id, Order: p.entry.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: p.line.object,
 		})
-		q.share.hold(0, sizeOf(&found))
+		q.share.hold(0, sizeOf(&found)-p.bytes)
 		return err
 	})
 	return found, err

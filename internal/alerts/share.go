@@ -48,6 +48,19 @@ func (s *share) crowded() bool {
 	return s.held.Load() >= namespaceHeld/2 || s.heldBytes.Load() >= namespaceHeldBytes/2
 }
 
+// reserve holds the bytes of one more delivery unless the namespace is crowded, and reports whether it does. Several deliveries are read at a
+// time: without their sizes, each would be read as if it were the last for which there is room.
+func (s *share) reserve(bytes int64) bool {
+	if s.crowded() {
+		return false
+	}
+	if s.heldBytes.Add(bytes)-bytes >= namespaceHeldBytes/2 {
+		s.heldBytes.Add(-bytes)
+		return false
+	}
+	return true
+}
+
 // excess returns by how many deliveries a Provider with n of them is over its share of a quota. It is zero unless the namespace is over
 // the quota or has more than kib KiB waiting. perProvider is the Provider's share.
 func (s *share) excess(n, quota int, kib int64) (excess, perProvider int) {
