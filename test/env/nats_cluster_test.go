@@ -33,22 +33,28 @@ func TestANATSClusterOutlivesItsLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	publish := func(id string) {
+	answered := func(request func(ctx context.Context) error) {
 		t.Helper()
-		err := env.Eventually(ctx, func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // a server that is killed does not answer
+		if err := env.Eventually(ctx, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // a server that is killed, or has just lost its leader, does not answer
 			defer cancel()
-			_, err := js.Publish(ctx, "s", []byte(id), jetstream.WithMsgID(id))
-			return err
-		})
-		if err != nil {
+			return request(ctx)
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3})
-	if err != nil {
-		t.Fatal(err)
+	publish := func(id string) {
+		t.Helper()
+		answered(func(ctx context.Context) error {
+			_, err := js.Publish(ctx, "s", []byte(id), jetstream.WithMsgID(id))
+			return err
+		})
 	}
+	var stream jetstream.Stream
+	answered(func(ctx context.Context) (err error) {
+		stream, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3})
+		return err
+	})
 	publish("before")
 	leader, err := cluster.Leader(ctx, "S")
 	if err != nil {
