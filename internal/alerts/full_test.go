@@ -48,10 +48,16 @@ func TestE5WhatWaitsForBrokenProvidersLeavesRoomForTheNextEvents(t *testing.T) {
 						full++
 					}
 				}
+				d.shares.mu.Lock()
+				team := d.shares.of["team-a"]
+				d.shares.mu.Unlock()
+				stop()
+				if n, bytes := team.held.Load(), team.heldBytes.Load(); n != 0 || bytes != 0 {
+					t.Errorf("%d deliveries of %d bytes count as in memory at the end", n, bytes)
+				}
 				if full > 0 {
 					t.Errorf("the next events wait in %d of 600 seconds", full)
 				}
-				stop()
 			})
 		})
 	}

@@ -187,7 +187,11 @@ func (s *shard) recall(work context.Context, q *queue, places []lookup) {
 // larger than the memory.
 func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (found event.Recalled, err error) {
 	err = s.inTurn(work, q.key.Namespace, func() (err error) {
-		if !q.share.reserve(p.bytes) && !first {
+		switch {
+		case q.share.reserve(p.bytes):
+		case first:
+			q.share.hold(0, p.bytes)
+		default:
 			return errNoRoom
 		}
 		ctx, cancel := busContext(work)

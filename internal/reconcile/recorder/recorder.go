@@ -45,7 +45,7 @@ const (
 	// writeTimeout bounds one write: the other Events of its namespace wait for it.
 	writeTimeout = 10 * time.Second
 	// writers are the writes at once, of namespaces of which none has two: an admission webhook that selects a namespace may let each of its
-	// writes time out. Events of a namespace are written in their order for the same reason.
+	// writes time out. So the Events of a namespace are also written in their order.
 	writers = 8
 )
 
