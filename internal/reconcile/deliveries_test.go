@@ -279,6 +279,25 @@ func TestHealthOfObjectsThatAreNoMoreIsRemoved(t *testing.T) {
 	})
 }
 
+// Invariant T6: a tenant that makes and deletes Receivers, whose writes are refused at the rate of --trigger-qps, does not fill the feed, in
+// which there would be no room for the reports of others. Fails when a search removes 300 reports.
+func TestT6ReportsAboutDeletedReceiversAreRemovedAsFastAsTheyAreMade(t *testing.T) {
+	play(t, oneReceiver(), func(w *world) {
+		const made = 220 // a second
+		for second := range 600 {
+			for i := range made {
+				w.feed.put(fmt.Sprintf("Receiver/team-b/gone-%d-%d", second, i), `{"uid":"u"}`)
+			}
+			pass(time.Second)
+		}
+		w.feed.mu.Lock()
+		defer w.feed.mu.Unlock()
+		if n, most := len(w.feed.values), made*int(3*sweepEvery/time.Second); n > most {
+			t.Errorf("the feed has %d reports, want at most %d", n, most)
+		}
+	})
+}
+
 // Fails when the end of the process that counted removes the last delivery, or the last use of the previous token, from the status.
 func TestTheLastDeliveryOutlivesItsReplica(t *testing.T) {
 	r := &replicas{dead: map[string]bool{}}

@@ -15,8 +15,11 @@ import (
 const (
 	// sweepEvery is the interval between two searches for reports that are never replaced.
 	sweepEvery = 30 * time.Second
-	// maxSwept bounds the removed reports, and the ended conditions, in one search.
-	maxSwept = 300
+	// maxSwept bounds the removed reports in one search. At that rate they are removed faster than a tenant that makes and deletes Receivers
+	// causes them: by refused writes, at most --trigger-qps of all tenants, by reviews of rights and by webhooks, at most 10 a second each.
+	maxSwept = 10_000
+	// maxEnded bounds the ended conditions in one search.
+	maxEnded = 300
 	// unreportedFor is how long a condition may be without its report after the feed was read. In that time a new worker reports what it
 	// finds: it reviews the rights of service accounts, and refused writes are tried again.
 	unreportedFor = 10 * time.Minute
@@ -47,13 +50,13 @@ func (r *Reconciler) sweep(ctx context.Context) {
 	}
 }
 
-// endUnreported ends the conditions of Receivers whose reports are not in the feed, at most maxSwept. The reports were in another NATS, or on
+// endUnreported ends the conditions of Receivers whose reports are not in the feed, at most maxEnded. The reports were in another NATS, or on
 // a volume that was lost, and nothing else would end the conditions.
 func (r *Reconciler) endUnreported(ctx context.Context) {
 	if !r.health.older(unreportedFor) {
 		return
 	}
-	left := maxSwept
+	left := maxEnded
 	for _, o := range r.receivers.objects.All() {
 		for kind, condition := range reportedConditions {
 			if !meta.IsStatusConditionTrue(*o.Conditions(), condition) {
