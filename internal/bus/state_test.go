@@ -47,6 +47,33 @@ func TestStateIsReplacedOnlyAtTheRevisionThatWasRead(t *testing.T) {
 	must(t, s.Put(ctx, "gone", []byte("5"), 0))
 }
 
+// Invariant T6: a tenant that makes and deletes a thousand objects a second does not fill the buckets, which refuse what is beyond their
+// bytes. Fails when a bucket keeps a marker for an hour.
+func TestT6TheMarkersOfDeletedKeysLeaveRoom(t *testing.T) {
+	b := open(t, t.TempDir(), nil)
+	ctx, key := testContext(t), func(i int) string { return fmt.Sprint("HelmRelease/", strings.Repeat("n", 63), "/", strings.Repeat("o", 240), i) }
+	const deleted = 500
+	for i := range deleted {
+		must(t, b.State().Put(ctx, key(i), []byte("1"), 0))
+		must(t, b.State().Delete(ctx, key(i)))
+		must(t, b.Health().Put(ctx, key(i), []byte("1")))
+		must(t, b.Health().Put(ctx, key(i), nil))
+	}
+	for bucket, budget := range map[string]int64{bucketState: b.opts.Budgets.State, bucketHealth: b.opts.Budgets.Health} {
+		js, err := b.js.Stream(ctx, bucketStream+bucket)
+		must(t, err)
+		state := js.CachedInfo().State
+		if left := state.Bytes * 1000 / deleted * uint64(deleteMarkers.Seconds()); left > uint64(budget/2) {
+			t.Errorf("%s: the markers of 1,000 deleted keys a second take %d MiB of %d MiB", bucket, left>>20, budget>>20)
+		}
+		last, err := js.GetMsg(ctx, state.LastSeq)
+		must(t, err)
+		if got := last.Header.Get(jetstream.MsgTTLHeader); got != deleteMarkers.String() {
+			t.Errorf("%s: a marker is kept for %q, want %v", bucket, got, deleteMarkers)
+		}
+	}
+}
+
 func TestHealthIsWatchedFromTheLatestValues(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
 	ctx := testContext(t)

@@ -49,8 +49,9 @@ const (
 	// deliveryDuplicates is the window in which the stream itself drops a delivery that was routed twice. Beyond it, and after a restart, the
 	// HISTORY lookup of rechecked deliveries does so.
 	deliveryDuplicates = 2 * time.Minute
-	// deleteMarkers is how long a bucket keeps the marker of a deleted key for watchers that were away.
-	deleteMarkers = time.Hour
+	// deleteMarkers is how long a bucket keeps the marker of a deleted key, for watchers that lost their connection. Until then the markers of
+	// objects that a tenant makes and deletes take room that other objects need.
+	deleteMarkers = time.Minute
 	shardsKey     = "notifier-shards"
 )
 
