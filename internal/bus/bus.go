@@ -146,8 +146,8 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 	b.events = newEventCommitter(b)
 	b.triggerQuotas = newTriggerQuotas(b)
 	b.triggers = newTriggerCommitter(b)
-	for _, stream := range forgetful {
-		b.quotas[stream] = newQuotas(stream, b.streams[stream].CachedInfo().Config.MaxBytes)
+	for _, stream := range append([]string{streamEvents}, forgetful...) {
+		b.quotas[stream] = newQuotas(b.streams[stream].CachedInfo().Config)
 	}
 	if err := b.untilReachable(opening, b.stats.refresh); err != nil {
 		return nil, err

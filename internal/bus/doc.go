@@ -27,8 +27,8 @@
 //     is not remembered is not recognized.
 //   - WEBHOOKS: 24 hours, 2,880 messages a Receiver, Budgets.Webhooks bytes; the oldest are discarded.
 //
-// While one of the last three streams is more than half full, the oldest messages of a namespace with more than an eighth of its bytes are
-// purged.
+// While EVENTS or one of the last three streams is more than half full, the oldest messages of a namespace with more than an eighth of its
+// bytes are purged, of EVENTS those that were routed and read for Receivers of type event.
 //
 // The bounds are scaled down together to the size of the disk, but none below the unhandled messages that its stream keeps. So a data
 // directory on a disk that has become smaller opens with all of them.

@@ -16,7 +16,11 @@ import (
 // newEventCommitter commits to EVENTS, and wakes the readers twice for each round: when it is written, for those that are early, and when it
 // is on disk.
 func newEventCommitter(b *Bus) *committer {
-	c := newCommitter(b, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.writeAll(ctx, streamEvents, msgs) })
+	c := newCommitter(b, func(ctx context.Context, msgs []*nats.Msg) []outcome {
+		out := b.writeAll(ctx, streamEvents, msgs)
+		b.quotas[streamEvents].count(msgs, out)
+		return out
+	})
 	c.announce = b.recent.announce
 	c.confirm = func(ctx context.Context, out []outcome) {
 		b.confirm(ctx, streamEvents, out)

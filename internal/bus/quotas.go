@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -34,9 +33,11 @@ const (
 type quotas struct {
 	stream string
 	budget int64
+	// bySubject says that the stream has a most of messages of a subject, so that what is written of each is counted.
+	bySubject bool
 
 	mu sync.Mutex
-	// written by namespace, as its subjects without their last token.
+	// written by namespace, as the beginning of its subjects.
 	written *simplelru.LRU[string, *written]
 }
 
@@ -75,8 +76,9 @@ func (p parts) most(messages int64) (size int64) {
 	return size
 }
 
-func newQuotas(stream string, budget int64) *quotas {
-	return &quotas{stream: stream, budget: budget, written: fair.NewLRU[string, *written](maxQuotas)}
+// newQuotas returns the quotas in the stream with a configuration.
+func newQuotas(c jetstream.StreamConfig) *quotas {
+	return &quotas{stream: c.Name, budget: c.MaxBytes, bySubject: c.MaxMsgsPerSubject > 0, written: fair.NewLRU[string, *written](maxQuotas)}
 }
 
 // count counts the messages that were stored. A nil quotas counts nothing.
@@ -94,7 +96,7 @@ func (q *quotas) count(msgs []*nats.Msg, out []outcome) {
 }
 
 func (q *quotas) add(subject string, size int64, seq uint64) {
-	namespace, full := subject[:strings.LastIndexByte(subject, '.')], q.budget/namespaceShare/quotaParts
+	namespace, full := withinNamespace(subject), q.budget/namespaceShare/quotaParts
 	w, known := q.written.Get(namespace)
 	if !known {
 		w = &written{subjects: map[string]*parts{}}
@@ -102,6 +104,7 @@ func (q *quotas) add(subject string, size int64, seq uint64) {
 	}
 	of, known := w.subjects[subject]
 	switch {
+	case !q.bySubject:
 	case known:
 		of.add(size, seq, full)
 	case len(w.subjects) < maxQuotaSubjects:
@@ -154,7 +157,7 @@ func (q *quotas) most(namespace string, kept map[string]uint64) (size int64) {
 func (q *quotas) removed(subject string, seq uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w, known := q.written.Peek(subject[:strings.LastIndexByte(subject, '.')])
+	w, known := q.written.Peek(withinNamespace(subject))
 	if !known || w.subjects[subject] == nil {
 		return
 	}
@@ -177,7 +180,8 @@ func (q *quotas) forget(namespace string, last uint64) {
 	}
 }
 
-// enforceQuotas purges what namespaces have beyond their quotas in the streams that are more than half full.
+// enforceQuotas purges what namespaces have beyond their quotas in the streams that are more than half full, and of EVENTS only what was
+// handled (E2).
 func (b *Bus) enforceQuotas(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -186,6 +190,9 @@ func (b *Bus) enforceQuotas(ctx context.Context) error {
 			continue
 		}
 		for namespace, last := range q.excess() {
+			if q.stream == streamEvents {
+				last = min(last, b.stats.handled())
+			}
 			if err := b.purge(ctx, q, namespace, last); err != nil {
 				return fmt.Errorf("purge the oldest of one namespace in %s: %w", q.stream, err)
 			}
@@ -195,16 +202,18 @@ func (b *Bus) enforceQuotas(ctx context.Context) error {
 	return nil
 }
 
-// purge purges what a namespace has up to a sequence, if it has more than its quota. The number of its messages of each subject says how much
-// that is: the server does not count their bytes.
+// purge purges what a namespace has up to a sequence, if it has more than its quota. In a stream with a most of messages of a subject, the
+// number of its messages of each says how much that is: the server does not count their bytes.
 func (b *Bus) purge(ctx context.Context, q *quotas, namespace string, last uint64) error {
 	stream, subjects := b.streams[q.stream], namespace+"."+everythingElse
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subjects))
-	if err != nil {
-		return err
-	}
-	if q.most(namespace, info.State.Subjects) <= q.budget/namespaceShare {
-		return nil
+	if q.bySubject {
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subjects))
+		if err != nil {
+			return err
+		}
+		if q.most(namespace, info.State.Subjects) <= q.budget/namespaceShare {
+			return nil
+		}
 	}
 	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subjects), jetstream.WithPurgeSequence(last+1)); err != nil {
 		return err

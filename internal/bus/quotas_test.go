@@ -9,7 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"notifier/internal/event"
 	"notifier/internal/event/view"
+	"notifier/internal/fair"
 )
 
 // forgets are the streams with quotas, and how a message of a namespace is written to each.
@@ -192,5 +194,61 @@ func TestT6TheLettersOfManyProvidersAreBounded(t *testing.T) {
 	kept := storedOf(t, b, streamDeadLetters, prefixDead+token("flood")+".*")
 	if most := maxQuotaSubjects / 2; kept > most {
 		t.Errorf("%d letters are kept, the quota has room for %d", kept, most)
+	}
+}
+
+// eventWriter opens a bus where EVENTS is small. write publishes n events of a namespace, each about an object of its own, has them handled
+// if they are read, and then enforces the quotas.
+func eventWriter(t *testing.T, read bool) (b *Bus, write func(namespace string, n int)) {
+	t.Helper()
+	b = open(t, t.TempDir(), func(o *Options) { o.Budgets.Events = quotaBudget })
+	ctx, written := testContext(t), 0
+	if read {
+		start(t, routeTo(b, make(chan *event.Record, 1000)))
+		start(t, subscribeTo(b, make(chan *event.Record, 1000)))
+	}
+	return b, func(namespace string, n int) {
+		for range n {
+			written++
+			r := testRecord(fmt.Sprint(written), namespace, fmt.Sprint("app-", written))
+			r.Event.Message = strings.Repeat("x", 8<<10)
+			_, err := b.PublishEvent(ctx, r)
+			must(t, err)
+		}
+		must(t, b.stats.refresh(ctx))
+		for state, _ := b.stats.state(streamEvents); read && b.stats.handled() < state.LastSeq; {
+			must(t, fair.Sleep(ctx, cursorInterval))
+			must(t, b.stats.refresh(ctx))
+		}
+		must(t, b.enforceQuotas(ctx))
+	}
+}
+
+// TestT6AFloodOfEventsPushesOutNoneOfAnotherNamespace is T6. Fails when what a namespace has in EVENTS is not bounded: of the others' events
+// none would be listed, and of their deliveries no text.
+func TestT6AFloodOfEventsPushesOutNoneOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	b, write := eventWriter(t, true)
+	write("modest.one", 20)
+	for range 16 {
+		write("flood", 32) // 4 MiB in all
+	}
+	write("modest.one", 1)
+	if n := storedOf(t, b, streamEvents, prefixEvents+token("modest.one")+".>"); n != 21 {
+		t.Errorf("of 21 events of another namespace %d are kept", n)
+	}
+	const quota, half = int(quotaBudget) / namespaceShare / (8 << 10), int(quotaBudget) / 2 / (8 << 10)
+	if n := storedOf(t, b, streamEvents, prefixEvents+"flood.>"); n < quota/2 || n > half {
+		t.Errorf("of the flood %d events are kept, want from %d to half of the stream, %d", n, quota/2, half)
+	}
+}
+
+// Invariant E2: fails when a namespace's quota has events purged that were not routed.
+func TestE2EventsBeyondAQuotaStayUntilTheyAreRouted(t *testing.T) {
+	t.Parallel()
+	b, write := eventWriter(t, false)
+	write("flood", 150) // more than half of the stream
+	if n := storedOf(t, b, streamEvents, prefixEvents+"flood.>"); n != 150 {
+		t.Errorf("of 150 events that were not routed %d are kept", n)
 	}
 }

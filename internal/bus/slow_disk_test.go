@@ -58,7 +58,7 @@ func TestE5ASlowDiskIsNotGivenMoreThanItStores(t *testing.T) {
 		until, end := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer end()
 		b, disk := newSlowBus(until, t, streamDeliveries, syncs)
-		b.quotas[streamDeliveries] = newQuotas(streamDeliveries, 1<<30)
+		b.quotas[streamDeliveries] = newQuotas(jetstream.StreamConfig{Name: streamDeliveries, MaxBytes: 1 << 30})
 		reschedule := func(namespace string, i int) (took time.Duration) {
 			began := time.Now()
 			for gap := 200 * time.Millisecond; ; gap = min(2*gap, 2*time.Second) {

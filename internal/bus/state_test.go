@@ -51,7 +51,9 @@ func TestStateIsReplacedOnlyAtTheRevisionThatWasRead(t *testing.T) {
 // bytes. Fails when a bucket keeps a marker for an hour.
 func TestT6TheMarkersOfDeletedKeysLeaveRoom(t *testing.T) {
 	b := open(t, t.TempDir(), nil)
-	ctx, key := testContext(t), func(i int) string { return fmt.Sprint("HelmRelease/", strings.Repeat("n", 63), "/", strings.Repeat("o", 240), i) }
+	ctx, key := testContext(t), func(i int) string {
+		return fmt.Sprint("HelmRelease/", strings.Repeat("n", 63), "/", strings.Repeat("o", 240), i)
+	}
 	const deleted = 500
 	for i := range deleted {
 		must(t, b.State().Put(ctx, key(i), []byte("1"), 0))

@@ -172,6 +172,13 @@ func (b *Bus) notDone(ctx context.Context, state jetstream.StreamState) (unroute
 	return unrouted, unread, nil
 }
 
+// handled returns the last event up to which all were routed, and read for Receivers of type event.
+func (s *stats) handled() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.states[streamEvents].LastSeq - s.unread
+}
+
 // state returns the state of a stream, and when the streams last answered.
 func (s *stats) state(stream string) (state jetstream.StreamState, answered time.Time) {
 	s.mu.Lock()

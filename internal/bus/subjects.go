@@ -182,6 +182,13 @@ func webhookSubject(namespace, receiver string) string {
 	return prefixWebhook + token(namespace) + "." + token(receiver)
 }
 
+// withinNamespace returns the beginning of a subject of a stream with quotas, up to and including the token of its namespace.
+func withinNamespace(subject string) string {
+	end := strings.IndexByte(subject, '.') + 1
+	end += strings.IndexByte(subject[end:], '.') + 1
+	return subject[:end+strings.IndexByte(subject[end:], '.')]
+}
+
 // namespaceOf returns the namespace that a subject of any of the streams names, empty when it names none.
 func namespaceOf(subject string) string {
 	t := strings.Split(subject, ".")
