@@ -45,6 +45,7 @@ func TestT6SlowSignaturesAreCheckedInTheNamespacesTurn(t *testing.T) {
 			t.Fatal("no turn")
 		}
 		expect("in another's turn", "team-a", "quick", jose.ES256, nil)
+		elapse(fetchPause)
 		expect("in another's turn", "team-a", "slow", jose.ES384, limit.ErrNoTurn)
 		expect("in another's turn", "team-a", "slowest", jose.ES512, limit.ErrNoTurn)
 		expect("in another's turn", "team-b", "slowest", jose.ES512, nil)

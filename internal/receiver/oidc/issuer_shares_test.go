@@ -14,16 +14,16 @@ import (
 )
 
 // Invariant T6: one namespace's junk tokens for ever more issuers evict no other namespace's issuer, and cause a bounded number of requests
-// to a host. Fails when the issuers of all namespaces share one list, and when an issuer that was just asked is evicted and so asked again.
-// Also fails when a namespace's fetches, of one host or in all, have no bound.
+// to a host, and in all. Fails when the issuers of all namespaces share one list, and when an issuer that was just asked is evicted and so asked again.
+// Also fails when a namespace's fetches, of one host or in all, have no bound, or those of many hosts that of one.
 func TestT6ANamespaceForgetsAndAsksForItselfAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		url func(n int) string
-		// most is the number of requests that the network may get in the first second.
+		// most is the number of requests that the network gets at once.
 		most int
 	}{
 		"one host":   {func(n int) string { return fmt.Sprintf("https://target.test/%d", n) }, maxHostFetches},
-		"many hosts": {func(n int) string { return fmt.Sprintf("https://target-%d.test", n) }, fetchBurst + fetchRate},
+		"many hosts": {func(n int) string { return fmt.Sprintf("https://target-%d.test", n) }, fetchBurst},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			victim := oidctest.New(t, issuerURL, "a")
@@ -52,7 +52,7 @@ func TestT6ANamespaceForgetsAndAsksForItselfAlone(t *testing.T) {
 			if err := verify(good, header, ""); err != nil {
 				t.Errorf("%s: the other namespace's keys were forgotten: %v", name, err)
 			}
-			if _, fetches := victim.Counts(); fetches != 1 || asked > test.most {
+			if _, fetches := victim.Counts(); fetches != 1 || asked != test.most {
 				t.Errorf("%s: the other's issuer was asked %d times, the network %d times", name, fetches, asked)
 			}
 			if n := len(issuers.byURL); n > maxIssuers+2 {

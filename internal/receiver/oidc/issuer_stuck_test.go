@@ -73,6 +73,40 @@ func TestT6FetchesThatHangForOtherNamespacesKeepNobodyFromTheKeys(t *testing.T) 
 	})
 }
 
+// Fails when a slow fetch for one namespace, which an issuer answered before it changed its keys, replaces the newer keys that another
+// namespace has fetched meanwhile.
+func TestASlowFetchDoesNotBringBackOldKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, now := oidctest.New(t, issuerURL, "old"), oidctest.New(t, issuerURL, "new")
+		issuers, err := New(Options{Client: func(namespace string) *http.Client {
+			return &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				if namespace == "good" {
+					return now.RoundTrip(r)
+				}
+				elapse(fetchTime / 2 * 9 / 10)
+				return before.RoundTrip(r)
+			})}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := make(chan error, 1)
+		header := oidctest.Bearer(before.Token(t, "old", nil))
+		go func() { slow <- verify(tokensOf(t, issuers, "slow", issuerURL), header, "") }()
+		elapse(time.Second)
+		good := tokensOf(t, issuers, "good", issuerURL)
+		for _, when := range []string{"before the slow fetch ends", "after it"} {
+			if err := verify(good, oidctest.Bearer(now.Token(t, "new", nil)), ""); err != nil {
+				t.Errorf("%s: %v", when, err)
+			}
+			elapse(fetchTime)
+		}
+		if err := <-slow; err != RefusedKey { //nolint:errorlint // a Refusal is told as it is
+			t.Errorf("of the token with the old key: got %v, want %v", err, RefusedKey)
+		}
+	})
+}
+
 // Fails when an issuer that does not answer is asked more than once in ten seconds for one namespace, because it is asked for others too.
 func TestAnIssuerThatIsAwayIsAskedOnceForEachNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

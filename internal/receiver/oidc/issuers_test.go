@@ -1,11 +1,11 @@
 package oidc
 
 import (
-	"bytes"
 	"crypto"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -129,7 +129,7 @@ func TestAnIssuersAnswersAreNotTrusted(t *testing.T) {
 			http.Redirect(w, r, "http://169.254.169.254/keys", http.StatusFound)
 		},
 		"an endless document": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write(append([]byte(`{"issuer":"`), bytes.Repeat([]byte("a"), 2*maxFetched)...))
+			_, _ = fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":"%[1]s/keys","more":%q}`, issuerURL, strings.Repeat("a", maxFetched))
 		},
 		"another issuer": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = fmt.Fprintf(w, `{"issuer":"https://evil.test","jwks_uri":"%s/keys"}`, issuerURL)
