@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// E7: fails when a value of a Secret that may not be used is kept, or a key of a Secret of type kubernetes.io/tls that is for other uses.
+// E7: fails when a value of a Secret that may not be used is kept, or a key of a Secret of type kubernetes.io/tls that is for other uses, or
+// when the keys of such a Secret are handed out for another use than TLS.
 func TestE7NoValueThatMayNotBeUsedIsKept(t *testing.T) {
 	for kind, want := range map[corev1.SecretType]int{
 		corev1.SecretTypeServiceAccountToken: 0, corev1.SecretTypeDockerConfigJson: 0, corev1.SecretTypeBasicAuth: 0,
@@ -18,6 +19,10 @@ func TestE7NoValueThatMayNotBeUsedIsKept(t *testing.T) {
 		kept := contentOf(object, []string{"token", "ca.crt"}, false)
 		if _, token := kept.data.get("token"); len(kept.data) != want || token != (want == 2) {
 			t.Errorf("type %q: %d values are kept, want %d; the token: %t", kind, len(kept.data), want, token)
+		}
+		usable := want == 2
+		if s := kept.pick(Want{Keys: []string{"token", "ca.crt"}}); (s.Denied == "") != usable || (len(s.Data) > 0) != usable {
+			t.Errorf("type %q: %d values are handed out, and the Secret is denied: %q", kind, len(s.Data), s.Denied)
 		}
 	}
 	unlabelled := &corev1.Secret{Data: map[string][]byte{"token": []byte("hush")}}

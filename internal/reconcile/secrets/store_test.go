@@ -148,6 +148,19 @@ func TestASecretThatIsMadeLaterIsNoticed(t *testing.T) {
 	})
 }
 
+// Fails when a Secret without the wanted keys is not told from a missing one: its users would go on reporting that there is none.
+func TestASecretThatLacksItsKeysIsNoticed(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		k.holds(t, appUser, token, false, nil)
+		k.vault.put(hookKey, map[string]string{"tokn": "one"})
+		pass(time.Second)
+		if diff := cmp.Diff([]User{appUser}, k.takeTold(), cmp.AllowUnexported(User{})); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		k.holds(t, appUser, token, true, nil)
+	})
+}
+
 // Fails when the watch is not begun again, or when it resumes from the version of a read instead of a watch. Fails when the present state
 // is not sent again after a version was too old.
 func TestABrokenWatchMissesNothing(t *testing.T) {
