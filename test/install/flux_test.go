@@ -2,11 +2,14 @@ package install
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -131,6 +134,26 @@ func (s *fixture) fluxDefinitions() string {
 		all = append(all, string(text))
 	}
 	return strings.Join(all, "---\n")
+}
+
+// Fails when the patches for the Flux Operator leave something in place that the component for Flux from Git takes out, or take out more.
+func TestTheFluxOperatorLeavesOutWhatTheComponentDoes(t *testing.T) {
+	s := setUp(t)
+	root, err := env.ProductDir()
+	s.Must(err)
+	text, err := os.ReadFile(filepath.Join(root, "config", "flux", "operator.yaml"))
+	s.Must(err)
+	var instance struct {
+		Spec struct{ Kustomize map[string]any }
+	}
+	s.Must(yaml.Unmarshal(text, &instance))
+	patches, err := yaml.Marshal(instance.Spec.Kustomize)
+	s.Must(err)
+	left := func(manifests string) []string { return slices.Sorted(maps.Keys(s.identities(manifests))) }
+	all, got := left(s.fluxInstall()), left(s.fluxFromGit(string(patches)))
+	if diff := cmp.Diff(left(s.fluxFromGit("", "flux/component/remove")), got); diff != "" || len(got) == len(all) {
+		t.Errorf("of %d objects %d are left (-with the component, +with the patches):\n%s", len(all), len(got), diff)
+	}
 }
 
 // fluxFromGit returns the manifests that Flux builds from its Git repository: the kustomization.yaml beside the output
