@@ -121,14 +121,18 @@ func (q *quotas) add(subject string, size int64, seq uint64) {
 	}
 }
 
-// excess returns the last sequence of what each namespace wrote beyond its quota. The stream may have discarded it.
-func (q *quotas) excess() map[string]uint64 {
+// excess returns the last sequence of what each namespace wrote beyond its quota, in whole parts up to a sequence. The stream may have
+// discarded it.
+func (q *quotas) excess(upTo uint64) map[string]uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	over := map[string]uint64{}
 	for _, namespace := range q.written.Keys() {
-		if w, _ := q.written.Peek(namespace); len(w.ends) > quotaParts {
-			over[namespace] = w.ends[len(w.ends)-quotaParts-1]
+		w, _ := q.written.Peek(namespace)
+		for _, end := range w.ends[:max(0, len(w.ends)-quotaParts)] {
+			if end <= upTo {
+				over[namespace] = end
+			}
 		}
 	}
 	return over
@@ -189,10 +193,11 @@ func (b *Bus) enforceQuotas(ctx context.Context) error {
 		if state, _ := b.stats.state(q.stream); int64(state.Bytes) <= q.budget/2 {
 			continue
 		}
-		for namespace, last := range q.excess() {
-			if q.stream == streamEvents {
-				last = min(last, b.stats.handled())
-			}
+		upTo := uint64(math.MaxUint64)
+		if q.stream == streamEvents {
+			upTo = b.stats.handled()
+		}
+		for namespace, last := range q.excess(upTo) {
 			if err := b.purge(ctx, q, namespace, last); err != nil {
 				return fmt.Errorf("purge the oldest of one namespace in %s: %w", q.stream, err)
 			}

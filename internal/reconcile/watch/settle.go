@@ -175,8 +175,8 @@ func (t *publisher) contradicted(last *event.Record, tr *transition) time.Durati
 	return time.Until(until)
 }
 
-// publish publishes the transition, unless the term is over. If an event of the object was published since the decision, the transition is decided anew: that event
-// may cover it, or may be about a later state. After maxOvertaken such events it is published anyway.
+// publish publishes the transition, unless the term is over. If an event of the object was published since the decision, the transition is
+// decided anew: that event may cover it, or may be about a later state. After maxOvertaken such events it is published anyway.
 func (t *publisher) publish(ctx context.Context, it item, tr *transition, d *decision, r *event.Record) (done bool, err error) {
 	switch {
 	case !event.Owned(ctx):
