@@ -28,6 +28,7 @@ func TestE1AnAlertGetsNothingThatWasAcceptedBeforeItWasMade(t *testing.T) {
 		"accepted in the second in which it was made":       {[]step{{"a", -500 * time.Millisecond}}, -1100 * time.Millisecond, true},
 		"made a minute ago by a clock that is ahead":        {[]step{{"a", time.Hour}}, -time.Second / 2, true},
 		"edited after it was accepted":                      {[]step{{"a", time.Hour}, {"a", time.Hour - time.Second}}, -1500 * time.Millisecond, true},
+		"made and edited after it was accepted":             {[]step{{"a", 0}, {"a", 0}}, -2500 * time.Millisecond, false},
 		"deleted and made again after it was accepted":      {[]step{{"a", 0}, {"b", 0}}, -1500 * time.Millisecond, false},
 		"made anew, by a clock that is ahead, after it was": {[]step{{"a", time.Hour}, {"b", time.Hour}}, -1500 * time.Millisecond, false},
 	} {
