@@ -124,15 +124,11 @@ func (r *replayed) find(ctx context.Context, req view.ReplayRequest) (found []vi
 
 // named returns the deliveries of some IDs, restricted to an Alert and a Provider if the request names them.
 func (r *replayed) named(ctx context.Context, req view.ReplayRequest) (found []view.Delivery, err error) {
-	ids := req.IDs
-	if len(ids) > view.MaxReplay {
-		ids, r.result.More = ids[:view.MaxReplay], true
-	}
-	kept, err := r.Bus.FindDeliveries(ctx, r.namespace, time.Time{}, ids)
+	kept, err := r.Bus.FindDeliveries(ctx, r.namespace, time.Time{}, req.IDs)
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(req.IDs))) {
 		switch d, known := kept[id]; {
 		case !known, req.Provider != "" && req.Provider != d.Provider, req.Alert != "" && req.Alert != d.Alert:
 			r.refuse(id, refusedUnknown)
