@@ -29,11 +29,11 @@ const (
 // quotas bound what one namespace has in a stream that discards its oldest messages: while the stream is more than half full, at most a
 // namespaceShare of its budget. Beyond that the namespace's own oldest are purged, so that its flood pushes out nothing of the others
 // (T6). What other processes wrote is not counted. The oldest of all is purged first when the namespace is over its quota by what this
-// process wrote, unless the stream has discarded most of that already, as it does beyond the most messages of a subject.
+// process wrote, unless the stream has discarded most of that already, as it does beyond its bound on the messages of a subject.
 type quotas struct {
 	stream string
 	budget int64
-	// bySubject says that the stream has a most of messages of a subject, so that what is written of each is counted.
+	// bySubject says that the stream bounds the messages of each subject, so the messages of each are counted.
 	bySubject bool
 
 	mu sync.Mutex
@@ -76,7 +76,7 @@ func (p parts) most(messages int64) (size int64) {
 	return size
 }
 
-// newQuotas returns the quotas in the stream with a configuration.
+// newQuotas returns the quotas in the stream of a configuration.
 func newQuotas(c jetstream.StreamConfig) *quotas {
 	return &quotas{stream: c.Name, budget: c.MaxBytes, bySubject: c.MaxMsgsPerSubject > 0, written: fair.NewLRU[string, *written](maxQuotas)}
 }
@@ -207,7 +207,7 @@ func (b *Bus) enforceQuotas(ctx context.Context) error {
 	return nil
 }
 
-// purge purges what a namespace has up to a sequence, if it has more than its quota. In a stream with a most of messages of a subject, the
+// purge purges what a namespace has up to a sequence, if it has more than its quota. In a stream that bounds the messages of each subject, the
 // number of its messages of each says how much that is: the server does not count their bytes.
 func (b *Bus) purge(ctx context.Context, q *quotas, namespace string, last uint64) error {
 	stream, subjects := b.streams[q.stream], namespace+"."+everythingElse

@@ -284,7 +284,7 @@ func TestHealthOfObjectsThatAreNoMoreIsRemoved(t *testing.T) {
 func TestT6ReportsAboutDeletedReceiversAreRemovedAsFastAsTheyAreMade(t *testing.T) {
 	play(t, oneReceiver(), func(w *world) {
 		const made = 220 // a second
-		for second := range 600 {
+		for second := range 200 {
 			for i := range made {
 				w.feed.put(fmt.Sprintf("Receiver/team-b/gone-%d-%d", second, i), `{"uid":"u"}`)
 			}

@@ -15,8 +15,8 @@ import (
 const (
 	// sweepEvery is the interval between two searches for reports that are never replaced.
 	sweepEvery = 30 * time.Second
-	// maxSwept bounds the removed reports in one search. At that rate they are removed faster than a tenant that makes and deletes Receivers
-	// causes them: by refused writes, at most --trigger-qps of all tenants, by reviews of rights and by webhooks, at most 10 a second each.
+	// maxSwept bounds the removed reports in one search. At that rate they are removed faster than a tenant causes them that makes and deletes
+	// Receivers: by refused writes, 200 a second with the default of --trigger-qps, and by reviews of rights and webhooks, 10 a second each.
 	maxSwept = 10_000
 	// maxEnded bounds the ended conditions in one search.
 	maxEnded = 300

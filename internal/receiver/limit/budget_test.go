@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ func TestAChangedBudgetLeavesUsedTokensUsed(t *testing.T) {
 	}
 	for _, to := range []Budget{{Rate: 2, Burst: 10}, {Rate: 2, Burst: 20}, {Rate: 0.5, Burst: 5}, {}} {
 		to.Apply(l)
-		if want := (Budget{to.Rate, to.Burst}); l.Limit() != want.Limit() || l.Burst() != want.Burst {
+		if l.Limit() != to.Limit() || l.Burst() != to.Burst {
 			t.Errorf("%+v: got %v with a burst of %d", to, l.Limit(), l.Burst())
 		}
 		if left := l.TokensAt(now); l.Limit() != rate.Inf && left > 1 {
@@ -27,7 +28,10 @@ func TestAChangedBudgetLeavesUsedTokensUsed(t *testing.T) {
 
 // Fails when a budget is accepted that admits nothing, or whose rate is no number.
 func TestABudgetThatAdmitsNothingIsInvalid(t *testing.T) {
-	for b, valid := range map[Budget]bool{{}: true, {1, 1}: true, {0, 5}: true, {1, 0}: false, {-1, 1}: false, {0, -1}: false} {
+	for b, valid := range map[Budget]bool{
+		{}: true, {1, 1}: true, {0, 5}: true,
+		{1, 0}: false, {-1, 1}: false, {0, -1}: false, {math.NaN(), 1}: false, {math.Inf(1), 1}: false,
+	} {
 		if err := b.Validate("test"); (err == nil) != valid {
 			t.Errorf("%+v: %v", b, err)
 		}

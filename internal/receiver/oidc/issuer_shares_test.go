@@ -14,8 +14,8 @@ import (
 )
 
 // Invariant T6: one namespace's junk tokens for ever more issuers evict no other namespace's issuer, and cause a bounded number of requests
-// to a host, and in all. Fails when the issuers of all namespaces share one list, and when an issuer that was just asked is evicted and so asked again.
-// Also fails when a namespace's fetches, of one host or in all, have no bound, or those of many hosts that of one.
+// to a host, and in all. Fails when the issuers of all namespaces share one list, and when an issuer that was just asked is evicted and so
+// asked again. Also fails when a namespace's fetches, of one host or in all, have no bound, or those of many hosts that of one.
 func TestT6ANamespaceForgetsAndAsksForItselfAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		url func(n int) string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -135,30 +136,24 @@ func TestASecretIsReadOnceAndItsUsersAreNotifiedOfChanges(t *testing.T) {
 	})
 }
 
-// Fails when a missing Secret is not watched, or is watched from a version instead of from its present state.
+// Fails when a missing Secret is not watched, or is watched from a version instead of from its present state. Fails when a Secret without the
+// wanted keys is taken for a missing one: its users would go on reporting that there is none.
 func TestASecretThatIsMadeLaterIsNoticed(t *testing.T) {
-	withSecrets(t, func(t *testing.T, k *keeper) {
-		k.holds(t, appUser, token, false, nil)
-		k.vault.put(hookKey, map[string]string{"token": "one"})
-		pass(time.Second)
-		if diff := cmp.Diff([]User{appUser}, k.takeTold(), cmp.AllowUnexported(User{})); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
-		}
-		k.holds(t, appUser, token, true, map[string]string{"token": "one"})
-	})
-}
-
-// Fails when a Secret without the wanted keys is not told from a missing one: its users would go on reporting that there is none.
-func TestASecretThatLacksItsKeysIsNoticed(t *testing.T) {
-	withSecrets(t, func(t *testing.T, k *keeper) {
-		k.holds(t, appUser, token, false, nil)
-		k.vault.put(hookKey, map[string]string{"tokn": "one"})
-		pass(time.Second)
-		if diff := cmp.Diff([]User{appUser}, k.takeTold(), cmp.AllowUnexported(User{})); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
-		}
-		k.holds(t, appUser, token, true, nil)
-	})
+	for name, wanted := range map[string]map[string]string{"with the keys": {"token": "one"}, "without them": {}} {
+		t.Run(name, func(t *testing.T) {
+			withSecrets(t, func(t *testing.T, k *keeper) {
+				k.holds(t, appUser, token, false, nil)
+				data := maps.Clone(wanted)
+				data["other"] = "two"
+				k.vault.put(hookKey, data)
+				pass(time.Second)
+				if diff := cmp.Diff([]User{appUser}, k.takeTold(), cmp.AllowUnexported(User{})); diff != "" {
+					t.Errorf("told (-want +got):\n%s", diff)
+				}
+				k.holds(t, appUser, token, true, wanted)
+			})
+		})
+	}
 }
 
 // Fails when the watch is not begun again, or when it resumes from the version of a read instead of a watch. Fails when the present state
