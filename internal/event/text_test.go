@@ -22,6 +22,7 @@ func TestATextIsCutBetweenCharacters(t *testing.T) {
 		{"日本語", "", 1, ""},
 		{"text", "…", 2, "…"},
 		{"", "…", 0, ""},
+		{"\x80\x80\x80", "", 1, ""}, // no character begins here
 	} {
 		if got := Truncate(tc.text, tc.limit, tc.mark); got != tc.want {
 			t.Errorf("%q to %d: got %q, want %q", tc.text, tc.limit, got, tc.want)

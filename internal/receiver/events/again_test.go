@@ -77,3 +77,31 @@ func TestTheRecoveryOfAnImagePolicyIsNoDuplicate(t *testing.T) {
 		}
 	}
 }
+
+// An event that was published before is news only after the opposite outcome of the same object, proved and not newer (E9).
+func TestE9OnlyAProvedOppositeMakesARepetitionNews(t *testing.T) {
+	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	failed := &event.Record{Known: true, Outcome: event.OutcomeFailed, Event: event.Event{
+		InvolvedObject: event.ObjectReference{Kind: "Kustomization", Namespace: "team-a", Name: "app", UID: "uid-1"}, Timestamp: began,
+	}}
+	for name, tc := range map[string]struct {
+		change func(last *event.Record)
+		want   bool
+	}{
+		"a recovery":                  {func(*event.Record) {}, true},
+		"a recovery before":           {func(last *event.Record) { last.Event.Timestamp = began.Add(-time.Second) }, true},
+		"a recovery that came after":  {func(last *event.Record) { last.Event.Timestamp = began.Add(time.Second) }, false},
+		"the same outcome":            {func(last *event.Record) { last.Outcome = event.OutcomeFailed }, false},
+		"an event without an outcome": {func(last *event.Record) { last.Outcome = event.OutcomeNone }, false},
+		"an object that nobody knew":  {func(last *event.Record) { last.Known = false }, false},
+		"a recovery that is doubted":  {func(last *event.Record) { last.Doubted = true }, false},
+		"another object of the name":  {func(last *event.Record) { last.Event.InvolvedObject.UID = "uid-0" }, false},
+	} {
+		last := *failed
+		last.Outcome = event.OutcomeSucceeded
+		tc.change(&last)
+		if got := opposite(&last, failed); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -1,16 +1,13 @@
 package events
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,55 +20,6 @@ import (
 )
 
 var errBusTooLarge = errors.New("too large for the bus")
-
-// eventLog is a bus for events that remembers IDs as the stream does.
-type eventLog struct {
-	mu      sync.Mutex
-	err     error
-	records []*event.Record
-	seen    map[string]bool
-}
-
-func (l *eventLog) PublishEvent(_ context.Context, r *event.Record) (bool, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil {
-		return false, l.err
-	}
-	if l.seen[r.ID] {
-		return true, nil
-	}
-	if l.seen == nil {
-		l.seen = map[string]bool{}
-	}
-	l.seen[r.ID] = true
-	l.records = append(l.records, r)
-	return false, nil
-}
-
-func (l *eventLog) LastEvent(_ context.Context, namespace, kind, name string) (*event.Record, bool, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, r := range slices.Backward(l.records) {
-		if o := r.Event.InvolvedObject; o.Namespace == namespace && o.Kind == kind && o.Name == name {
-			return r, true, nil
-		}
-	}
-	return nil, false, nil
-}
-
-// cache stands for a watchers' cache of one Kustomization.
-type cache struct{}
-
-// Pending is true of Buckets.
-func (cache) Pending(kind string) bool { return kind == "Bucket" }
-
-func (cache) Lookup(kind, namespace, name string) (event.Object, bool) {
-	if kind == "Kustomization" && namespace == "team-a" && name == "app" {
-		return event.Object{UID: "uid-1", Labels: map[string]string{"team": "a"}}, true
-	}
-	return event.Object{}, false
-}
 
 func newEvents(t testing.TB, bus Events, change func(*Options)) *Handler {
 	t.Helper()
@@ -136,6 +84,17 @@ func TestTheEventsEndpointAnswers(t *testing.T) {
 		"a webhook that went astray":     {post(`{"ref":"refs/heads/main","repository":{"id":1}}`), nil, 400, "invalid", "involvedObject.kind"},
 		"no namespace":                   {with(func(e *event.Event) { e.InvolvedObject.Namespace = "" }), nil, 400, "invalid", "namespace"},
 		"a namespace that is none":       {with(func(e *event.Event) { e.InvolvedObject.Namespace = "a.b" }), nil, 400, "invalid", "namespace"},
+		"a namespace with a capital":     {with(func(e *event.Event) { e.InvolvedObject.Namespace = "Team-a" }), nil, 400, "invalid", "namespace"},
+		"a namespace that begins with -": {with(func(e *event.Event) { e.InvolvedObject.Namespace = "-a" }), nil, 400, "invalid", "namespace"},
+		"a namespace that ends with -":   {with(func(e *event.Event) { e.InvolvedObject.Namespace = "a-" }), nil, 400, "invalid", "namespace"},
+		"the longest namespace":          {with(func(e *event.Event) { e.InvolvedObject.Namespace = strings.Repeat("a", 63) }), nil, 202, "accepted", ""},
+		"a namespace that is too long":   {with(func(e *event.Event) { e.InvolvedObject.Namespace = strings.Repeat("a", 64) }), nil, 400, "invalid", "namespace"},
+		"no version":                     {with(func(e *event.Event) { e.InvolvedObject.APIVersion = "" }), nil, 202, "accepted", ""},
+		"a version with a line end":      {with(func(e *event.Event) { e.InvolvedObject.APIVersion = "a/v1\n" }), nil, 400, "invalid", "apiVersion"},
+		"a severity of two lines":        {with(func(e *event.Event) { e.Severity = "a\nb" }), nil, 400, "invalid", "severity"},
+		"a reporter of two lines":        {with(func(e *event.Event) { e.ReportingController = "a\nb" }), nil, 400, "invalid", "reporter"},
+		"an instance of two lines":       {with(func(e *event.Event) { e.ReportingInstance = "a\x7fb" }), nil, 400, "invalid", "reporter"},
+		"a reason that is too long":      {with(func(e *event.Event) { e.Reason = strings.Repeat("a", 1025) }), nil, 400, "invalid", "reason"},
 		"a name with a line end":         {with(func(e *event.Event) { e.InvolvedObject.Name = "a\r\nb" }), nil, 400, "invalid", "name"},
 		"a kind with a slash":            {with(func(e *event.Event) { e.InvolvedObject.Kind = "a/b" }), nil, 400, "invalid", "kind"},
 		"a wildcard for a name":          {with(func(e *event.Event) { e.InvolvedObject.Name = "*" }), nil, 400, "invalid", "name"},
