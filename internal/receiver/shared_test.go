@@ -273,7 +273,8 @@ func (b *told) Read(p []byte) (int, error) {
 }
 
 // T6: fails when the bodies on paths of several Receivers count for no namespace, so that one namespace's use up the memory of all, and when
-// those on paths of several namespaces have no bound together.
+// those on paths of several namespaces have no bound together. Fails also when the paths of one namespace use up what all paths of several
+// namespaces have together.
 func TestT6BodiesOnSharedPathsLeaveOthersTheirMemory(t *testing.T) {
 	for name, second := range map[string]string{"of one namespace": "flood/b%d", "of two namespaces": "flood-too/b%d"} {
 		t.Run(name, func(t *testing.T) {
@@ -303,6 +304,15 @@ func TestT6BodiesOnSharedPathsLeaveOthersTheirMemory(t *testing.T) {
 				})
 			}
 			settled.Wait()
+			mixed := Path(token, "mixed", "team-free")
+			for _, key := range []string{"team-free/mixed", "team-too/mixed"} {
+				if err := table.Put(key, newHook(t, key, onPath(mixed), keeping)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if resp := do(w, push(mixed, token, strings.Repeat("x", 1<<20))); name == "of one namespace" && resp.StatusCode != http.StatusOK {
+				t.Errorf("a webhook on a path of two other namespaces: %d %s, want 200", resp.StatusCode, bodyOf(t, resp))
+			}
 			if resp := do(w, push(free.Path, token, strings.Repeat("x", 1<<20))); resp.StatusCode != http.StatusOK {
 				t.Errorf("a webhook of another namespace: %d %s, want 200", resp.StatusCode, bodyOf(t, resp))
 			}

@@ -40,6 +40,23 @@ func TestE1AnEventFromBeforeAReceiverWasMadeDoesNotTriggerIt(t *testing.T) {
 	})
 }
 
+// Invariant T4: fails when a worker that begins takes each Receiver for younger than the events that were accepted before it began.
+func TestT4AnEventFromBeforeTheWorkerBeganTriggersOldReceivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sub := subscription("team/r")
+		sub.Created = time.Now()
+		elapse(time.Minute)
+		r := about("ImagePolicy/app")
+		r.Accepted = time.Now()
+		elapse(time.Minute)
+		s := newStage(t, sub)
+		defer s.run()()
+		if err := s.tell(r); err != nil || s.bus.Count() != 1 {
+			t.Errorf("%d triggers, %v", s.bus.Count(), err)
+		}
+	})
+}
+
 // Invariant E1: events that were held back trigger no other Receiver that was made under the name. Fails when succeed does not compare the UIDs.
 func TestE1WhatWasHeldBackTriggersNoLaterReceiverOfTheName(t *testing.T) {
 	for name, restarted := range map[string]bool{"one worker": false, "the next worker": true} {
