@@ -78,6 +78,14 @@ func closeBus(t testing.TB, b *Bus) {
 	}
 }
 
+// following returns FollowEvents for start.
+func following(b *Bus, from time.Time, h func(*event.Record), caughtUp func()) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		b.FollowEvents(ctx, from, h, caughtUp)
+		return nil
+	}
+}
+
 // start runs f until the returned function is called, which also waits for it.
 func start(t testing.TB, f func(ctx context.Context) error) (stop func()) {
 	t.Helper()

@@ -297,9 +297,7 @@ func TestEventsPublishedHereWhileReadingAreNotReadFromTheStream(t *testing.T) {
 		publishEvents(t, b, ids(before)...)
 		events, followed := newHeldEvents(), make(chan *event.Record, 10)
 		start(t, events.read(b))
-		start(t, func(ctx context.Context) error {
-			return b.FollowEvents(ctx, time.Now().Add(-time.Hour), func(r *event.Record) { followed <- r }, nil)
-		})
+		start(t, following(b, time.Now().Add(-time.Hour), func(r *event.Record) { followed <- r }, nil))
 		// A reader may get the first from the stream, and gets the second when it has ended reading the stream.
 		want := before
 		for _, id := range []string{"first", "second", "third"} {

@@ -126,7 +126,7 @@ func (b *Bus) durableEvents(ctx context.Context, seq uint64) error {
 // Of a record's event h may use the object, the reason, the severity, the time and the revision, and of a POSTed failure the first
 // event.MessageStart bytes of the message. It must not change the record's maps, since other readers share them. After the loss of the
 // connection following resumes at its place.
-func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record), caughtUp func()) error {
+func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record), caughtUp func()) {
 	f := feed{bus: b, from: from, headers: true, end: caughtUp}
 	b.resuming(ctx, streamEvents, func() error {
 		return f.run(ctx, func(l logEntry) error {
@@ -136,7 +136,6 @@ func (b *Bus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Re
 			return nil
 		})
 	})
-	return nil
 }
 
 // LastEvent returns the last event of an object that EVENTS still has. It is on disk.

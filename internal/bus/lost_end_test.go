@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -112,9 +111,7 @@ func TestE2EventsInThePlacesOfLostOnesAreHandedOut(t *testing.T) {
 				t.Parallel()
 				l, saved := newLossy(t, firstIsOpen), filepath.Join(t.TempDir(), streamEvents)
 				followed := make(chan string, 100)
-				start(t, func(ctx context.Context) error {
-					return l.writer.FollowEvents(ctx, time.Now(), func(r *event.Record) { followed <- r.ID }, nil)
-				})
+				start(t, following(l.writer, time.Now(), func(r *event.Record) { followed <- r.ID }, nil))
 				l.publish("kept", 3)
 				l.handed("kept", 3)
 				l.restart(func(stored string) error { return os.CopyFS(saved, os.DirFS(stored)) })

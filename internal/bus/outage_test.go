@@ -264,9 +264,7 @@ func TestFollowingEndsAlsoWhileTheServerDoesNotAnswer(t *testing.T) {
 	l := newLink(t, remote(t))
 	b := open(t, "", func(o *Options) { o.URL = l.URL })
 	ctx, begun := testContext(t), make(chan struct{})
-	stop := start(t, func(ctx context.Context) error {
-		return b.FollowEvents(ctx, time.Now(), func(*event.Record) {}, func() { close(begun) })
-	})
+	stop := start(t, following(b, time.Now(), func(*event.Record) {}, func() { close(begun) }))
 	receive(t, begun)
 	l.lossy.Store(true)
 	for asked := l.asked.Load(); l.asked.Load() == asked; { // it has noticed

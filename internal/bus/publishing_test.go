@@ -83,7 +83,7 @@ func playPublishing(t *testing.T, seed uint64) {
 // follow counts the events that a follower gets.
 func (a *accepted) follow(ctx context.Context, t *testing.T) {
 	last := uint64(0)
-	_ = a.bus.FollowEvents(ctx, time.Now(), func(r *event.Record) {
+	a.bus.FollowEvents(ctx, time.Now(), func(r *event.Record) {
 		a.rough.mu.Lock()
 		defer a.rough.mu.Unlock()
 		if r.Seq > a.synced {

@@ -89,9 +89,7 @@ func TestAnEventIsHandedOutDuringItsSync(t *testing.T) {
 	b := open(t, t.TempDir(), func(o *Options) { o.fsync = disk.fsync })
 	events, followed, answer := newHeldEvents(), make(chan string, 2), make(chan error, 1)
 	start(t, events.read(b))
-	start(t, func(ctx context.Context) error {
-		return b.FollowEvents(ctx, time.Now().Add(-time.Minute), func(r *event.Record) { followed <- r.ID }, nil)
-	})
+	start(t, following(b, time.Now().Add(-time.Minute), func(r *event.Record) { followed <- r.ID }, nil))
 	publish := func(id string) {
 		_, err := b.PublishEvent(context.Background(), testRecord(id, "team", "app"))
 		answer <- err

@@ -159,34 +159,17 @@ func (t *publisher) observed(result kube.Result, _ time.Duration) {
 // follow takes the accepted POSTs, from before the newest record on: the states of later ones may not have settled. Once it has those of the
 // time before, it queues the transitions without a record and closes caughtUp.
 func (t *publisher) follow(ctx context.Context, caughtUp chan<- struct{}) {
-	from, pause := t.newestRecord().Add(-recordLag), minBusPause
 	before := newUnrecorded(t)
-	stored := sync.OnceFunc(func() {
+	t.opts.Events.FollowEvents(ctx, t.newestRecord().Add(-recordLag), func(r *event.Record) {
+		if before != nil {
+			before.add(r)
+		}
+		t.take(r)
+	}, func() {
 		before.push()
 		before = nil
 		close(caughtUp)
 	})
-	var last uint64
-	for {
-		err := t.opts.Events.FollowEvents(ctx, from, func(r *event.Record) {
-			if r.Seq != 0 && r.Seq <= last {
-				return // repeated after an error
-			}
-			last, from, pause = r.Seq, r.Accepted, minBusPause
-			if before != nil {
-				before.add(r)
-			}
-			t.take(r)
-		}, stored)
-		if ctx.Err() != nil {
-			return
-		}
-		t.log.Warn("POSTed events are not followed, it will be tried again", "error", err)
-		if fair.Sleep(ctx, pause) != nil {
-			return
-		}
-		pause = min(2*pause, maxBusPause)
-	}
 }
 
 // take makes a post of a record that may cover a transition. The record must be POSTed and not doubted, and the events endpoint must

@@ -46,12 +46,6 @@ func TestE6AReturnToTheRecordedStateIsPublishedIfTheStateBetweenWas(t *testing.T
 			w.put(failed)
 			return stop
 		},
-		"and the events cannot be read at once": func(w *world) func() {
-			w.put(failed)
-			w.bus.failedReads = 3
-			_, stop := w.replica(true)
-			return stop
-		},
 		"and the state between cannot be recorded at once": func(w *world) func() {
 			w.state.setFail(true)
 			w.put(failed)

@@ -25,9 +25,8 @@ type Events interface {
 	// for none.
 	PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error)
 	// FollowEvents calls h with every record accepted since from, and caughtUp after the last that is stored when it is called. Of a record's
-	// event it needs only the object, the revision, and the beginning of a failure's message, and h may keep it. It returns when ctx ends or
-	// on an error.
-	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record), caughtUp func()) error
+	// event it needs only the object, the revision, and the beginning of a failure's message, and h may keep it. It returns when ctx ends.
+	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record), caughtUp func())
 	// LastEvent returns the last stored record about an object.
 	LastEvent(ctx context.Context, namespace, kind, name string) (*event.Record, bool, error)
 }
