@@ -170,6 +170,7 @@ func TestARecordIsCleanedAfterItsIdentityWasComputed(t *testing.T) {
 				"event.toolkit.fluxcd.io/cluster":      "prod",
 				"event.toolkit.fluxcd.io/digest":       "the user's own",
 				"source.toolkit.fluxcd.io/revision":    "x",
+				"event.toolkit.fluxcd.io/large":        strings.Repeat("x", event.MaxMetadata),
 				"summary":                              "x",
 			}
 		})
