@@ -75,20 +75,36 @@ func Backslashes(characters string) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// BreakMentions returns s with a zero-width character behind each @ that may begin a mention, so that "@name" notifies nobody. An @
+// webURL matches a URL up to where it may end.
+var webURL = regexp.MustCompile(`https?://[^\s<>|"]+`)
+
+// BreakMentions returns s with a zero-width character behind each @ that may begin a mention, so that "@name" notifies nobody. In a URL, as
+// of a user's page or a scoped package, such an @ is percent-encoded instead, which leads to the same page (RFC 3986, section 2.4). An @
 // within a word stays unchanged, as in an e-mail address or an image's digest.
 func BreakMentions(s string) string {
 	if !strings.Contains(s, "@") {
 		return s
 	}
 	var b strings.Builder
-	for i := range len(s) {
-		b.WriteByte(s[i])
+	end := 0
+	for _, at := range webURL.FindAllStringIndex(s, -1) {
+		breakMentions(&b, s, end, at[0], "@\u200B")
+		end = at[1]
+		breakMentions(&b, s, at[0], end, "%40")
+	}
+	breakMentions(&b, s, end, len(s), "@\u200B")
+	return b.String()
+}
+
+// breakMentions adds s from begin to end, with broken for each @ that may begin a mention.
+func breakMentions(b *strings.Builder, s string, begin, end int, broken string) {
+	for i := begin; i < end; i++ {
 		if s[i] == '@' && (i == 0 || !Alphanumeric(s[i-1])) {
-			b.WriteString("\u200B")
+			b.WriteString(broken)
+		} else {
+			b.WriteByte(s[i])
 		}
 	}
-	return b.String()
 }
 
 // ReplaceControls replaces control characters other than tabs and line breaks. Some databases cannot store a NUL, and their vendors

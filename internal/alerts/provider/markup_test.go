@@ -95,7 +95,12 @@ func TestMentionsAreBroken(t *testing.T) {
 		"_@all":           "_@\u200Ball",
 		"me@example.test": "me@example.test",
 		"app@sha256:1234": "app@sha256:1234",
-		"":                "",
+		"see https://hub.example/@team/app@1.0, @all": "see https://hub.example/%40team/app@1.0, @\u200Ball",
+		"http://user:p@hub.example/x @here":           "http://user:p@hub.example/x @\u200Bhere",
+		"https://@channel":                            "https://%40channel",
+		"<https://hub.example/@all|@all>":             "<https://hub.example/%40all|@\u200Ball>",
+		"xhttps://@all":                               "xhttps://%40all",
+		"":                                            "",
 	} {
 		if got := BreakMentions(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
