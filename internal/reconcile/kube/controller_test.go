@@ -189,6 +189,24 @@ func TestTheLineAboutAPanicSaysWhereItWas(t *testing.T) {
 	})
 }
 
+// Fails when a key that failed often is retried as late after its next failure, although it did not fail in between.
+func TestASuccessBeginsThePausesAnew(t *testing.T) {
+	const failures = 8
+	play(t, 1, func(_ kube.Key, call int) error {
+		if call <= failures || call == failures+2 {
+			return errors.New("out of reach")
+		}
+		return nil
+	}, func(s *scene) {
+		pass(5 * time.Minute)
+		s.controller.Enqueue(kube.Key{Namespace: "team-a", Name: "r0"})
+		pass(time.Second)
+		if got := s.called("r0"); got != failures+3 {
+			t.Errorf("called %d times, want %d", got, failures+3)
+		}
+	})
+}
+
 func TestEnqueueAfterWaits(t *testing.T) {
 	play(t, 1, func(kube.Key, int) error { return nil }, func(s *scene) {
 		s.controller.EnqueueAfter(kube.Key{Namespace: "team-a", Name: "r0"}, time.Minute)
