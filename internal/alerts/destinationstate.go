@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"math"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -107,10 +106,7 @@ func (d *destinationState) depth(now time.Time) int {
 	case d.pace == 0 && d.limiter == nil:
 		return unknownDepth
 	}
-	speed := math.Inf(1) // how many deliveries a second the destination is expected to accept
-	if d.pace > 0 {
-		speed = maxConcurrent / d.pace.Seconds()
-	}
+	speed := maxConcurrent / d.pace.Seconds() // how many deliveries a second the destination is expected to accept; infinite while not known
 	if d.limiter != nil {
 		speed = min(speed, float64(d.limiter.Limit()))
 	}
@@ -160,7 +156,6 @@ func (d *destinationState) token(now time.Time) time.Duration {
 
 // measure adds the duration of a send to the smoothed pace.
 func (d *destinationState) measure(took time.Duration) {
-	took = max(took, 100*time.Microsecond)
 	if d.pace == 0 {
 		d.pace = took
 		return
