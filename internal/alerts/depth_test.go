@@ -30,7 +30,13 @@ func TestADeliveryThatWaitsIsCountedInOnePlace(t *testing.T) {
 }
 
 // depth returns the sum of notifier_delivery_queue_depth over its places.
-func depth(t *testing.T, w *world) (sum float64) {
+func depth(t *testing.T, w *world) float64 {
+	t.Helper()
+	return depthIn(t, w, "memory") + depthIn(t, w, "schedule")
+}
+
+// depthIn returns notifier_delivery_queue_depth of a place.
+func depthIn(t *testing.T, w *world, place string) (sum float64) {
 	t.Helper()
 	families, err := w.registry.Gather()
 	if err != nil {
@@ -39,7 +45,9 @@ func depth(t *testing.T, w *world) (sum float64) {
 	for _, f := range families {
 		if f.GetName() == "notifier_delivery_queue_depth" {
 			for _, m := range f.GetMetric() {
-				sum += m.GetGauge().GetValue()
+				if m.GetLabel()[0].GetValue() == place {
+					sum += m.GetGauge().GetValue()
+				}
 			}
 		}
 	}

@@ -83,3 +83,30 @@ func TestT6AnEditCostsNothingForTheOtherAlertsOfItsNamespace(t *testing.T) {
 		t.Errorf("%d of the others are left", len(selected(table, other, nil)))
 	}
 }
+
+// E1: fails when a delivery goes on for another Alert of the name, or is given up although this replica's cache may only lag behind.
+func TestE1TheAlertOfADeliveryIsGoneOnlyWhenThatIsCertain(t *testing.T) {
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		uid          string // of the Alert, empty for none
+		made, routed time.Duration
+		exists, gone bool
+	}{
+		"it exists": {"uid-1", -time.Hour, 0, true, false},
+		"it exists since the delivery was routed":         {"uid-1", 0, -time.Hour, true, false},
+		"it is not there yet":                             {"", 0, -time.Second, false, false},
+		"it was not there for long":                       {"", 0, -ownerGrace, false, true},
+		"another was made after the delivery was routed":  {"uid-2", -time.Second, -2 * time.Second, false, true},
+		"another was made before the delivery was routed": {"uid-0", -time.Hour, -time.Second, false, false},
+	} {
+		w := newWorld(t)
+		w.alerts = NewTable()
+		if tc.uid != "" {
+			w.alerts.Put(&Alert{Namespace: "team-a", Name: "alert", UID: tc.uid, Created: now.Add(tc.made)})
+		}
+		s := &shard{Deliverer: w.deliverer(w.bus.session())}
+		if exists, gone := s.ownerOf("team-a", owner{"alert", "uid-1"}, now.Add(tc.routed), now); exists != tc.exists || gone != tc.gone {
+			t.Errorf("%s: exists %v, gone %v, want %v, %v", name, exists, gone, tc.exists, tc.gone)
+		}
+	}
+}
