@@ -258,12 +258,16 @@ func TestW3ATokenIsForTheAudienceThatWasAskedFor(t *testing.T) {
 			t.Errorf("asked for %v, told %v: %v", tc.asked, tc.told, err)
 		}
 	}
-	a, k, _ := newAuthority(t, nil)
-	k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) {
-		return authenticationv1.TokenReviewStatus{Authenticated: true}, nil
-	}
-	if _, err := a.Authenticate(t.Context(), "good", here); err == nil {
-		t.Error("a user without a name is one")
+	for what, status := range map[string]authenticationv1.TokenReviewStatus{
+		"without a name":             {Authenticated: true},
+		"who is not authenticated":   {User: owner.User},
+		"of an answer with an error": {User: owner.User, Error: "expired"},
+	} {
+		a, k, _ := newAuthority(t, nil)
+		k.token = func(authenticationv1.TokenReviewSpec) (authenticationv1.TokenReviewStatus, error) { return status, nil }
+		if _, err := a.Authenticate(t.Context(), "good", here); err == nil {
+			t.Errorf("a user %s is one", what)
+		}
 	}
 }
 
