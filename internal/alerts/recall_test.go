@@ -115,3 +115,21 @@ func TestADrainReadsNothingMoreOffTheSchedule(t *testing.T) {
 		}
 	})
 }
+
+// E4: fails when deliveries of one urgency return from the schedule in another order than that of their events, over all objects, after some
+// of them were read.
+func TestE4WhatWaitsReturnsInTheOrderOfItsEvents(t *testing.T) {
+	now := time.Now()
+	q := newQueue(event.ProviderKey{Namespace: "team-a", Provider: "chat"}, &share{}, now)
+	for order, object := range []string{"a", "b", "c", "a", "b", "a", "d", "c"} {
+		l, e := q.place(object, uint64(order), fmt.Sprint("d", order), now)
+		e.onSchedule = true
+		q.refresh(l)
+	}
+	for want := uint64(0); want < 8; want += 2 {
+		taken := q.take(2)
+		if len(taken) != 2 || taken[0].entry.order != want || taken[1].entry.order != want+1 {
+			t.Fatalf("read %+v, want events %d and %d", taken, want, want+1)
+		}
+	}
+}
