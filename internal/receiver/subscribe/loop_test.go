@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"notifier/internal/event"
 )
 
 // lap is the duration of one round of a test's loop.
@@ -231,6 +233,26 @@ func TestAGuardIsForgottenWhenAllIsQuiet(t *testing.T) {
 				t.Errorf("%d guards, want %d, error %v", len(w.guards), want, err)
 			}
 			elapse(loopWindow + time.Second)
+		}
+	})
+}
+
+// T6: fails when the guard of a deleted Receiver stays, for which no event comes any more that would make it quiet.
+func TestT6AGuardEndsWithItsReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, subscription("team/r"))
+		w := &watch{Subscriber: &Subscriber{Options: Options{Subscriptions: s.table}}, guards: map[subscriber]*guard{}}
+		id := subscriber{"team", "r"}
+		w.guards[id] = newGuard(s.table.namespaces["team"].named["r"].Subscription)
+		w.guards[id].held = true // it would never be quiet
+		s.table.Delete("team", "r")
+		w.reports = map[subscriber][]byte{}
+		err := w.passTime(event.WithFence(t.Context(), func() bool { return false }))
+		if !errors.Is(err, errTermOver) || len(w.guards) != 0 {
+			t.Errorf("%d guards, error %v", len(w.guards), err)
+		}
+		if value, there := w.reports[id]; !there || value != nil {
+			t.Errorf("its report is not removed: %q", w.reports)
 		}
 	})
 }
