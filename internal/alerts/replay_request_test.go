@@ -74,8 +74,17 @@ func replay(t *testing.T, d *Deliverer, req view.ReplayRequest) view.ReplayResul
 }
 
 // TestE4AReplayOfDeadLettersGoesInOrderAndOnce fails when resend does not place the published deliveries before their successors, when a
-// letter is left, or when the Sender does not learn that it is a replay.
+// letter is left, when letters that are named by their IDs go in the order of these, or when the Sender does not learn that it is a replay.
 func TestE4AReplayOfDeadLettersGoesInOrderAndOnce(t *testing.T) {
+	for name, request := range map[string]func(ids []string) view.ReplayRequest{
+		"all":          func([]string) view.ReplayRequest { return view.ReplayRequest{State: view.StateDead} },
+		"by their IDs": func(ids []string) view.ReplayRequest { return view.ReplayRequest{IDs: ids} },
+	} {
+		t.Run(name, func(t *testing.T) { replayInOrder(t, request) })
+	}
+}
+
+func replayInOrder(t *testing.T, request func(ids []string) view.ReplayRequest) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dest := newWorld(t), &refusing{}
 		w.version("chat", "1", dest)
@@ -104,7 +113,7 @@ func TestE4AReplayOfDeadLettersGoesInOrderAndOnce(t *testing.T) {
 			next = w.routed("chat", "app0")
 			w.bus.publish(next)
 		}()
-		result := replay(t, d, view.ReplayRequest{State: view.StateDead})
+		result := replay(t, d, request(want))
 		wait(time.Minute)
 		if result.Replayed != 30 || result.More || len(result.Refused) > 0 {
 			t.Errorf("%+v", result)
