@@ -262,7 +262,7 @@ func TestABadConfigIsRefusedWithItsField(t *testing.T) {
 		says   string
 	}{
 		"a password in the clear": {func(c *provider.Config) { c.Address = "smtp://mail.example.com?tls=none" }, "without TLS"},
-		"another tls":             {func(c *provider.Config) { c.Address = "smtp://mail.example.com?tls=opportunistic" }, "tls=none"},
+		"another tls":             {func(c *provider.Config) { c.Address, c.Password = "smtp://mail.example.com?tls=opportunistic", "" }, "smtp alone"},
 		"smtps without TLS":       {func(c *provider.Config) { c.Address, c.Password = "smtps://mail.example.com?tls=none", "" }, "smtp alone"},
 		"another query":           {func(c *provider.Config) { c.Address += "?s3cret=1" }, "more than from and tls"},
 		"from twice":              {func(c *provider.Config) { c.Address += "?from=a@b.c&from=d@e.f" }, "more than from and tls"},
