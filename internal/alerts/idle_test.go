@@ -41,6 +41,14 @@ func TestT6TheQueuesOfMissingProvidersAreForgotten(t *testing.T) {
 				if n := s.queues(); n != 0 {
 					t.Errorf("%d queues for nothing", n)
 				}
+				if n := len(s.dispatcher.shards.shares.of); n != 0 {
+					t.Errorf("%d namespaces without queues are kept", n)
+				}
+				for _, shard := range s.dispatcher.shards.all() {
+					if shard.longest != nil {
+						t.Error("a queue is kept as the longest")
+					}
+				}
 				dest := &sink{}
 				w.destinations.Put("team-a", "missing-7", &Destination{UID: "p-7", Type: "generic", Version: "1", Sender: dest})
 				wait(2 * tickEvery)

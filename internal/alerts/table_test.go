@@ -178,3 +178,19 @@ func BenchmarkSelect(b *testing.B) {
 		})
 	}
 }
+
+// T6: fails when a namespace without Alerts stays in memory.
+func TestT6TheTableForgetsNamespacesWithoutAlerts(t *testing.T) {
+	table := NewTable()
+	for i := range 10 {
+		for _, name := range []string{"a", "b"} {
+			table.Put(&Alert{Namespace: fmt.Sprint("team-", i), Name: name, UID: name})
+		}
+		table.Delete(fmt.Sprintf("team-%d/a", i))
+		table.Delete(fmt.Sprintf("team-%d/b", i))
+		table.Delete(fmt.Sprintf("team-%d/b", i))
+	}
+	for name := range table.namespaces.Range {
+		t.Errorf("%v is kept", name)
+	}
+}
