@@ -189,7 +189,7 @@ func TestTheLineAboutAPanicSaysWhereItWas(t *testing.T) {
 	})
 }
 
-// Fails when a key that failed often is retried as late after its next failure, although it did not fail in between.
+// Fails when the pause after a failure is as long as after many in a row, although the key was reconciled in between.
 func TestASuccessBeginsThePausesAnew(t *testing.T) {
 	const failures = 8
 	play(t, 1, func(_ kube.Key, call int) error {
