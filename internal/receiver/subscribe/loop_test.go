@@ -220,13 +220,19 @@ func TestNothingIsLeftOfAReceiverThatIsGone(t *testing.T) {
 	})
 }
 
+// guarded returns a watch that has a guard for a Receiver of the stage's table.
+func guarded(t *testing.T) (s *stage, w *watch, id subscriber) {
+	s, id = newStage(t, subscription("team/r")), subscriber{"team", "r"}
+	return s, &watch{
+		Subscriber: &Subscriber{Options: Options{Subscriptions: s.table}}, reports: map[subscriber][]byte{},
+		guards: map[subscriber]*guard{id: newGuard(s.table.namespaces["team"].named["r"].Subscription)},
+	}, id
+}
+
 // Memory is bounded by the Receivers with recent events. Fails when guards are not removed.
 func TestAGuardIsForgottenWhenAllIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, subscription("team/r"))
-		w := &watch{Subscriber: &Subscriber{Options: Options{Subscriptions: s.table}}, guards: map[subscriber]*guard{}}
-		id := subscriber{"team", "r"}
-		w.guards[id] = newGuard(s.table.namespaces["team"].named["r"].Subscription)
+		_, w, id := guarded(t)
 		w.guards[id].last = time.Now()
 		for _, want := range []int{1, 0} {
 			if err := w.passTime(t.Context()); err != nil || len(w.guards) != want {
@@ -240,13 +246,9 @@ func TestAGuardIsForgottenWhenAllIsQuiet(t *testing.T) {
 // T6: fails when the guard of a deleted Receiver stays, for which no event comes any more that would make it quiet.
 func TestT6AGuardEndsWithItsReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, subscription("team/r"))
-		w := &watch{Subscriber: &Subscriber{Options: Options{Subscriptions: s.table}}, guards: map[subscriber]*guard{}}
-		id := subscriber{"team", "r"}
-		w.guards[id] = newGuard(s.table.namespaces["team"].named["r"].Subscription)
+		s, w, id := guarded(t)
 		w.guards[id].held = true // it would never be quiet
 		s.table.Delete("team", "r")
-		w.reports = map[subscriber][]byte{}
 		err := w.passTime(event.WithFence(t.Context(), func() bool { return false }))
 		if !errors.Is(err, errTermOver) || len(w.guards) != 0 {
 			t.Errorf("%d guards, error %v", len(w.guards), err)
