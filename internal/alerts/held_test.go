@@ -10,7 +10,7 @@ import (
 	"notifier/internal/alerts/provider"
 )
 
-// T6: twenty destinations take an hour for a send. Fails without a bound on the deliveries in memory of all queues of a shard together, or when
+// T6: twenty destinations do not answer. Fails without a bound on the deliveries in memory of all queues of a shard together, or when
 // that bound is kept at the cost of the queue that has few.
 func TestT6TheDeliveriesOfAllQueuesInMemoryAreBounded(t *testing.T) {
 	t.Parallel()
