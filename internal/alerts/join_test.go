@@ -1,19 +1,11 @@
 package alerts
 
 import (
-	"context"
 	"log/slog"
 	"testing"
 
 	"notifier/internal/event"
 )
-
-// message is a message of the bus that notes what becomes of it.
-type message struct{ returned bool }
-
-func (m *message) Ack(context.Context) error { return nil }
-func (m *message) InProgress() error         { return nil }
-func (m *message) Nak() error                { m.returned = true; return nil }
 
 // E2, E3: the bus hands out a delivery twice, as after a lost acknowledgement. Fails when an older copy hides the attempts of a newer one, when
 // a copy takes the place of one that is being sent, or when a message that is not kept is neither acknowledged nor returned.
@@ -31,7 +23,7 @@ func TestOfTheCopiesOfADeliveryTheNewestCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &shard{log: slog.New(slog.DiscardHandler)}
-			first, second := &message{}, &message{}
+			first, second := &openEvents{}, &openEvents{}
 			it := &item{
 				d: event.Delivery{ID: "d1", Reschedules: 2, Attempts: 2}, acker: first, entry: &entry{unsent: true},
 				busy: tc.busy, recalled: true, direct: true,
@@ -55,15 +47,15 @@ func TestOfTheCopiesOfADeliveryTheNewestCounts(t *testing.T) {
 	}
 	t.Run("very many", func(t *testing.T) {
 		s := &shard{log: slog.New(slog.DiscardHandler)}
-		it := &item{d: event.Delivery{ID: "d1", Reschedules: 100}, acker: &message{}, entry: &entry{}}
-		var copies []*message
+		it := &item{d: event.Delivery{ID: "d1", Reschedules: 100}, acker: &openEvents{}, entry: &entry{}}
+		var copies []*openEvents
 		for i := range 2 * maxTwins {
-			copies = append(copies, &message{})
+			copies = append(copies, &openEvents{})
 			s.join(it, event.Message[event.Delivery]{Value: event.Delivery{ID: "d1", Reschedules: i}, Acker: copies[i]})
 		}
 		for i, m := range copies {
-			if old := i < maxTwins; m.returned != old {
-				t.Errorf("copy %d is returned: %v, want %v", i, m.returned, old)
+			if returned, old := m.returned.Load() == 1, i < maxTwins; returned != old {
+				t.Errorf("copy %d is returned: %v, want %v", i, returned, old)
 			}
 		}
 		if len(it.twins) != maxTwins {

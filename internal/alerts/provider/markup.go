@@ -75,7 +75,7 @@ func Backslashes(characters string) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// webURL matches a URL up to where it may end.
+// webURL matches a URL with all characters that it may have, unlike plainURL.
 var webURL = regexp.MustCompile(`https?://[^\s<>|"]+`)
 
 // BreakMentions returns s with a zero-width character behind each @ that may begin a mention, so that "@name" notifies nobody. In a URL, as

@@ -24,7 +24,7 @@ type Events interface {
 	// PublishEventAfter is PublishEvent, but returns event.ErrOvertaken when an event of the object was published after that at seq, zero
 	// for none.
 	PublishEventAfter(ctx context.Context, r *event.Record, seq uint64) (duplicate bool, err error)
-	// FollowEvents calls h with every record accepted since from, and caughtUp after the last that is stored when it is called. Of a record's
+	// FollowEvents calls h with every record accepted since from, and caughtUp once, after the last that is stored when it is called. Of a record's
 	// event it needs only the object, the revision, and the beginning of a failure's message, and h may keep it. It returns when ctx ends.
 	FollowEvents(ctx context.Context, from time.Time, h func(*event.Record), caughtUp func())
 	// LastEvent returns the last stored record about an object.
