@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"notifier/internal/event"
@@ -221,5 +222,51 @@ func TestTheEndOfATermEndsWhatItsWorkerRefused(t *testing.T) {
 	}
 	if took := time.Since(ended); took > backloggedInterval {
 		t.Errorf("refused for %s after the term", took)
+	}
+}
+
+// Fails when a namespace is refused once its backlog has ended, or for longer than backloggedLife after the last message of a worker that
+// was killed; or when it is served before.
+func TestANamespaceIsRefusedUntilItsBacklogEnds(t *testing.T) {
+	served := func(t *testing.T, s *backlogged, after time.Duration) {
+		t.Helper()
+		began := time.Now()
+		for errors.Is(s.await(t.Context(), "many"), ErrFull) {
+		}
+		if took := time.Since(began); took != after {
+			t.Errorf("refused for %s, want %s", took, after)
+		}
+	}
+	for name, test := range map[string]func(t *testing.T, s *backlogged){
+		"as the worker finds": func(t *testing.T, s *backlogged) {
+			s.set("many", true)
+			s.set("other", true)
+			time.AfterFunc(time.Second/10, func() { s.set("many", false) })
+			served(t, s, time.Second/10)
+		},
+		"as another worker publishes": func(t *testing.T, s *backlogged) {
+			s.follow([]string{"many", "other"})
+			time.AfterFunc(time.Second/10, func() { s.follow([]string{"other"}) })
+			served(t, s, time.Second/10)
+		},
+		"until the worker has been silent": func(t *testing.T, s *backlogged) {
+			s.follow([]string{"many"})
+			time.AfterFunc(backloggedInterval, func() { s.follow([]string{"many"}) })
+			served(t, s, backloggedInterval+backloggedLife)
+		},
+		"as long as either says so": func(t *testing.T, s *backlogged) {
+			s.follow([]string{"many"})
+			s.set("many", true)
+			time.AfterFunc(time.Second/10, func() { s.set("many", false) })
+			served(t, s, backloggedLife)
+			s.follow([]string{"many"})
+			s.set("many", true)
+			time.AfterFunc(2*backloggedLife, func() { s.set("many", false) })
+			served(t, s, 2*backloggedLife)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, newBacklogged()) })
+		})
 	}
 }
