@@ -41,6 +41,9 @@ type ClientOptions struct {
 	// MaxReply is the longest answer that the type reads, in bytes. Zero means that the type reads no answers: a 2xx is then a success
 	// however its body ends.
 	MaxReply int
+	// TakesPages means that a 2xx with a page of HTML is a success, for a type whose destination may be any server, or which reads the page.
+	// Other types' destinations answer with none: it comes from a place to sign in on the way, or from a web server under a wrong address.
+	TakesPages bool
 	// Word returns the word that is shown of a refusal's answer, from a closed list that the type knows, or an empty string. It is
 	// given answers of at most MaxRefusal bytes. Nothing else of an answer is kept.
 	Word func(answer []byte) string

@@ -8,10 +8,11 @@
 // returns when its outcome is known, at the latest after Config.Timeout. It never retries, queues or limits: the deliverer does. Its
 // result is nil or an *event.Error:
 //
-//   - nil: the destination answered 2xx. The answer's body does not matter, unless the type says otherwise (Slack's API).
-//   - event.Retry: no connection, no answer in time, a certificate that does not verify, or 408, 425, 429, 5xx, with the destination's
-//     Retry-After. A bad certificate is retried, since certificates expire, are rotated and are repaired without an edit of the
-//     Provider; meanwhile the reason names the fault to its owner. Every other failure at a proxy is retried too.
+//   - nil: the destination answered 2xx. The answer's body does not matter, unless the type says otherwise (Slack's API), or it is a web
+//     page: an API has none, and a place to sign in has no message. Types whose destination may be any server take pages.
+//   - event.Retry: no connection, no answer in time, a web page, a certificate that does not verify, or 408, 425, 429, 5xx, with the
+//     destination's Retry-After. A bad certificate is retried, since certificates expire, are rotated and are repaired without an edit of
+//     the Provider; meanwhile the reason names the fault to its owner. Every other failure at a proxy is retried too.
 //   - event.Permanent: any other 4xx; a redirect (none is followed); an address that may not be reached.
 //
 // No type knows whether its Provider or its Alert is suspended. The router and the deliverer keep notifications of suspended ones from

@@ -23,6 +23,8 @@ const (
 	drainTime  = time.Second
 	// MaxRefusal is the length, in bytes, of the longest answer of which a word is shown. Google's explanations have more than a kilobyte.
 	MaxRefusal = 4 << 10
+	// pageBytes is the length, in bytes, of the part of an unused answer in which a page's first tag is looked for.
+	pageBytes = 512
 	// MaxRetryAfter is the longest wait that a destination can ask for.
 	MaxRetryAfter = time.Hour
 )
@@ -63,11 +65,29 @@ func (c *Client) request(ctx context.Context, req *http.Request, cancel context.
 	if resp.StatusCode/100 != 2 {
 		return nil, c.refusal(resp, cancel)
 	}
-	if c.options.MaxReply == 0 {
+	html := !c.options.TakesPages && isHTML(resp.Header)
+	var answer []byte
+	switch {
+	case c.options.MaxReply > 0:
+		if answer, err = c.reply(ctx, resp.Body, cancel); err != nil {
+			return nil, err
+		}
+	case html:
+		answer, _ = begin(resp.Body, pageBytes, cancel)
+	default:
 		drain(resp.Body, cancel)
-		return nil, nil
 	}
-	return c.reply(ctx, resp.Body, cancel)
+	if html && bytes.HasPrefix(bytes.TrimSpace(answer), []byte("<")) {
+		return nil, event.NewError(event.Retry, LabelReply, "answer is a web page", nil)
+	}
+	return answer, nil
+}
+
+// isHTML reports whether an answer says that it is HTML. Some APIs say so of a word: a page also begins with a tag.
+func isHTML(h http.Header) bool {
+	const html = "text/html"
+	t := h.Get("Content-Type")
+	return len(t) >= len(html) && strings.EqualFold(t[:len(html)], html)
 }
 
 // unanswered classifies the failure of a request without an answer, by a proxy unless via is nil. net/http has no types for the errors after
@@ -128,14 +148,20 @@ func (c *Client) short(body io.Reader, cancel context.CancelFunc, unsecured bool
 		drain(body, cancel)
 		return nil
 	}
-	timer := time.AfterFunc(drainTime, cancel)
-	answer, err := io.ReadAll(io.LimitReader(body, MaxRefusal+1))
-	timer.Stop()
-	drain(body, cancel)
+	answer, err := begin(body, MaxRefusal+1, cancel)
 	if len(answer) > MaxRefusal || err != nil && !unsecured {
 		return nil
 	}
 	return answer
+}
+
+// begin returns an answer's first bytes, at most most of them, and drains the rest.
+func begin(body io.Reader, most int64, cancel context.CancelFunc) ([]byte, error) {
+	timer := time.AfterFunc(drainTime, cancel)
+	answer, err := io.ReadAll(io.LimitReader(body, most))
+	timer.Stop()
+	drain(body, cancel)
+	return answer, err
 }
 
 // StatusOf returns the HTTP status of a refusal, 0 for any other error.

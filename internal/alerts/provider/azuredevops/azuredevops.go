@@ -47,7 +47,7 @@ type statusContext struct {
 // New returns a Sender for one repository. It needs the repository's address, and a token or a service account.
 func New(cfg provider.Config) (*githost.Statuses, error) {
 	h, addressErr := locate(&cfg)
-	o := provider.ClientOptions{Login: login, MaxReply: maxReply, Word: word}
+	o := provider.ClientOptions{Login: login, MaxReply: maxReply, TakesPages: true, Word: word}
 	var source *cloudauth.Source
 	var sourceErr error
 	if cfg.Token == "" && cfg.ServiceAccount != "" && isService(cfg.Address) {

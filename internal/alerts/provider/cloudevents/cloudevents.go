@@ -30,7 +30,7 @@ type Sender struct {
 func New(cfg provider.Config) (*Sender, error) {
 	bearer, tokenErr := cfg.Bearer()
 	headers, headerErr := provider.NewHeaders(cfg.Headers, "Ce-*", "Content-Type")
-	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{})
+	client, clientErr := provider.NewClient(cfg, provider.ClientOptions{TakesPages: true})
 	if err := errors.Join(tokenErr, headerErr, clientErr); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func New(cfg provider.Config) (*Sender, error) {
 	}
 	var headerErr, clientErr error
 	s.Headers, headerErr = provider.NewHeaders(cfg.Headers, ours...)
-	s.Client, clientErr = provider.NewClient(cfg, provider.ClientOptions{})
+	s.Client, clientErr = provider.NewClient(cfg, provider.ClientOptions{TakesPages: true})
 	if err := errors.Join(keyErr, headerErr, clientErr); err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func TestOnlyCodeZeroIsASuccess(t *testing.T) {
 		`{"code":77,"msg":"hush"}`:                             {200, event.Retry, "rejected", "Lark refused the message with an unknown code"},
 		`{"msg":"success"}`:                                    {200, event.Retry, "reply", "answer is not one of Lark's"},
 		`{"code":"0"}`:                                         {200, event.Retry, "reply", "answer is not one of Lark's"},
-		`<html>hush`:                                           {200, event.Retry, "reply", "answer is not one of Lark's"},
+		`<html>hush`:                                           {200, event.Retry, "reply", "answer is a web page"},
 		``:                                                     {200, event.Retry, "reply", "answer is not one of Lark's"},
 		`{"code":19001}`: {
 			400, event.Permanent, "http_4xx", "HTTP 400: Incoming webhook access token invalid",

@@ -39,14 +39,18 @@ type Sender struct {
 // New returns a Sender. For the API, token and channel are required.
 func New(cfg provider.Config) (*Sender, error) {
 	s := &Sender{channel: cfg.Channel, username: cfg.Username}
+	u, err := url.Parse(strings.TrimSpace(cfg.Address))
+	if err != nil {
+		u = &url.URL{} // NewClient refuses such an address
+	}
+	s.onSlack = provider.Within(u.Hostname(), domains...)
 	o := provider.ClientOptions{
-		Login: provider.Config.Bearer, Word: word,
+		Login: provider.Config.Bearer, Word: word, TakesPages: !s.onSlack,
 		Message: func(_ *provider.Client, n provider.Notification) (provider.Request, error) {
 			return provider.Request{URL: s.api, JSON: s.message(n)}, nil
 		},
 	}
-	var err error
-	if s.api, err = apiOf(cfg.Address); err != nil {
+	if s.api, err = apiOf(u); err != nil {
 		return nil, err
 	}
 	if s.api != nil {
@@ -57,23 +61,21 @@ func New(cfg provider.Config) (*Sender, error) {
 			return nil, errors.New("chat.postMessage needs spec.channel")
 		}
 		o.MaxReply, o.Outcome = maxReply, outcome
-	} else if u, err := url.Parse(strings.TrimSpace(cfg.Address)); err == nil && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/"+method) {
+	} else if strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/"+method) {
 		o.MaxReply, o.Outcome = maxReply, outcomeBehind
 	}
 	if s.Client, err = provider.NewClient(cfg, o); err != nil {
 		return nil, err
 	}
-	s.onSlack = s.On(domains...)
 	return s, nil
 }
 
 // apiOf returns the address of chat.postMessage if an address is on Slack's API, nil for an incoming webhook. The API refuses a message with
 // HTTP 200, so no form of its address may pass for a webhook's.
-func apiOf(address string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimSpace(address))
+func apiOf(u *url.URL) (*url.URL, error) {
 	switch {
-	case err != nil || !provider.Within(u.Hostname(), domains...) || !strings.HasPrefix(u.Path, "/api/"):
-		return nil, nil // NewClient refuses an address that is no URL
+	case !provider.Within(u.Hostname(), domains...) || !strings.HasPrefix(u.Path, "/api/"):
+		return nil, nil
 	case strings.TrimSuffix(u.Path, "/") != "/api/"+method:
 		return nil, errors.New("address is on Slack's API, and its method is not chat.postMessage")
 	}
