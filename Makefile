@@ -12,6 +12,8 @@ IMAGE   ?= notifier:$(VERSION)
 MODULES := . test test/alarms test/kubectl test/vendors tools
 # Pins the programs that the tests run, and has no code of its own to vet.
 PINS    := test/flux
+# The other systems of machines on which owners run the commands.
+COMMANDS_ON := darwin windows
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 # "make check" vets the tests too, so they are not vetted a second time.
 GOTEST  := go test -count=1 -timeout=20m -vet=off
@@ -106,7 +108,7 @@ format: ## Format the Go code.
 STATE := git status --porcelain; git diff
 
 .PHONY: check
-check: ## Generate, format, tidy, vet and lint; fails if anything committed was stale.
+check: ## Generate, format, tidy, cross-compile, vet and lint; fails if anything committed was stale.
 	@before=$$(mktemp); after=$$(mktemp); trap 'rm -f "$$before" "$$after"' EXIT; \
 	{ $(STATE); } >"$$before"; \
 	$(MAKE) --no-print-directory generate format; \
@@ -114,5 +116,6 @@ check: ## Generate, format, tidy, vet and lint; fails if anything committed was 
 	{ $(STATE); } >"$$after"; \
 	if ! diff -u "$$before" "$$after"; then \
 	  echo "make check: the files above were stale or not formatted; they are mended now, commit them" >&2; exit 1; fi
+	for os in $(COMMANDS_ON); do echo "go build ($$os)"; CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./cmd/notifier; done
 	for m in $(MODULES); do echo "go vet ($$m)"; go -C $$m vet ./...; done
 	for m in $(MODULES); do echo "golangci-lint ($$m)"; (cd $$m && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml); done

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -171,11 +170,11 @@ func lockDir(ctx context.Context, dir string, log *slog.Logger) (*os.File, error
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	for told := false; ; told = true {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		locked, err := tryLock(f)
 		switch {
-		case err == nil:
+		case locked:
 			return f, nil
-		case !errors.Is(err, syscall.EWOULDBLOCK):
+		case err != nil:
 			_ = f.Close()
 			return nil, fmt.Errorf("lock data directory: %w", err)
 		case !told:
@@ -190,8 +189,7 @@ func lockDir(ctx context.Context, dir string, log *slog.Logger) (*os.File, error
 
 // measure returns how many bytes a directory's files take, and how many are free.
 func measure(dir string) (used, free int64, err error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
+	if free, err = freeBytes(dir); err != nil {
 		return 0, 0, fmt.Errorf("statfs: %w", err)
 	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -209,7 +207,7 @@ func measure(dir string) (used, free int64, err error) {
 		}
 		return nil
 	})
-	return used, int64(st.Bavail) * st.Bsize, err
+	return used, free, err
 }
 
 // capacity returns how many bytes the streams may take: those in use, plus those free, less a tenth and the slack.
