@@ -26,17 +26,13 @@ const (
 // Reschedule puts d back on the schedule for the given time, and returns when that is on disk. The caller then acknowledges the message
 // that it has in hand. d is handed out again with its present fields, attempts and last error among them.
 //
-// A delivery has one place on the schedule, so a reschedule replaces an earlier one. A retried publish could arrive after the schedule has
-// fired. If the time is that soon, the message has an ID made of d.Run and d.Reschedules, which the caller increments, so that it is
-// rescheduled once. An older copy of the delivery, whose acknowledgement was lost, may have replaced that message: then it is published
-// again. With the delivery's own ID the stream would take it for a duplicate of the delivery and drop it, with a positive answer. Later
-// messages have no ID, since the server keeps each ID in memory. The error is ErrTooLarge for a delivery that is too large for the bus.
+// A delivery has one place on the schedule, so a reschedule replaces an earlier one, and one that is published again does too. If the time of
+// the first has come meanwhile, the delivery is handed out twice, for a recheck. The message has no ID, by which the stream would drop one of
+// the two: an older copy of the delivery, whose acknowledgement was lost, may have replaced the first, and the server keeps each ID in memory.
+// The error is ErrTooLarge for a delivery that is too large for the bus.
 func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error {
-	shard, id := b.DeliveryShard(d.Namespace, d.Provider), ""
-	if time.Until(at) < deliveryDuplicates {
-		id = d.Run() + "#" + strconv.Itoa(d.Reschedules)
-	}
-	m, err := encodeDelivery(retrySubject(shard, d), id, d)
+	shard := b.DeliveryShard(d.Namespace, d.Provider)
+	m, err := encodeDelivery(retrySubject(shard, d), "", d)
 	if err != nil {
 		return fmt.Errorf("reschedule delivery: %w", err)
 	}
@@ -45,7 +41,7 @@ func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) e
 	}
 	m.Header.Set(headerSchedule, scheduleAt+at.UTC().Format(time.RFC3339Nano))
 	m.Header.Set(headerTarget, dueSubject(shard, d))
-	if err := b.publishUnlessThere(ctx, streamDeliveries, m); err != nil {
+	if err := b.publish(ctx, streamDeliveries, m); err != nil {
 		return fmt.Errorf("reschedule delivery: %w", err)
 	}
 	b.stats.queued.Add(int64(m.Size()))
@@ -79,7 +75,7 @@ func (b *Bus) Backlog(ctx context.Context, shard int) ([]event.Scheduled, error)
 }
 
 // Recall reads a delivery off the schedule before its time. The message stays there until Ack, so that a process that dies in between loses
-// nothing. A Reschedule with another count still replaces it.
+// nothing. A Reschedule still replaces it.
 func (b *Bus) Recall(ctx context.Context, shard int, p event.Scheduled) (event.Recalled, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()

@@ -36,7 +36,7 @@ type Delivery struct {
 	FirstAttempt time.Time `json:"firstAttempt,omitzero"`
 	// LastError is the safe reason of the last failed attempt.
 	LastError string `json:"lastError,omitempty"`
-	// Reschedules counts how often the delivery was rescheduled. It makes the ID of each scheduled message unique.
+	// Reschedules counts how often the delivery was rescheduled. Of two copies of one replay the one with more is the newer.
 	Reschedules int `json:"parks,omitempty"`
 	// Replays counts how often the delivery was published anew after it had ended, Replayed is the time of the last replay.
 	Replays  int       `json:"replays,omitempty"`
