@@ -265,7 +265,7 @@ func (s *shard) concluded(work context.Context, it *item, v verdict, stored bool
 }
 
 // ackTwins acknowledges the duplicate messages of a delivery whose outcome is on the bus, and returns the others. After a reschedule these are
-// those that were rescheduled at least as often: they are the remaining copies of the delivery, since the bus keeps each Reschedule once.
+// those that were rescheduled at least as often: another owner may have put them on the schedule, as the newest copies of the delivery.
 // After any outcome they are those of a later replay: a dead letter may be replayed as soon as it is written, before this is known here.
 func (s *shard) ackTwins(work context.Context, it *item, v verdict) (others []event.Message[event.Delivery]) {
 	for _, t := range it.twins {

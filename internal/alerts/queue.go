@@ -32,9 +32,11 @@ type queue struct {
 	recalls    int
 	recallAt   time.Time
 	// replaying says that dead letters are being published anew, and listing that they are being read before that. Until they are known,
-	// nothing is sent: it might belong after one of them. listed is when that last began.
+	// nothing is sent: it might belong after one of them. listed is when that last began. requests counts the requests of owners that are
+	// publishing some.
 	replaying, listing bool
 	listed             time.Time
+	requests           int
 	// touched marks the queue while a batch is taken in.
 	touched bool
 	// awaiting says that rescheduled deliveries await older events of the namespace.

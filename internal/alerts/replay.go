@@ -26,7 +26,7 @@ var final = []string{labelOwnerGone, labelSuspended, labelUnsupported, labelUnve
 // that it names, these are the dead letters from before the change. After a success that follows a refusal, they are those that were
 // never replayed.
 func (s *shard) replay(work context.Context, q *queue, dest *Destination, now time.Time) {
-	if q.replaying {
+	if q.replaying || q.requests > 0 {
 		return // and again when that has ended
 	}
 	mended, recovered := q.mended, q.recovered && now.Sub(q.listed) >= recoverGap
@@ -56,16 +56,19 @@ func (s *shard) replay(work context.Context, q *queue, dest *Destination, now ti
 			if errors.Is(err, errDrains) {
 				return
 			}
+			if err == nil && q.requests == 0 {
+				s.publish(work, work, q, &republished{letters: letters, then: func(int) { q.replaying = false }})
+				s.pump(work, q)
+				return
+			}
+			// Requests that began meanwhile have places for their letters. What they leave is listed when they have ended.
+			s.pump(work, q) // it does not list them at once, as q is replaying
+			q.replaying, q.mended, q.recovered, q.listed = false, q.mended || mended, q.recovered || recovered, time.Time{}
 			if err != nil {
 				s.metrics.busErrors.Inc()
 				s.log.Warn("dead letters not read", "namespace", q.key.Namespace, "provider", q.key.Provider, "error", err)
-				s.pump(work, q) // it does not list them at once, as q is replaying
-				q.replaying, q.mended, q.recovered, q.listed = false, q.mended || mended, q.recovered || recovered, time.Time{}
 				s.wakes.set(q, time.Now().Add(recallGap))
-				return
 			}
-			s.publish(work, work, q, &republished{letters: letters, then: func(int) { q.replaying = false }})
-			s.pump(work, q)
 		})
 	})
 }
@@ -109,7 +112,9 @@ func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []e
 			}
 			p.letters, giveBack = append(p.letters, e), append(giveBack, token)
 		}
+		q.requests++
 		p.then = func(tried int) {
+			q.requests--
 			for _, token := range giveBack[tried:] {
 				token()
 			}
@@ -215,7 +220,7 @@ func (s *shard) leaveOut(q *queue, p *republished, e *ended) {
 
 // leavePlace removes the place of a delivery that was not published, unless a message of it came meanwhile.
 func (s *shard) leavePlace(q *queue, e *ended) {
-	if l, place := q.find(e); place != nil && place.item == nil && !place.onSchedule {
+	if l, place := q.find(e); place != nil && place.item == nil && !place.onSchedule && !place.rescheduled {
 		q.forget(l, place, time.Now())
 	}
 }

@@ -67,7 +67,7 @@ func (s *shard) tick(work context.Context) {
 // idle reports whether a queue may be forgotten.
 func (s *shard) idle(q *queue, now time.Time) bool {
 	switch {
-	case len(q.lines) > 0 || q.replaying || q.recalls > 0:
+	case len(q.lines) > 0 || q.replaying || q.requests > 0 || q.recalls > 0:
 		return false
 	case s.Destinations.Get(q.key.Namespace, q.key.Provider) == nil:
 		return true
