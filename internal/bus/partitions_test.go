@@ -2,7 +2,9 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -158,5 +160,56 @@ func TestT6AShareIsAPartOfWhatOthersLeave(t *testing.T) {
 				t.Errorf("%d wait, want %d at most", l.waiting, most)
 			}
 		})
+	}
+}
+
+// T6. Fails when more namespaces with heavy records than are handled at a time are handled at once, or do not get their turns in the end.
+func TestT6EveryHeavyNamespaceGetsItsTurn(t *testing.T) {
+	t.Parallel()
+	heavy := func(*event.Record) bool { return true }
+	handled := make(chan string, 100)
+	l := newPartitions(&eventReader{
+		consumer: &consumer{bus: &Bus{backlogged: newBacklogged()}},
+		handler: handlerOf(heavy, func(_ context.Context, batch []*event.Record) error {
+			handled <- batch[0].Event.InvolvedObject.Namespace
+			return nil
+		}),
+	})
+	c := &cursor{next: 1, done: map[uint64]struct{}{}, changed: make(chan struct{}, 1)}
+	var want []string
+	for i := range 6 * maxAlone {
+		want = append(want, fmt.Sprint("team-", i%(2*maxAlone)))
+		seq := uint64(i + 1)
+		l.add(event.Message[*event.Record]{Value: testRecord(fmt.Sprint(i), want[i], "app"), Seq: seq, Acker: c.hand(seq)})
+	}
+	var got []string
+	l.begin(t.Context())
+	for range want {
+		if l.alone > maxAlone {
+			t.Errorf("%d are handled at a time, want %d at most", l.alone, maxAlone)
+		}
+		got = append(got, receive(t, handled))
+		l.end(receive(t, l.finished))
+		l.begin(t.Context())
+	}
+	slices.Sort(want)
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// Fails when a replica whose term has ended refuses the events of a namespace that was backlogged, for good.
+func TestTheEndOfATermForgetsItsBacklogs(t *testing.T) {
+	b := &Bus{backlogged: newBacklogged()}
+	l := newPartitions(&eventReader{consumer: &consumer{bus: b}})
+	for l.all["many"] == nil || !l.all["many"].full {
+		l.count("many", 1, 0)
+	}
+	if err := b.backlogged.await(t.Context(), "many"); !errors.Is(err, ErrFull) {
+		t.Errorf("before: %v", err)
+	}
+	l.leave(t.Context())
+	if err := b.backlogged.await(t.Context(), "many"); err != nil {
+		t.Errorf("after: %v", err)
 	}
 }
