@@ -21,8 +21,8 @@ import (
 // more for each replay of a sent one.
 //
 // Fails when replayed deliveries get no places before they are published, when a message of a later replay ends with an earlier one, when
-// both letters of a delivery are replayed, when a letter that a request leaves keeps its place, or when the bus drops a letter for one that was
-// replayed.
+// both letters of a delivery are replayed, when a letter that a request leaves keeps its place, when the bus drops a letter for one that was
+// replayed, or when a replay that waits on the schedule is forgotten.
 func FuzzE4AskedReplays(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed)
@@ -200,6 +200,9 @@ func playAsked(t *testing.T, seed uint64) {
 		if len(a.bus.deadLetters()) > 0 {
 			_, _ = d.Replay(t.Context(), "team-a", view.ReplayRequest{State: view.StateDead})
 		}
+	}
+	for _, m := range a.bus.stuck() {
+		t.Errorf("replay %d of %d is on the schedule until %v", m.d.Replays, m.d.Order, m.at)
 	}
 	stop()
 	_, _, stop = begin() // it finds the copies of sent deliveries that wait on the schedule

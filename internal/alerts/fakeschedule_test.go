@@ -67,6 +67,22 @@ func (s *fakeSession) Recall(_ context.Context, _ int, p event.Scheduled) (r eve
 	return r, err
 }
 
+// stuck returns the messages that are on the schedule for hours, and of which no record says that they were sent.
+func (b *fakeBus) stuck() (stuck []*fakeMessage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.schedule {
+		id := m.d.ID
+		if m.d.Again {
+			id = m.d.Run()
+		}
+		if b.history[id] == 0 && time.Until(m.at) > time.Hour {
+			stuck = append(stuck, m)
+		}
+	}
+	return stuck
+}
+
 // fakeScheduled is a message that was read off the schedule and stays there until Ack.
 type fakeScheduled struct {
 	session *fakeSession

@@ -102,8 +102,8 @@ type entry struct {
 	unsent bool
 	// rescheduled says that the delivery was put on the schedule. If another message delivers it, a copy may still be there.
 	rescheduled bool
-	// kib is the size of the event in KiB, zero until the delivery was read here.
-	kib uint16
+	// kib is the size of the event in KiB, zero until the delivery was read here. replays is the number of its replays then, both at most 65,535.
+	kib, replays uint16
 }
 
 // rank orders deliveries about different objects: the least rank is sent first.

@@ -117,7 +117,7 @@ func (q *queue) forget(l *line, e *entry, now time.Time) {
 
 // learn records the facts that only the delivery itself has.
 func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
-	e.routed = instantOf(d.Routed)
+	e.routed, e.replays = instantOf(d.Routed), replaysOf(d)
 	if e.kib == 0 {
 		e.kib = uint16(min(1+d.Event.Size()>>10, math.MaxUint16))
 		q.count(0, 0, int64(e.kib))
@@ -141,6 +141,8 @@ func (q *queue) learn(l *line, e *entry, d *event.Delivery) {
 	e.owner = q.owners[o]
 	e.owner.pending++
 }
+
+func replaysOf(d *event.Delivery) uint16 { return uint16(min(d.Replays, math.MaxUint16)) }
 
 // hurry makes the entries before an error in its line as urgent as the error, except those that their objects do not confirm.
 func (q *queue) hurry(l *line, e *entry) {
@@ -168,7 +170,7 @@ func (q *queue) hurry(l *line, e *entry) {
 // release makes an entry absent again, expected back at a time or waiting on the schedule.
 func (q *queue) release(it *item, back time.Time, onSchedule bool) {
 	e := it.entry
-	e.item, e.back, e.onSchedule, e.rescheduled = nil, instantOf(back), onSchedule, true
+	e.item, e.back, e.onSchedule, e.rescheduled, e.replays = nil, instantOf(back), onSchedule, true, replaysOf(&it.d)
 	q.refresh(it.line)
 }
 

@@ -208,9 +208,7 @@ func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (foun
 // recalled takes in the result of read.
 func (s *shard) recalled(work context.Context, q *queue, p lookup, found *event.Recalled, err error) {
 	now := time.Now()
-	q.share.hold(0, -sizeOf(found))
-	p.entry.recalling = false
-	q.recalls--
+	s.endRead(q, p, found, err)
 	if !p.line.has(p.entry) || p.entry.item != nil || s.draining {
 		return // it was handed out meanwhile
 	}
@@ -218,11 +216,43 @@ func (s *shard) recalled(work context.Context, q *queue, p lookup, found *event.
 	case err == nil:
 		s.takeRecalled(work, q, p, found, now)
 	case !errors.Is(err, errNoRoom):
-		s.metrics.busErrors.Inc()
-		s.log.Warn("rescheduled delivery not read", "namespace", q.key.Namespace, "provider", q.key.Provider, "error", err)
 		q.recallAt = now.Add(recallGap)
 	}
 	q.refresh(p.line)
+}
+
+// compare reads the copy of a delivery that waits on the schedule since a former worker, when a message of the delivery was handed out as well.
+// The newer one is sent. It may be of a later replay, and must not end with the other.
+func (s *shard) compare(work context.Context, it *item) {
+	it.busy = true
+	q, p := it.queue, it.queue.mark(it.line, it.entry, true)
+	s.spawnFor(func() func() {
+		found, err := s.read(work, q, p, true)
+		return func() {
+			s.endRead(q, p, &found, err)
+			it.busy = false
+			if s.draining {
+				s.returnAll(it)
+				return
+			}
+			if err == nil && !found.At.IsZero() {
+				s.join(it, found.Held)
+			}
+			s.enqueue(it)
+			s.pump(work, q)
+		}
+	})
+}
+
+// endRead takes back what read and its mark have taken.
+func (s *shard) endRead(q *queue, p lookup, found *event.Recalled, err error) {
+	q.share.hold(0, -sizeOf(found))
+	p.entry.recalling = false
+	q.recalls--
+	if err != nil && !errors.Is(err, errNoRoom) {
+		s.metrics.busErrors.Inc()
+		s.log.Warn("rescheduled delivery not read", "namespace", q.key.Namespace, "provider", q.key.Provider, "error", err)
+	}
 }
 
 // sizeOf returns about how many bytes a delivery takes that was read, zero if none was found.

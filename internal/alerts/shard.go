@@ -181,10 +181,17 @@ func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], te
 		e.item.term = max(e.item.term, term)
 		s.join(e.item, h)
 		return nil
+	case replaysOf(&d) < e.replays:
+		s.done(work, h.Acker) // the delivery ended before its replay, and the acknowledgement was lost
+		return nil
 	}
-	behind := q.backlogged(l, e, rankOf(&d), now)
+	behind, unread := q.backlogged(l, e, rankOf(&d), now), e.onSchedule && e.owner == nil
 	it := s.take(q, l, e, d, h.Acker)
 	it.direct, it.term, it.taken = direct, term, now
+	if unread {
+		s.compare(work, it)
+		return q
+	}
 	if l.head() == e && !q.listing && !q.replaying { // no dead letter is to be sent before it
 		if dest := s.Destinations.Get(d.Namespace, d.Provider); dest != nil && s.needless(it, dest) {
 			s.spare(work, it, dest) // nothing needless is to wait for a destination that is down
