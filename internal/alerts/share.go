@@ -183,8 +183,11 @@ func (s *shard) giveUpOldest(work context.Context, q *queue, n int, why cause, m
 	s.recall(work, q, scheduled)
 }
 
-// noteGivenUp records that an entry is to be given up, so that it no longer counts against its share.
+// noteGivenUp records that an entry is to be given up, so that it no longer counts against its share. One whose read failed is noted again.
 func (q *queue) noteGivenUp(e *entry, why cause) {
+	if e.givenUp != causeNone {
+		return
+	}
 	q.countUnknown(e, -1)
 	e.givenUp = why
 	q.count(0, 1, 0)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 )
 
@@ -108,4 +110,38 @@ func TestT6GivingUpADeliveryCostsNothingForTheOthersOfItsQueue(t *testing.T) {
 	if l := q.recallable.first(); l == nil || l.next.order != 2 {
 		t.Errorf("%+v is recalled first, want the oldest error", l)
 	}
+}
+
+// T6: the reads of deliveries that are to be given up fail for some minutes. Fails when one that is read again counts as given up twice: then
+// ever more deliveries wait beyond the quota.
+func TestT6FailedReadsOfWhatIsGivenUpRaiseNoQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.quota = 40
+		w.destination("chat", sendFunc(func(context.Context, provider.Notification) error {
+			return failure(event.Retry, provider.LabelServer)
+		}))
+		var away atomic.Bool
+		w.bus.faults = func(op string) error {
+			if op == "recall" && away.Load() {
+				return errCut
+			}
+			return nil
+		}
+		_, stop := w.run()
+		away.Store(true)
+		for i := range 2 * w.quota {
+			w.bus.publish(w.delivery("chat", fmt.Sprint("app", i)))
+		}
+		wait(5 * time.Minute)
+		away.Store(false)
+		for i := range 2 * w.quota {
+			w.bus.publish(w.delivery("chat", fmt.Sprint("other", i)))
+		}
+		wait(10 * time.Minute)
+		if n := w.bus.left(); n > w.quota {
+			t.Errorf("%d wait, the quota is %d", n, w.quota)
+		}
+		stop()
+	})
 }
