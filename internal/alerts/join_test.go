@@ -2,13 +2,15 @@ package alerts
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 
 	"notifier/internal/event"
 )
 
 // E2, E3: the bus hands out a delivery twice, as after a lost acknowledgement. Fails when an older copy hides the attempts of a newer one, when
-// a copy takes the place of one that is being sent, or when a message that is not kept is neither acknowledged nor returned.
+// a copy takes the place of one that is being sent, when a message that is not kept is neither acknowledged nor returned, or when the bytes in
+// memory are those of the copy that was there first.
 func TestOfTheCopiesOfADeliveryTheNewestCounts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		copied event.Delivery
@@ -20,15 +22,19 @@ func TestOfTheCopiesOfADeliveryTheNewestCounts(t *testing.T) {
 		"a newer copy":                         {event.Delivery{ID: "d1", Reschedules: 3, Attempts: 3}, false, true},
 		"a newer copy of one that is sent now": {event.Delivery{ID: "d1", Reschedules: 3, Attempts: 3}, true, false},
 		"a copy of a later replay":             {event.Delivery{ID: "d1", Replays: 1, Reschedules: 1}, false, true},
+		"a replay that was made anew": {
+			event.Delivery{ID: "d1", Replays: 1, Event: event.Event{Message: strings.Repeat("x", 1000)}}, false, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shard{log: slog.New(slog.DiscardHandler)}
+			s, q := &shard{Deliverer: &Deliverer{}, log: slog.New(slog.DiscardHandler)}, &queue{share: &share{}}
 			first, second := &openEvents{}, &openEvents{}
 			it := &item{
-				d: event.Delivery{ID: "d1", Reschedules: 2, Attempts: 2}, acker: first, entry: &entry{unsent: true},
+				d: event.Delivery{ID: "d1", Reschedules: 2, Attempts: 2}, acker: first, queue: q, entry: &entry{unsent: true},
 				busy: tc.busy, recalled: true, direct: true,
 			}
 			was := it.d
+			s.hold(q, 1, it.bytes())
 			s.join(it, event.Message[event.Delivery]{Value: tc.copied, Acker: second})
 			kept, twin, keptMessage, twinMessage := was, tc.copied, first, second
 			if tc.newer {
@@ -39,6 +45,9 @@ func TestOfTheCopiesOfADeliveryTheNewestCounts(t *testing.T) {
 			}
 			if len(it.twins) != 1 || it.twins[0].Value.Attempts != twin.Attempts || it.twins[0].Acker != twinMessage {
 				t.Errorf("the other copy is %+v", it.twins)
+			}
+			if s.heldBytes.Load() != it.bytes() || q.share.heldBytes.Load() != it.bytes() {
+				t.Errorf("%d and %d bytes are held, want %d", s.heldBytes.Load(), q.share.heldBytes.Load(), it.bytes())
 			}
 			if old := !tc.newer; it.recalled != old || it.direct != old || it.entry.unsent != old {
 				t.Errorf("recalled %v, direct %v, unsent %v, want %v", it.recalled, it.direct, it.entry.unsent, old)

@@ -38,7 +38,7 @@ type item struct {
 	spilled chan struct{}
 }
 
-// bytes returns about how many bytes the item takes in memory. It does not change.
+// bytes returns about how many bytes the item takes in memory.
 func (it *item) bytes() int64 { return int64(it.d.Event.Size()) }
 
 // fresh reports whether the delivery cannot have been sent before: it was neither handed out before nor tried.

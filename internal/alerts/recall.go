@@ -249,7 +249,7 @@ func (s *shard) endRead(q *queue, p lookup, found *event.Recalled, err error) {
 	q.share.hold(0, -sizeOf(found))
 	p.entry.recalling = false
 	q.recalls--
-	if err != nil && !errors.Is(err, errNoRoom) {
+	if err != nil && !errors.Is(err, errNoRoom) && !s.draining {
 		s.metrics.busErrors.Inc()
 		s.log.Warn("rescheduled delivery not read", "namespace", q.key.Namespace, "provider", q.key.Provider, "error", err)
 	}
@@ -314,14 +314,18 @@ func (s *shard) take(q *queue, l *line, e *entry, d event.Delivery, m event.Acke
 	e.item, e.missing, e.onSchedule = it, 0, false
 	q.refresh(l)
 	s.items[it] = struct{}{}
-	s.heldBytes.Add(it.bytes())
-	q.share.hold(1, it.bytes())
+	s.hold(q, 1, it.bytes())
 	return it
 }
 
 // drop removes an item from memory.
 func (s *shard) drop(it *item) {
 	delete(s.items, it)
-	s.heldBytes.Add(-it.bytes())
-	it.queue.share.hold(-1, -it.bytes())
+	s.hold(it.queue, -1, -it.bytes())
+}
+
+// hold records that n more of a queue's deliveries are in memory, of a size in bytes. Both may be negative.
+func (s *shard) hold(q *queue, n, bytes int64) {
+	s.heldBytes.Add(bytes)
+	q.share.hold(n, bytes)
 }

@@ -229,8 +229,10 @@ func (s *shard) join(it *item, h event.Message[event.Delivery]) {
 		it.twins = slices.Delete(it.twins, 0, 1)
 	}
 	if !it.busy && newer(&h.Value, &it.d) {
-		// The newer copy knows of more attempts.
+		// The newer copy knows of more attempts. It may have another size: a sent delivery is made anew by its Alert as that is now.
+		before := it.bytes()
 		it.d, h.Value = h.Value, it.d
+		s.hold(it.queue, 0, it.bytes()-before)
 		it.acker, h.Acker = h.Acker, it.acker
 		it.recalled, it.direct, it.entry.unsent = false, false, false
 	}
