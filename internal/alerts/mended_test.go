@@ -74,6 +74,7 @@ func playMended(t *testing.T, seed uint64) {
 			put(version, broken)
 		}
 		w.bus.publish(d)
+		consistent(t, s.dispatcher)
 		if rng.IntN(60) == 0 {
 			if rng.IntN(2) == 0 {
 				s.kill()

@@ -64,6 +64,7 @@ func playOrder(t *testing.T, seed uint64) {
 		}
 		m.expect(d, rng.IntN(40) == 0)
 		w.bus.publish(d)
+		consistent(t, s.dispatcher)
 		if !calm && rng.IntN(50) == 0 {
 			if rng.IntN(2) == 0 {
 				s.kill()

@@ -164,7 +164,8 @@ type republished struct {
 // overtakes them (invariant E4). At least one is published; when until ends or the drain begins, the others lose their places.
 func (s *shard) publish(work, until context.Context, q *queue, p *republished) {
 	for i := range p.letters {
-		q.place(p.letters[i].object, p.letters[i].order, p.letters[i].id, time.Now())
+		l, _ := q.place(p.letters[i].object, p.letters[i].order, p.letters[i].id, time.Now())
+		q.refresh(l) // what waits behind it on the schedule need not be read yet
 		s.dead.changes[q.key]++
 	}
 	s.spawn(func() {

@@ -209,9 +209,10 @@ func playRestless(t *testing.T, seed uint64) {
 	})
 	for range 300 {
 		pass(time.Duration(rng.IntN(1500)) * time.Millisecond)
-		d := w.delivery("chat", fmt.Sprint("app", rng.IntN(6)))
-		m.expect(d, rng.IntN(40) == 0)
-		w.bus.publish(d)
+		is := w.delivery("chat", fmt.Sprint("app", rng.IntN(6)))
+		m.expect(is, rng.IntN(40) == 0)
+		w.bus.publish(is)
+		consistent(t, d)
 	}
 	m.cure()
 	s.mu.Lock()
