@@ -18,7 +18,7 @@ import (
 	"notifier/internal/event/view"
 )
 
-// FuzzE2WhateverOwnersChangeEachDeliveryEndsAndIsCounted is E2 while the owners of four Providers change, break, suspend, delete and make them
+// FuzzE2WhateverOwnersChangeEachDeliveryEndsAndIsCounted is E2 and E4 while the owners of four Providers change, break, suspend, delete and make them
 // anew, and their Alerts as well, ask for replays and tests, and have more deliveries waiting than their quota. The bus fails at times, and the
 // worker is killed and drained. At each step the counts are those of the deliveries. In the end each delivery was accepted or became a dead
 // letter, nothing waits, and the ledger has the numbers of the bus.
@@ -41,9 +41,14 @@ type owners struct {
 	rng *rand.Rand
 	// made counts the objects that were made, versions the configurations of Providers.
 	made, versions int
-	// ended are the deliveries that were accepted or became dead letters.
-	ended     map[string]bool
-	published []string
+	// long is the message of some events.
+	long string
+	// published are the deliveries of each Provider and object, in order, and all their IDs. ended are those that were accepted or became dead
+	// letters, accepted those that were accepted. replayed is when one was last replayed.
+	published       map[string][]string
+	ids             []string
+	ended, accepted map[string]bool
+	replayed        map[string]time.Time
 }
 
 var ownersProviders = []string{"chat", "mail", "hook", "page"}
@@ -68,6 +73,30 @@ func (o *owners) end(id string) {
 	o.ended[id] = true
 }
 
+// Replay notes when a delivery was replayed, which its answer may tell later.
+func (s *endsLetters) Replay(ctx context.Context, letter event.Dead) error {
+	s.of.mu.Lock()
+	s.of.replayed[letter.Delivery.ID] = time.Now()
+	s.of.mu.Unlock()
+	return s.fakeSession.Replay(ctx, letter)
+}
+
+// begins fails the test if a delivery is sent before an earlier one of its object that is neither accepted nor dead (invariant E4).
+func (o *owners) begins(name string, n provider.Notification) {
+	dead := map[string]bool{}
+	for _, l := range o.bus.deadLetters() {
+		dead[l.d.ID] = true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	line := o.published[name+"/"+n.Event.InvolvedObject.Name]
+	for _, id := range line[:max(0, slices.Index(line, n.DeliveryID))] {
+		if !o.accepted[id] && !dead[id] && !o.replayed[id].Equal(time.Now()) {
+			o.t.Errorf("E4: %s is sent before %s", n.DeliveryID, id)
+		}
+	}
+}
+
 func (o *owners) intN(n int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,13 +104,16 @@ func (o *owners) intN(n int) int {
 }
 
 // sender returns a destination that answers a part of the sends by an error, which makes it.
-func (o *owners) sender(percent int, failure func() error) Sender {
+func (o *owners) sender(name string, percent int, failure func() error) Sender {
 	return sendFunc(func(_ context.Context, n provider.Notification) error {
+		o.begins(name, n)
 		<-time.After(time.Duration(1+o.intN(3000)) * time.Millisecond)
 		if o.intN(100) < percent {
 			return failure()
 		}
-		o.end(n.DeliveryID)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.ended[n.DeliveryID], o.accepted[n.DeliveryID] = true, true
 		return nil
 	})
 }
@@ -89,7 +121,7 @@ func (o *owners) sender(percent int, failure func() error) Sender {
 // provide makes or changes a Provider.
 func (o *owners) provide(name string, set func(*Destination)) {
 	o.versions++
-	dest := &Destination{Type: "generic", Version: fmt.Sprint(o.versions), Sender: o.sender(10, func() error {
+	dest := &Destination{Type: "generic", Version: fmt.Sprint(o.versions), Sender: o.sender(name, 10, func() error {
 		return failure(event.Retry, provider.LabelServer)
 	})}
 	if is := o.destinations.Get("team-a", name); is != nil {
@@ -113,7 +145,7 @@ func (o *owners) alertFor(name string) {
 func (o *owners) change(name string) {
 	fails := func(percent int, class event.Class, wait time.Duration) func(*Destination) {
 		return func(d *Destination) {
-			d.Sender = o.sender(percent, func() error {
+			d.Sender = o.sender(name, percent, func() error {
 				return &event.Error{Class: class, Label: provider.LabelServer, Reason: "HTTP 5xx", RetryAfter: wait}
 			})
 		}
@@ -158,7 +190,8 @@ func (o *owners) publish(name string) {
 	if _, known := o.alerts.Lookup("team-a", "alert-of-"+name); !known {
 		return
 	}
-	d := o.routed(name, fmt.Sprint("app", o.intN(5)))
+	object := fmt.Sprint("app", o.intN(5))
+	d := o.routed(name, object)
 	d.ProviderUID, d.Destination = "", ""
 	if dest := o.destinations.Get("team-a", name); dest != nil {
 		d.ProviderUID, d.Destination = dest.UID, dest.Version
@@ -169,9 +202,11 @@ func (o *owners) publish(name string) {
 	case 1:
 		d.Event.Severity = event.SeverityError
 	case 2:
-		d.Event.Message = strings.Repeat("x", 20_000)
+		d.Event.Message = o.long
 	}
-	o.published = append(o.published, d.ID)
+	o.mu.Lock()
+	o.ids, o.published[name+"/"+object] = append(o.ids, d.ID), append(o.published[name+"/"+object], d.ID)
+	o.mu.Unlock()
 	o.bus.publish(d)
 }
 
@@ -192,7 +227,10 @@ func (o *owners) ask(ctx context.Context, d *Deliverer, name string) {
 }
 
 func playOwners(t *testing.T, seed uint64) {
-	o := &owners{world: newWorld(t), rng: rand.New(rand.NewPCG(seed, 7)), ended: map[string]bool{}}
+	o := &owners{
+		world: newWorld(t), rng: rand.New(rand.NewPCG(seed, 7)),
+		published: map[string][]string{}, ended: map[string]bool{}, accepted: map[string]bool{}, replayed: map[string]time.Time{},
+	}
 	o.quota, o.maxAge = 60, time.Hour
 	faults, faulty := rand.New(rand.NewPCG(seed, 9)), seed%2 == 1
 	o.bus.faults = func(op string) error { // its caller has the lock of the bus
@@ -208,6 +246,9 @@ func playOwners(t *testing.T, seed uint64) {
 	}
 	begin := func() (*Deliverer, *fakeSession, func()) {
 		return o.startWith(func(d *Deliverer, s *fakeSession) { d.ReplayWindow, d.Bus = DefaultReplayWindow, &endsLetters{s, o} })
+	}
+	if o.long = strings.Repeat("x", 20_000); seed%4 == 2 {
+		o.long = strings.Repeat("x", namespaceHeldBytes/8) // some are all that a namespace may have in memory
 	}
 	for _, name := range ownersProviders {
 		o.provide(name, func(*Destination) {})
@@ -262,18 +303,21 @@ func (o *owners) settled(d *Deliverer) {
 	if !o.bus.empty() {
 		o.t.Errorf("%d messages are left on the bus", o.bus.left())
 	}
-	for _, id := range o.published {
+	for _, id := range o.ids {
 		if !o.ended[id] {
 			o.t.Errorf("%s neither was accepted nor is dead", id)
 		}
 	}
-	dead := map[string]int{}
+	dead := map[objectName]int{}
 	for _, l := range o.bus.deadLetters() {
-		dead[l.d.Provider]++
+		dead[objectName{kindProvider, "team-a", l.d.Provider}]++
+		dead[objectName{kindAlert, "team-a", l.d.Alert}]++
 	}
 	for _, name := range ownersProviders {
-		if s := o.notes.ledger.Get(kindProvider, "team-a", name); !s.Counted || s.Pending != 0 || s.Dead != dead[name] {
-			o.t.Errorf("%s: counted %t, %d wait, %d are dead, want %d", name, s.Counted, s.Pending, s.Dead, dead[name])
+		for _, of := range []objectName{{kindProvider, "team-a", name}, {kindAlert, "team-a", "alert-of-" + name}} {
+			if s := o.notes.ledger.Get(of.kind, of.namespace, of.name); !s.Counted || s.Pending != 0 || s.Dead != dead[of] {
+				o.t.Errorf("%s: counted %t, %d wait, %d are dead, want %d", of, s.Counted, s.Pending, s.Dead, dead[of])
+			}
 		}
 	}
 	for _, s := range d.shards.all() {
