@@ -66,7 +66,7 @@ type outcome struct {
 	stamp    time.Time
 	receiver Receiver
 	resource string
-	// ended, if not empty, is the reason why there was nothing to send.
+	// ended, if not empty, is the reason why there was nothing to send, which was looked for from began on.
 	ended string
 }
 
@@ -103,6 +103,7 @@ func (t *term) settled(k item, at *attempt, o outcome) []*event.Message[event.Tr
 
 // send resolves the claim once more, right before the write, and writes it.
 func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
+	began := time.Now()
 	t.mu.Lock()
 	trigger, before := at.job.trigger, t.slots[k].stamp
 	t.mu.Unlock()
@@ -117,7 +118,7 @@ func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
 	case resultBusy:
 		return outcome{verdict: failed, err: errBusy, after: busyPause()}
 	default:
-		return outcome{ended: why}
+		return outcome{ended: why, began: began}
 	}
 	resource, err := t.opts.Catalogue.Resource(ctx, k.namespace, target.APIVersion, target.Kind)
 	if err == nil && resource.Group != k.object.group {
@@ -164,6 +165,8 @@ func (t *term) conclude(k item, at *attempt, o outcome) (done *event.Message[eve
 	s.leave(at)
 	end := true
 	switch {
+	case o.began.Before(j.expanded) && (o.ended != "" || o.verdict == gone): // it says nothing about a webhook that came in meanwhile
+		at.notBefore, end = time.Now(), false
 	case o.ended != "":
 		j.result = o.ended
 	case o.verdict == applied:
