@@ -179,6 +179,7 @@ func (t *term) conclude(k item, at *attempt, o outcome) (done *event.Message[eve
 		}
 	case o.verdict == gone:
 		j.result = resultNotFound
+		t.refusals.removed(o.receiver, k.object.kind, k.object.name) // the account may write it
 	case o.verdict == refused:
 		end = t.refusedAgain(k, at, o)
 	default:

@@ -21,7 +21,8 @@
 //   - Replicas: a trigger may be delivered before this replica knows its Receiver, its target in the Receiver, or the object that a
 //     filter chose. Such a trigger is tried for unseenFor, unless the known state of the Receiver is the newer one.
 //
-//   - Refusal: from the first refusal until the write succeeds, the Receiver's Health names the account and the action it is refused.
+//   - Refusal: from the first refusal until the write succeeds, its object is gone, or the Receiver no longer asks for it, the Receiver's
+//     Health names the account and the action it is refused.
 //
 //   - Cost (T6): under the lock that all tenants share no claim is resolved and nothing is searched for. A claim to an object costs the
 //     same for any number of claims to it.

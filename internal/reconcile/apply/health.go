@@ -40,7 +40,7 @@ type Denied struct {
 	// Reason is one of the reasons of condition WriteDenied. Empty means v1.ForbiddenReason.
 	Reason string `json:"reason,omitempty"`
 	// Reviewed reports that a review found the denial, so that a review also removes it. Otherwise it is the API server's answer to a
-	// write, for any reason, and stays until a write succeeds.
+	// write, for any reason, and stays until a write succeeds, the object is gone, or the Receiver no longer asks for it.
 	Reviewed bool `json:"reviewed,omitempty"`
 	// Message is the API server's reason, cut to one line, or the remedy.
 	Message string    `json:"message"`
@@ -226,7 +226,17 @@ func (d Denied) same(other Denied) bool {
 	return d.Kind == other.Kind && d.Resource == other.Resource && d.Object == other.Object
 }
 
-// removed records that the Receiver no longer asks for an object.
+// of returns the denials of a Receiver.
+func (b *refusals) of(r Receiver) []Denied {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.entries[r.Namespace][r.Name]; p != nil && p.health.UID == r.UID {
+		return slices.Clone(p.health.Denied)
+	}
+	return nil
+}
+
+// removed records that an object is gone, or that the Receiver no longer asks for it.
 func (b *refusals) removed(r Receiver, kind, object string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -105,6 +105,15 @@ func (a *Applier) mend(w *event.Trigger, found Receiver, object string) {
 	}
 }
 
+// mendUnasked removes shown refusals of objects that the Receiver no longer asks for: no write to them will succeed.
+func (a *Applier) mendUnasked(r Receiver) {
+	for _, d := range a.refusals.of(r) {
+		if d.Object != "*" && !a.asks(r, d.Kind, d.Object) {
+			a.refusals.removed(r, d.Kind, d.Object)
+		}
+	}
+}
+
 // asks reports whether a Receiver asks for an object by any of its targets, as far as can be known.
 func (a *Applier) asks(r Receiver, kind, object string) bool {
 	return slices.ContainsFunc(r.Targets, func(t event.Target) bool {

@@ -197,6 +197,7 @@ func (v *reviewer) review(ctx context.Context, n kube.Key, since time.Time) {
 	if ctx.Err() != nil || !v.owned() {
 		return
 	}
+	v.a.mendUnasked(r)
 	v.a.refusals.reviewed(r, found.denied, found.unknown)
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -104,5 +105,39 @@ func TestThePageEndsWithTheReport(t *testing.T) {
 	b.learn(healthPrefix+"team-a/github", nil)
 	if len(b.entries) != 0 {
 		t.Errorf("kept: %+v", b.entries)
+	}
+}
+
+// The write to an object is refused by an admission webhook, and then the object is deleted. Fails when the refusal is shown for good, as no write to
+// the object will ever succeed.
+func TestARefusalIsHiddenWhenItsObjectIsGone(t *testing.T) {
+	for name, target := range map[string]event.Target{"named": repo("app"), "selected": selecting("team", "a")} {
+		for _, ended := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", given up: ", ended), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					rbac := newRBAC()
+					rbac.may["weak gitrepositories *"] = true
+					w := newWorld(t, reviewing(t, rbac))
+					defer w.stop()
+					w.selector["team=a"] = []string{"app"}
+					w.api.respond(always(http.StatusUnprocessableEntity))
+					w.hook(w.receiver("team-a", "github", "weak", target))
+					pass(time.Minute)
+					w.wantShown("team-a/github", " gitrepositories.source.toolkit.fluxcd.io app")
+					if ended {
+						pass(refusedFor)
+						w.wantShown("team-a/github", " gitrepositories.source.toolkit.fluxcd.io app")
+					}
+					delete(w.selector, "team=a")
+					w.receivers.wait("") // its lock shows the deletion to the readers
+					w.api.respond(always(http.StatusNotFound))
+					if ended && !target.Selects() {
+						w.hook(w.receiver("team-a", "github", "weak", target))
+					}
+					pass(2 * w.opts.ReviewInterval)
+					w.wantShown("team-a/github")
+				})
+			})
+		}
 	}
 }
