@@ -60,10 +60,12 @@ func (f *fakeReceivers) wait(uid string) {
 }
 
 func (f *fakeReceivers) put(r Receiver) {
-	f.remove(r.Namespace, r.Name)
 	f.mu.Lock()
 	if f.live == nil {
 		f.live = map[string][]Receiver{}
+	}
+	if i := f.index(r.Namespace, r.Name); i >= 0 {
+		f.live[r.Namespace] = slices.Delete(f.live[r.Namespace], i, i+1)
 	}
 	f.live[r.Namespace] = append(f.live[r.Namespace], r.Indexed())
 	changed := f.changed

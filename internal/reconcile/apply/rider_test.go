@@ -227,6 +227,7 @@ func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
 				var wg sync.WaitGroup
 				for range 2 + random.IntN(6) {
 					pass(upTo(5 * time.Millisecond))
+					w.applier.consistent(t)
 					r := receivers[random.IntN(len(receivers))]
 					webhook, publishing := trigger(r, r.Targets[0]), upTo(20*time.Millisecond)
 					accepted = append(accepted, webhook.Accepted)
@@ -243,13 +244,19 @@ func FuzzT4EveryWebhookGetsARequestStampedAfterIt(f *testing.F) {
 					w.bus.endTerm()
 				}
 				wg.Wait()
+				w.applier.consistent(t)
 				pass(time.Minute)
+				w.applier.consistent(t)
 				for i, at := range accepted {
 					if !w.stampedFrom(at, "app") {
 						t.Errorf("webhook %d of burst %d, accepted %v, got no request", i, burst, at)
 					}
 				}
 			}
+			w.api.respond(nil)
+			pass(3 * maxPause)
+			w.applier.consistent(t)
+			w.applier.empty(t)
 			bus.mu.Lock()
 			bus.again = nil // as the applier stops
 			bus.mu.Unlock()
