@@ -49,17 +49,22 @@ func (w *watch) publish(ctx context.Context, triggers []event.Trigger) error {
 	return nil
 }
 
-// hold keeps a trigger until there is room, and has the next worker trigger its Receiver if this term ends before. The caller has the lock.
+// hold keeps a trigger until there is room, and has the next worker trigger its Receiver if this term ends before. If the Receiver was edited since,
+// its guard becomes that of the trigger's version again, so that the present version triggers: see succeed. The trigger of a Receiver that is gone
+// is dropped: another one of its name may be another tenant's (invariant E1). The caller has the lock.
 func (w *watch) hold(t event.Trigger) {
-	w.held[idOf(t)] = t
 	id := subscriber{t.Namespace, t.Receiver}
+	if s, exists := w.Subscriptions.get(id); !exists || s.UID != t.ReceiverUID {
+		return
+	}
+	w.held[idOf(t)] = t
 	g := w.guards[id]
-	if g == nil {
+	if g == nil || g.uid != t.ReceiverUID {
 		g = &guard{uid: t.ReceiverUID, generation: t.Generation}
 		w.guards[id] = g
 	}
-	if !g.held {
-		g.held = true
+	if !g.held || t.Generation < g.generation {
+		g.held, g.generation = true, min(g.generation, t.Generation)
 		w.report(id, g)
 	}
 }

@@ -35,6 +35,7 @@ type stage struct {
 	mu        sync.Mutex
 	fail      error // of every publish and report
 	refuse    error // of every report
+	lost      error // of every publish
 	reports   map[string]string
 	overQuota string // the namespace that has too many triggers
 }
@@ -112,6 +113,9 @@ func (s *stage) Skip(_ context.Context, idle func() bool) error {
 
 func (s *stage) publish(ctx context.Context, t event.Trigger) error {
 	if err := s.failure(); err != nil {
+		return err
+	}
+	if err := s.losing(); err != nil {
 		return err
 	}
 	if s.isOverQuota(t.Namespace) {
