@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"notifier/internal/event"
 )
 
 // losing returns the error of every publish.
@@ -97,4 +99,36 @@ func TestE1ATriggerThatWaitedIsHeldForNoLaterReceiverOfTheName(t *testing.T) {
 			t.Errorf("%d triggers: %+v", n, s.bus.Published)
 		}
 	})
+}
+
+// T4: what was held back triggers after an edit, but the bus does not take the trigger before the term ends. Fails when the report says before
+// that nothing is held back: the next worker triggers nothing.
+func TestT4WhatWasHeldBackIsReportedUntilItsTriggerIsStored(t *testing.T) {
+	for name, hold := range map[string]func(*stage){
+		"in a loop": func(s *stage) { s.loop("ImagePolicy/app", loopRounds+1) },
+		"no room": func(s *stage) {
+			s.lose(nil, "team")
+			s.must("ImagePolicy/app")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sub := subscription("team/r")
+				s := newStage(t, sub)
+				stop := s.run()
+				hold(s)
+				s.lose(errLost, "")
+				s.put(edited(sub))
+				s.wait(5 * clockTick)
+				stop()
+				s.lose(nil, "")
+				before := s.bus.Count()
+				defer s.run()()
+				s.wait(time.Minute)
+				if !slices.ContainsFunc(s.bus.Published[before:], func(t event.Trigger) bool { return t.Key == "key-edited" }) {
+					t.Errorf("nothing was triggered, the reports are %v", s.reports)
+				}
+			})
+		})
+	}
 }

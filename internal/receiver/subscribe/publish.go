@@ -49,9 +49,9 @@ func (w *watch) publish(ctx context.Context, triggers []event.Trigger) error {
 	return nil
 }
 
-// hold keeps a trigger until there is room, and has the next worker trigger its Receiver if this term ends before. If the Receiver was edited since,
-// its guard becomes that of the trigger's version again, so that the present version triggers: see succeed. The trigger of a Receiver that is gone
-// is dropped: another one of its name may be another tenant's (invariant E1). The caller has the lock.
+// hold keeps a trigger until there is room, and has the next worker trigger its Receiver if this term ends before. If the Receiver was edited
+// since, its guard becomes that of the trigger's version again, so that the present version triggers: see succeed. The trigger of a Receiver
+// that is gone is dropped: another one of its name may be another tenant's (invariant E1). The caller has the lock.
 func (w *watch) hold(t event.Trigger) {
 	id := subscriber{t.Namespace, t.Receiver}
 	if s, exists := w.Subscriptions.get(id); !exists || s.UID != t.ReceiverUID {

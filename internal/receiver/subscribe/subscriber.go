@@ -344,7 +344,8 @@ func (w *watch) passTime(ctx context.Context) error {
 // errTermOver reports that another replica may be the worker, whose reports must not be replaced: see Loop.
 var errTermOver = errors.New("the term is over")
 
-// flush publishes triggers and reports; those that fail may be tried again. The caller has the lock.
+// flush publishes triggers, and then reports; those that fail may be tried again. A report that nothing is held back follows the triggers for
+// what was: the next worker continues from it. The caller has the lock.
 func (w *watch) flush(ctx context.Context) error {
 	switch {
 	case len(w.triggers) == 0 && len(w.reports) == 0:
@@ -354,15 +355,14 @@ func (w *watch) flush(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
-	var errs []error
 	for some := range slices.Chunk(interleaved(w.triggers), w.together) {
 		if err := w.publish(ctx, some); err != nil {
-			errs = append(errs, err)
 			w.together = max(w.together/2, 1)
-			break
+			return err
 		}
 		w.together = min(2*w.together, mostTogether)
 	}
+	var errs []error
 	for id, value := range w.reports {
 		if err := w.Reports.Put(ctx, LoopPrefix+id.namespace+"/"+id.name, value); err != nil {
 			errs = append(errs, fmt.Errorf("report loop: %w", err))
