@@ -174,6 +174,8 @@ type play struct {
 	// life has the versions of each Receiver, made the number of objects so far.
 	life map[string][]version
 	made int
+	// watch is the state of the present term.
+	watch *watch
 }
 
 // run runs a term until the returned function is called.
@@ -189,8 +191,9 @@ func (p *play) run() (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(p.t.Context())
 	var wg sync.WaitGroup
+	p.watch = s.begin()
 	wg.Go(func() {
-		if err := s.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := p.watch.serve(ctx, p); err != nil && ctx.Err() == nil {
 			p.t.Error(err)
 		}
 	})
@@ -246,6 +249,8 @@ func playSubscribers(t *testing.T, seed uint64) {
 	stop := p.run()
 	for range 120 {
 		<-time.After(time.Duration(p.draws.Int64N(int64([]time.Duration{10 * time.Millisecond, 2 * time.Second, 20 * time.Second}[p.draws.IntN(3)]))))
+		synctest.Wait()
+		p.consistent()
 		switch n := p.draws.IntN(20); {
 		case n < 12:
 			p.tell(p.any("team", "other"), p.any("app", "app", "web", "more"))
@@ -265,6 +270,8 @@ func playSubscribers(t *testing.T, seed uint64) {
 	elapse(time.Hour)
 	count := len(p.published)
 	elapse(time.Hour)
+	p.consistent()
+	p.empty()
 	stop()
 	if len(p.published) != count {
 		t.Errorf("%d triggers an hour after the last event", len(p.published)-count)

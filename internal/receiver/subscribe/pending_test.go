@@ -42,7 +42,8 @@ func (s *stage) put(sub *Subscription) {
 	}
 }
 
-// pending begins with an event whose trigger the bus does not answer, puts a later state of its Receiver, and has the bus be full for the trigger.
+// pending begins with an event whose trigger the bus does not answer, puts a later state of its Receiver, and has the bus be full for the
+// trigger.
 func (s *stage) pending(later *Subscription) {
 	s.t.Helper()
 	s.lose(errLost, "")
@@ -59,8 +60,8 @@ func (s *stage) pending(later *Subscription) {
 	s.wait(clockTick / 2)
 }
 
-// T4: a trigger that waits for the bus finds it full, and its Receiver was edited meanwhile. Fails when it is held as the trigger of the earlier
-// version: those are dropped, and nothing triggers for the event, which is acknowledged.
+// T4: a trigger that waits for the bus finds it full, and its Receiver was edited meanwhile. Fails when it is held as the trigger of the
+// earlier version: those are dropped, and nothing triggers for the event, which is acknowledged.
 func TestT4AnEventFromBeforeAnEditTriggersWhenThereIsRoom(t *testing.T) {
 	for name, restarted := range map[string]bool{"one worker": false, "the next worker": true} {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +84,8 @@ func TestT4AnEventFromBeforeAnEditTriggersWhenThereIsRoom(t *testing.T) {
 	}
 }
 
-// Invariant E1: the same, and the Receiver was deleted, and another made under its name, perhaps by another tenant. Fails when the trigger of the
-// deleted one is held: the next worker would trigger the other one for it.
+// Invariant E1: the same, and the Receiver was deleted, and another made under its name, perhaps by another tenant. Fails when the trigger
+// of the deleted one is held: the next worker would trigger the other one for it.
 func TestE1ATriggerThatWaitedIsHeldForNoLaterReceiverOfTheName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, subscription("team/r"))

@@ -86,14 +86,17 @@ func (s *Subscriber) Run(ctx context.Context) error {
 
 // serve reads events for one term.
 func (s *Subscriber) serve(ctx context.Context, events event.Reader) error {
-	w := s.begin()
+	return s.begin().serve(ctx, events)
+}
+
+func (w *watch) serve(ctx context.Context, events event.Reader) error {
 	if err := w.restore(ctx); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { w.keepTime(ctx); return nil })
 	g.Go(func() error {
-		s.idle(ctx, events)
+		w.idle(ctx, events)
 		return events.Read(ctx, w.handle)
 	})
 	return g.Wait()
