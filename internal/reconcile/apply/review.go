@@ -112,6 +112,9 @@ func newRound() *round {
 // turn reviews a namespace's Receivers until the questions of one turn are used up.
 func (v *reviewer) turn(ctx context.Context, namespace string) {
 	asked, ok := v.begin(namespace)
+	if !ok && len(v.a.opts.Receivers.InNamespace(namespace)) > 0 { // they came meanwhile, and changed saw that a turn was set
+		v.rounds.EnqueueAfter(kube.Key{Namespace: namespace}, v.untilPlace(namespace))
+	}
 	limit := min(asked+turnQuestions, maxQuestions)
 	for ok && ctx.Err() == nil {
 		receiver, began, left := v.take(namespace, limit)
