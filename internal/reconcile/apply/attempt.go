@@ -229,6 +229,8 @@ func (t *term) refusedAgain(k item, at *attempt, o outcome) (last bool) {
 func (t *term) logAttempt(k item, o outcome, end bool) {
 	log := t.line(k.namespace).With("kind", k.object.kind, "name", k.object.name)
 	switch {
+	case o.ended != "" && !end:
+		log.Info("trigger is tried again, a webhook came in meanwhile", "result", o.ended)
 	case o.ended != "":
 		log.Info("trigger ended", "result", o.ended)
 	case o.verdict == applied:
