@@ -147,6 +147,17 @@ func TestAReplicaIsAliveWhileItIsConnected(t *testing.T) {
 	}
 }
 
+// Fails when something is written to the bucket of a new server before the lease: its first worker would wait as after a deletion.
+func TestNothingIsWrittenBeforeTheLease(t *testing.T) {
+	t.Parallel()
+	b := open(t, "", func(o *Options) { o.URL, o.ReplicaID, o.Shards = remote(t), "one", 1 })
+	s, err := b.js.Stream(testContext(t), bucketStream+bucketWorker)
+	must(t, err)
+	if n := s.CachedInfo().State.LastSeq; n != 0 {
+		t.Errorf("%d writes before the lease", n)
+	}
+}
+
 // Fails when a deleted lease, such as by an operator, is never taken again: a deletion has a revision of its own.
 func TestADeletedLeaseIsTakenAgain(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,6 @@ package lease
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,15 +77,6 @@ type Lease struct {
 	answered atomic.Int64 // when the bucket last answered, in nanoseconds since the epoch
 	// refused is since when no write succeeded, of this replica or another, 0 if the last one did.
 	refused atomic.Int64
-}
-
-// record is the entry of the bucket.
-type record struct {
-	// Holder is the worker, empty when the last one released the lease.
-	Holder string `json:"holder,omitempty"`
-	Term   uint64 `json:"term"`
-
-	revision uint64
 }
 
 // New returns a lease that nobody seeks yet.
@@ -181,8 +171,8 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// acquire waits until the lease is free, or was not renewed for wait, and takes it. One that is missing at the first read was never taken.
-// It returns nil when ctx ends.
+// acquire waits until the lease is free, or was not renewed for wait, and takes it. One that is missing at the first read is taken at once, early:
+// it may have been deleted. It returns nil when ctx ends.
 func (l *Lease) acquire(ctx context.Context) *term {
 	var seen uint64
 	var since time.Time
@@ -222,15 +212,19 @@ func (l *Lease) take(ctx context.Context, r record) (*term, error) {
 	if r.Holder != l.opts.Self { // else an earlier attempt has set it
 		l.died = r.Holder != ""
 	}
-	t := &term{number: r.Term + 1, ended: make(chan struct{})}
+	t := &term{number: r.Term + 1, revision: r.revision, ended: make(chan struct{})}
+	t.early.Store(r.Early || r.revision == 0 && !l.opts.Alone)
 	if !l.opts.Alone {
 		t.begin(sent)
 	}
 	writing, cancel := context.WithTimeout(ctx, hold)
 	defer cancel()
 	var err error
-	if t.revision, err = l.write(writing, record{Holder: l.opts.Self, Term: t.number, revision: r.revision}); err != nil {
+	if t.revision, err = l.write(writing, t.record(l.opts.Self)); err != nil {
 		return nil, err
+	}
+	if t.revision == 1 { // the bucket is new
+		t.early.Store(false)
 	}
 	if err := l.prepare(ctx, t); err != nil {
 		if ctx.Err() != nil && !l.died { // a death is counted by the next worker
@@ -242,7 +236,8 @@ func (l *Lease) take(ctx context.Context, r record) (*term, error) {
 	return t, nil
 }
 
-// prepare calls Begin, and renews the lease meanwhile: after a crash Begin makes many requests, and the server may be slow.
+// prepare waits for the end of a former term, if the lease was taken early, and calls Begin. It renews the lease meanwhile: after a crash Begin
+// makes many requests, and the server may be slow.
 func (l *Lease) prepare(ctx context.Context, t *term) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
@@ -250,7 +245,14 @@ func (l *Lease) prepare(ctx context.Context, t *term) error {
 		defer cancel() // the term is over
 		l.renew(ctx, t)
 	})
-	err := l.opts.Begin(ctx, l.died)
+	var err error
+	if t.early.Load() {
+		err = fair.Sleep(ctx, hold)
+		t.early.Store(err != nil)
+	}
+	if err == nil {
+		err = l.opts.Begin(ctx, l.died)
+	}
 	cancel()
 	renewing.Wait()
 	if err == nil && !t.lasts() {
@@ -295,7 +297,7 @@ func (l *Lease) renewOnce(ctx context.Context, t *term, until time.Time) error {
 	sent := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, min(answerTime, time.Until(until)))
 	defer cancel()
-	revision, err := l.write(ctx, record{Holder: l.opts.Self, Term: t.number, revision: t.revision})
+	revision, err := l.write(ctx, t.record(l.opts.Self))
 	if err == nil {
 		t.revision = revision
 		t.prolong(sent)
@@ -325,7 +327,7 @@ func (l *Lease) release(ctx context.Context, t *term) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
 	for ctx.Err() == nil {
-		_, err := l.write(ctx, record{Term: t.number, revision: t.revision})
+		_, err := l.write(ctx, t.record(""))
 		if err == nil || errors.Is(l.readAgain(ctx, t), errTermLost) {
 			return
 		}
@@ -333,46 +335,6 @@ func (l *Lease) release(ctx context.Context, t *term) {
 		_ = fair.Sleep(ctx, readEvery)
 	}
 }
-
-func (l *Lease) read(ctx context.Context) (record, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	e, err := l.opts.Bucket.Get(ctx, key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		l.noteAnswer()
-		return record{}, nil
-	}
-	if err != nil {
-		return record{}, fmt.Errorf("read lease: %w", err)
-	}
-	l.noteAnswer()
-	var r record
-	if json.Unmarshal(e.Value(), &r) != nil {
-		r = record{} // an entry that cannot be read counts as free
-	}
-	r.revision = e.Revision()
-	return r, nil
-}
-
-// write replaces the entry if its revision is r's.
-func (l *Lease) write(ctx context.Context, r record) (uint64, error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return 0, fmt.Errorf("encode lease: %w", err)
-	}
-	revision, err := l.opts.Bucket.Update(ctx, key, body, r.revision)
-	if err != nil {
-		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			l.refused.CompareAndSwap(0, time.Now().UnixNano())
-		}
-		return 0, fmt.Errorf("write lease: %w", err)
-	}
-	l.refused.Store(0)
-	l.noteAnswer()
-	return revision, nil
-}
-
-func (l *Lease) noteAnswer() { l.answered.Store(time.Now().UnixNano()) }
 
 // Check returns an error when a call of this replica needs the lease and the bucket does not answer, or stores nothing. A server without
 // space still answers every read.

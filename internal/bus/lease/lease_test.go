@@ -308,28 +308,84 @@ func TestAReplicaThatLeavesAsItsTermBeginsReleasesTheLease(t *testing.T) {
 }
 
 // A deletion of the entry, such as by an operator, ends no term at once. Fails when another replica takes a lease that is gone before the
-// worker can have noticed that.
+// worker can have noticed that, or begins its term at once if it starts after the deletion, as if the lease had never been taken.
 func TestADeletedLeaseMakesNoSecondWorker(t *testing.T) {
+	for name, late := range map[string]bool{"with another replica": false, "before another replica starts": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kv := &deletable{}
+				one, two := testLease(kv, "one"), testLease(kv, "two")
+				_, leave := begin(t, one)
+				if !late {
+					two.join(t.Context())
+				}
+				_ = fair.Sleep(t.Context(), renewEvery/10) // between two renewals
+				kv.delete()
+				if late {
+					two.join(t.Context())
+				}
+				defer two.leave()
+				both := false
+				for range 1000 {
+					_ = fair.Sleep(t.Context(), time.Millisecond)
+					both = both || one.Held() && two.Held()
+				}
+				if both {
+					t.Error("both were the worker")
+				}
+				leave()
+			})
+		})
+	}
+}
+
+// Fails when the first worker of a new bucket waits as if the lease had been deleted.
+func TestANewLeaseIsTakenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kv := &bucket{}
-		one, two := testLease(kv, "one"), testLease(kv, "two")
-		_, leave := begin(t, one)
-		two.join(t.Context())
-		defer two.leave()
-		_ = fair.Sleep(t.Context(), renewEvery/10) // between two renewals
-		kv.mu.Lock()
-		kv.revision = 0
-		kv.mu.Unlock()
-		both := false
-		for range 1000 {
-			_ = fair.Sleep(t.Context(), time.Millisecond)
-			both = both || one.Held() && two.Held()
-		}
-		if both {
-			t.Error("both were the worker")
+		l, began := testLease(&deletable{}, "one"), time.Now()
+		_, leave := begin(t, l)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %s", took)
 		}
 		leave()
 	})
+}
+
+// deletable is a bucket whose entry may be deleted. Its revisions go on after that.
+type deletable struct {
+	bucket
+	deleted bool
+}
+
+func (k *deletable) delete() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.deleted, k.revision = true, k.revision+1
+}
+
+func (k *deletable) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	k.mu.Lock()
+	deleted := k.deleted
+	k.mu.Unlock()
+	if deleted {
+		return nil, jetstream.ErrKeyNotFound
+	}
+	return k.bucket.Get(ctx, key)
+}
+
+func (k *deletable) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	k.mu.Lock()
+	if k.deleted && revision == 0 {
+		revision = k.revision
+	}
+	k.mu.Unlock()
+	is, err := k.bucket.Update(ctx, key, value, revision)
+	if err == nil {
+		k.mu.Lock()
+		k.deleted = false
+		k.mu.Unlock()
+	}
+	return is, err
 }
 
 // T4, E3. Fails when prolong looks at the term and sets its end in two steps: a call between them gives its work up, and the term goes on

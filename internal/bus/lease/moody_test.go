@@ -17,9 +17,10 @@ import (
 )
 
 // FuzzE4NoTwoReplicasWorkAtATime is the promise of the lease with three replicas that come and go, on a bucket that is slow, or does not answer
-// one of them, or stores a write long after its replica gave up. No two replicas work at a time, and one works soon after all is calm.
+// one of them, or stores a write long after its replica gave up, and whose entry is deleted at times. No two replicas work at a time, and one
+// works soon after all is calm.
 //
-// Fails when another replica waits for less than a term, or counts that from the first entry that it reads.
+// Fails when another replica waits for less than a term, or counts that from the first entry that it reads, or not at all after a deletion.
 func FuzzE4NoTwoReplicasWorkAtATime(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed)
@@ -33,7 +34,7 @@ func FuzzE4NoTwoReplicasWorkAtATime(f *testing.F) {
 // moodyBucket is a replica's way to a bucket.
 type moodyBucket struct {
 	jetstream.KeyValue
-	bucket *bucket
+	bucket *deletable
 	mu     sync.Mutex
 	rng    *rand.Rand
 	// cut says that nothing is answered, and calm that all is at once.
@@ -100,7 +101,7 @@ func (k *moodyBucket) Update(ctx context.Context, key string, value []byte, revi
 }
 
 func playReplicas(t *testing.T, seed uint64) {
-	rng, kv := rand.New(rand.NewPCG(seed, 1)), &bucket{}
+	rng, kv := rand.New(rand.NewPCG(seed, 1)), &deletable{}
 	ctx, end := context.WithCancel(t.Context())
 	var mu sync.Mutex
 	working := map[int]context.Context{} // by replica
@@ -163,6 +164,9 @@ func playReplicas(t *testing.T, seed uint64) {
 			way.cut = false
 		}
 		way.mu.Unlock()
+		if rng.IntN(1000) == 0 {
+			kv.delete()
+		}
 	}
 	for _, way := range ways {
 		way.mu.Lock()

@@ -14,6 +14,7 @@ type term struct {
 	number uint64
 	until  atomic.Pointer[time.Time] // nil in a term that does not lapse
 
+	early    atomic.Bool    // record.Early
 	revision uint64         // of the lease
 	ended    chan struct{}  // closed when it is over
 	working  sync.WaitGroup // the calls that work in it
