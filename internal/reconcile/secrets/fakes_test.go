@@ -36,6 +36,8 @@ type vault struct {
 	tried int
 	// behind makes a read from memory return no Secret.
 	behind bool
+	// late, if set, delays what Get reads until a receive from it succeeds.
+	late chan struct{}
 	// hold, if set, delays the return of Get until a receive from it succeeds.
 	hold chan struct{}
 	// mute has the Secrets whose watch is not answered.
@@ -51,6 +53,12 @@ func newVault() *vault {
 }
 
 func (v *vault) Get(ctx context.Context, k kube.Key, version string) (*corev1.Secret, error) {
+	v.mu.Lock()
+	late := v.late
+	v.mu.Unlock()
+	if late != nil {
+		<-late
+	}
 	v.mu.Lock()
 	v.gets = append(v.gets, k)
 	s, fail, hold := v.secrets[k], v.fail, v.hold

@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"notifier/internal/reconcile/kube"
@@ -86,5 +87,35 @@ func TestAWatchDoesNotWaitForAVersionFromBeforeARestore(t *testing.T) {
 		k.vault.put(hookKey, map[string]string{"token": "three"})
 		pass(10 * time.Second)
 		k.holds(t, appUser, token, true, map[string]string{"token": "three"})
+	})
+}
+
+// Fails when a read that has ended late replaces what the watch sent since, because the Secret's version is again that of before the restore.
+func TestALateReadDoesNotReplaceWhatTheWatchSentAfterARestore(t *testing.T) {
+	withSecrets(t, func(t *testing.T, k *keeper) {
+		b := k.vault.backup()
+		k.rotated(t)
+		before := k.vault.version
+		k.vault.goAway()
+		k.vault.restore(b)
+		pass(time.Minute)
+		k.holds(t, appUser, token, false, nil)
+		late, hold, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+		k.vault.late = late
+		k.vault.put(hookKey, map[string]string{"token": "three"})
+		synctest.Wait() // the watch has sent it, and has it read
+		k.vault.late, k.vault.hold = nil, hold
+		go func() { ended <- k.Refresh(t.Context(), appUser) }()
+		synctest.Wait() // it has read the third token
+		k.vault.hold, k.vault.version = nil, before-1
+		k.vault.put(hookKey, map[string]string{"token": "four"})
+		close(late)
+		synctest.Wait()
+		k.holds(t, appUser, token, true, map[string]string{"token": "four"})
+		close(hold)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		k.holds(t, appUser, token, true, map[string]string{"token": "four"})
 	})
 }

@@ -299,7 +299,8 @@ func (s *Store) readOnce(ctx context.Context, e *entry) (certain bool, err error
 	// It is not certain if a watch has begun with the present state meanwhile: the Secret may have been deleted before that.
 	s.change(func() []User {
 		certain = e.begun == begun
-		newest := version == "" && e.version == before // whatever its version: the API server's store may have been restored from a backup
+		// A newest state counts whatever its version, unless another came meanwhile: the API server's store may have been restored from a backup.
+		newest := version == "" && e.version == before && e.changes == changes
 		if !certain || !newest && kube.Older(object.ResourceVersion, e.version) {
 			return nil
 		}
