@@ -304,6 +304,9 @@ func (c *receiverController) refuse(r *v1.Receiver, f fault, paths ...string) {
 // refuseSpec refuses a Receiver for a fault, at its paths if that is one of the spec. A Receiver of other namespaces' objects has none. It returns
 // an error if the Secret cannot be read now.
 func (c *receiverController) refuseSpec(ctx context.Context, r *v1.Receiver, f fault) error {
+	if f.reason == v1.CrossNamespaceDeniedReason {
+		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: kube.KeyOf(r)})
+	}
 	if f.retried || f.reason == v1.CrossNamespaceDeniedReason {
 		c.refuse(r, f)
 		return nil

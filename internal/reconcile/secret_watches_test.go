@@ -52,6 +52,9 @@ func TestT6ASecretIsWatchedAsLongAsAnObjectUsesIt(t *testing.T) {
 		"until the Receiver is deleted":    {v1.ReceiverKind, newReceiver("user"), nil},
 		"until the Receiver needs none":    {v1.ReceiverKind, newReceiver("user"), newEventReceiver("user")},
 		"until the Receiver names another": {v1.ReceiverKind, newReceiver("user"), newReceiver("user", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "other" })},
+		"until the Receiver names another, and is refused": {v1.ReceiverKind, newReceiver("user"), newReceiver("user", func(r *v1.Receiver) {
+			r.Spec.SecretRef.Name, r.Spec.Resources[0].Namespace = "other", "elsewhere"
+		})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			counted := &watchedSecrets{open: map[string]int{}}
