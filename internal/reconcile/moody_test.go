@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
@@ -22,18 +23,23 @@ import (
 
 // FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay plays objects and Secrets that are made, changed, deleted and made again, while
 // reads, watches and writes fail or come late and terms of the worker end. In the end all is as if the process had just started, and nothing is
-// written any more. Fails when a Provider's verdict does not enqueue the statuses of its Alerts.
+// written any more. All that is kept is of objects that exist, and nothing is kept when all are deleted. Fails when a Provider's verdict does
+// not enqueue the statuses of its Alerts.
 func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
 	for _, seed := range []uint64{5, 11, 42, 59} {
 		f.Add(seed)
+		f.Add(busy + seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		m := newMoody(seed)
 		var restless, fresh []string
 		var objects []runtime.Object
 		play(t, m.settings(), func(*world) {
-			m.play(seed)
+			stop := m.play(seed)
 			restless, objects = m.served()
+			m.consistent()
+			m.deleteAll()
+			stop()
 		})
 		s := m.settings()
 		for _, o := range objects {
@@ -61,6 +67,9 @@ func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
 	})
 }
 
+// busy is the first of the seeds whose owners do all that busy has.
+const busy = 1 << 20
+
 // lead runs a term until the returned function is called.
 func (m *moody) lead() (stop func()) {
 	ctx, cancel := context.WithCancel(m.w.t.Context())
@@ -69,9 +78,13 @@ func (m *moody) lead() (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-func (m *moody) play(seed uint64) {
+func (m *moody) play(seed uint64) (stop func()) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	stop := m.lead()
+	var more *rand.Rand
+	if seed >= busy {
+		more = rand.New(rand.NewPCG(seed, 3))
+	}
+	stop = m.lead()
 	for i := range 150 {
 		<-time.After(time.Duration(rng.Int64N(int64([]time.Duration{5 * time.Millisecond, 300 * time.Millisecond, 8 * time.Second}[rng.IntN(3)]))))
 		namespace, name := []string{"team-a", "team-b"}[rng.IntN(2)], fmt.Sprint("x", rng.IntN(2))
@@ -83,6 +96,8 @@ func (m *moody) play(seed uint64) {
 			m.breakWatches()
 		case n < 7:
 			m.changeSecret(rng, kube.Key{Namespace: namespace, Name: fmt.Sprint("s", rng.IntN(2))}, i)
+		case more != nil && more.IntN(6) == 0:
+			m.busy(more, namespace, name, i)
 		default:
 			kind := []string{v1.ReceiverKind, v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(3)]
 			var o kube.Object
@@ -95,6 +110,7 @@ func (m *moody) play(seed uint64) {
 			}
 			m.put(kind, namespace, name, o)
 		}
+		m.inOrder()
 	}
 	m.mu.Lock()
 	m.cured = true
@@ -105,7 +121,39 @@ func (m *moody) play(seed uint64) {
 	if m.writes != writes {
 		m.w.t.Errorf("%d statuses were written in the last hour, in which nothing changed", m.writes-writes)
 	}
-	stop()
+	return stop
+}
+
+// busy does what owners do less often: to delete an object and make it again at once, or all of a namespace, to name other Secrets, and to have
+// something delay a deletion.
+func (m *moody) busy(rng *rand.Rand, namespace, name string, i int) {
+	kind := []string{v1.ReceiverKind, v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(3)]
+	o := anyObject(rng, kind, name)
+	o.SetNamespace(namespace)
+	switch rng.IntN(4) {
+	case 0:
+		for kind := range resources {
+			for _, k := range m.w.kinds[kind].keysIn(namespace) {
+				m.put(kind, namespace, k.Name, nil)
+			}
+		}
+	case 1:
+		m.put(kind, namespace, name, nil)
+		m.put(kind, namespace, name, o)
+	case 2:
+		m.put(kind, namespace, name, o)
+		o = o.DeepCopyObject().(kube.Object)
+		now := metav1.Now()
+		o.SetDeletionTimestamp(&now)
+		o.SetFinalizers([]string{"example.com/other"})
+		m.put(kind, namespace, name, o)
+	case 3:
+		p := anyObject(rng, v1beta3.ProviderKind, name).(*v1beta3.Provider)
+		p.Namespace = namespace
+		p.Spec.ProxySecretRef = &v1.LocalObjectReference{Name: fmt.Sprint("s", rng.IntN(2))}
+		p.Spec.CertSecretRef = &v1.LocalObjectReference{Name: fmt.Sprint("s", rng.IntN(2))}
+		m.put(v1beta3.ProviderKind, namespace, name, p)
+	}
 }
 
 // changeSecret gives a Secret values that no Secret had before, or deletes it.
@@ -200,7 +248,9 @@ func (m *moody) served() (lines []string, objects []runtime.Object) {
 					continue
 				}
 				objects = append(objects, o)
-				lines = append(lines, statusLine(kind, o.(kube.Object)))
+				if o.(kube.Object).GetDeletionTimestamp() == nil { // else its status stays as it was
+					lines = append(lines, statusLine(kind, o.(kube.Object)))
+				}
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,8 +35,10 @@ type moody struct {
 	secrets         map[kube.Key]*corev1.Secret
 	history         []watch.Event
 	changed         chan struct{}
-	// cut closes when the watches of Secrets break.
-	cut chan struct{}
+	// cut closes when the watches of Secrets break. open counts those that are not stopped.
+	cut      chan struct{}
+	open     map[kube.Key]int
+	registry *prometheus.Registry
 }
 
 func newMoody(seed uint64) *moody {
@@ -99,7 +102,13 @@ func (m *moody) Watch(ctx context.Context, k kube.Key, version string, _ time.Du
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ctx, stop := context.WithCancel(ctx)
-	w := &secretWatch{m: m, ctx: ctx, stop: stop, key: k, cut: m.cut}
+	m.open[k]++
+	w := &secretWatch{m: m, ctx: ctx, key: k, cut: m.cut, stop: sync.OnceFunc(func() {
+		stop()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.open[k]--
+	})}
 	if w.after, _ = strconv.Atoi(version); w.after == 0 {
 		w.after = m.version
 		w.first = m.secrets[k]
@@ -185,7 +194,7 @@ func (m *moody) put(kind, namespace, name string, o kube.Object) {
 	r, tracker := resources[kind], m.w.cluster.Tracker
 	before, err := tracker.Get(r, namespace, name)
 	switch {
-	case o == nil:
+	case o == nil || err == nil && before.(kube.Object).GetDeletionTimestamp() != nil:
 		if err == nil {
 			m.must(tracker.Delete(r, namespace, name))
 		}
@@ -274,6 +283,8 @@ func (c writing[T]) store(o T) (T, error) {
 // settings returns a world over the API server.
 func (m *moody) settings() settings {
 	return settings{follower: true, change: func(o *Options) {
+		m.open, m.registry = map[kube.Key]int{}, prometheus.NewRegistry()
+		o.Registerer = m.registry
 		o.Clients.Secrets, o.MaxReceiversPerNamespace, o.MaxAlertsPerNamespace = m, m.most, m.most
 		through(m, v1.ReceiverKind, &o.Clients.Receivers)
 		through(m, v1beta3.AlertKind, &o.Clients.Alerts)
