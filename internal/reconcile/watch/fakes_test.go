@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -261,6 +262,9 @@ func (s *fakeState) Put(ctx context.Context, key string, value []byte, revision 
 func (s *fakeState) Delete(_ context.Context, key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.fail {
+		return errBus
+	}
 	delete(s.values, key)
 	return nil
 }
@@ -291,6 +295,8 @@ type fakeObjects struct {
 	client *dynamicfake.FakeDynamicClient
 	// listing, unless nil, is called before each list, which waits for it as for an API server that is away.
 	listing func(context.Context, *Kind)
+	// expiring, unless nil, returns a channel that closes when the watches of now end, and the changes since are no longer available.
+	expiring func() <-chan struct{}
 }
 
 func (f fakeObjects) ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
@@ -315,14 +321,51 @@ func (f fakeObjects) ListerWatcher(kind *Kind, resource schema.GroupVersionResou
 			if err != nil {
 				return nil, err
 			}
-			return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+			decoded := watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
 				if u, ok := e.Object.(*unstructured.Unstructured); ok {
 					e.Object = objectOf(kind, u)
 				}
 				return e, true
-			}), nil
+			})
+			if f.expiring != nil {
+				decoded = expire(decoded, f.expiring())
+			}
+			return decoded, nil
 		},
 	}, kube.ListFirst{})
+}
+
+// expire returns a watch that ends, and has to begin with a list, when a channel closes.
+func expire(w watch.Interface, expired <-chan struct{}) watch.Interface {
+	sent := make(chan watch.Event)
+	proxy := watch.NewProxyWatcher(sent)
+	go func() {
+		defer close(sent)
+		defer func() {
+			w.Stop()
+			for range w.ResultChan() { // its goroutine may be sending
+			}
+		}()
+		for {
+			var e watch.Event
+			select {
+			case e = <-w.ResultChan():
+			case <-expired:
+				e = watch.Event{Type: watch.Error, Object: &apierrors.NewResourceExpired("too old").ErrStatus}
+			case <-proxy.StopChan():
+				return
+			}
+			select {
+			case sent <- e:
+			case <-proxy.StopChan():
+				return
+			}
+			if e.Type == watch.Error {
+				return
+			}
+		}
+	}()
+	return proxy
 }
 
 func objectOf(kind *Kind, u *unstructured.Unstructured) *object {

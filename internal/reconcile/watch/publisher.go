@@ -107,8 +107,11 @@ func (w *Watcher) Lead(ctx context.Context) error {
 	return nil
 }
 
-// resetGauges sets the gauges to the values of a replica that does not lead.
+// resetGauges sets the gauges to the values of a replica that does not lead, and has what informers still report not count.
 func (t *publisher) resetGauges() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.publishing)
 	t.metrics.waiting.Set(0)
 	t.metrics.posts.Set(0)
 	for _, kind := range kinds {

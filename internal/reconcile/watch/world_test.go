@@ -34,8 +34,10 @@ type world struct {
 	bus       *fakeBus
 	state     *fakeState
 	listing   func(context.Context, *Kind) // of fakeObjects
+	expiring  func() <-chan struct{}       // of fakeObjects
 	version   int
 	log       slog.Handler
+	leader    *Watcher    // the last that began to lead
 	replaced  atomic.Bool // the leader's term is over, and its context goes on
 }
 
@@ -104,7 +106,7 @@ func (w *world) watcher() *Watcher {
 	})
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 	watcher, err := New(Options{
-		Objects: fakeObjects{w.dynamic, w.listing}, Catalogue: catalogue, Events: w.bus, State: w.state,
+		Objects: fakeObjects{w.dynamic, w.listing, w.expiring}, Catalogue: catalogue, Events: w.bus, State: w.state,
 		Log: slog.New(w.log), Registerer: prometheus.NewRegistry(),
 	})
 	w.must(err)
@@ -123,6 +125,7 @@ func (w *world) replica(lead bool) (watcher *Watcher, stop func()) {
 		}
 	})
 	if lead {
+		w.leader = watcher
 		wg.Go(func() {
 			if err := watcher.Lead(ctx); err != nil {
 				w.t.Error(err)
