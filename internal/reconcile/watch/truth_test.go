@@ -172,6 +172,7 @@ func playTruth(t *testing.T, seed uint64) {
 			o.stir(2 * maxWait)
 			pass(wholeAfter)
 		}
+		w.leader.consistent(t)
 	}
 	w.bus.setFail(false)
 	w.bus.setRefusing(false)
@@ -184,6 +185,7 @@ func playTruth(t *testing.T, seed uint64) {
 	} else {
 		pass(5 * time.Minute)
 	}
+	w.leader.consistent(t)
 	stop()
 	o.check()
 }
