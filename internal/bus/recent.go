@@ -68,8 +68,7 @@ func (c *recent) put(r *event.Record) {
 	}
 	size := r.Event.Size()
 	for seq := max(c.first, r.Seq-min(r.Seq, recentRecords)); c.bytes+size > recentBytes && seq < r.Seq; seq++ {
-		c.drop(seq)
-		c.first = seq + 1
+		c.dropBefore(seq + 1)
 	}
 	if c.bytes+size <= recentBytes {
 		*at = r
@@ -77,12 +76,16 @@ func (c *recent) put(r *event.Record) {
 	}
 }
 
-// drop drops the record of a sequence, if it is kept. The caller holds the lock.
-func (c *recent) drop(seq uint64) {
-	if at := &c.records[seq%recentRecords]; *at != nil && (*at).Seq == seq {
-		c.bytes -= (*at).Event.Size()
-		*at = nil
+// dropBefore drops the records before a sequence, also those that are older than the places of the last recentRecords. The caller holds the
+// lock.
+func (c *recent) dropBefore(next uint64) {
+	for seq := max(c.first, next-min(next, recentRecords)); seq < next; seq++ {
+		if at := &c.records[seq%recentRecords]; *at != nil && (*at).Seq <= seq {
+			c.bytes -= (*at).Event.Size()
+			*at = nil
+		}
 	}
+	c.first = max(c.first, next)
 }
 
 // announce shows the readers all records that were put, and wakes them. It is called once for the records of a round, which are in the stream
@@ -149,10 +152,7 @@ func (c *recent) forget() {
 	for r := range c.readers {
 		next = min(next, r.next)
 	}
-	for seq := max(c.first, next-min(next, recentRecords)); seq < next; seq++ {
-		c.drop(seq)
-	}
-	c.first = max(c.first, next)
+	c.dropBefore(next)
 }
 
 // watch adds a reader that reads seq next, until stop is called.

@@ -1,6 +1,9 @@
 package bus
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Fails when records stay in memory though all readers have read them, or are dropped though one has not.
 func TestARecordIsDroppedWhenAllReadersHaveReadIt(t *testing.T) {
@@ -37,5 +40,30 @@ func TestARecordIsDroppedWhenAllReadersHaveReadIt(t *testing.T) {
 	put(from + 10)
 	if found, _ := c.take(fast, from+10, 100); len(found) != 1 {
 		t.Errorf("%d records after that", len(found))
+	}
+}
+
+// Fails when a replica that becomes the worker still has the records that it published before others published very many: there is no room for
+// those that it publishes from then on, and its reader reads them from the stream.
+func TestRecordsOfLongAgoLeaveRoomForNewOnes(t *testing.T) {
+	c, seq := newRecent(), uint64(1<<40)
+	put := func(n int) {
+		for range n {
+			r := testRecord("id", "team", "app")
+			r.Seq, r.Event.Message = seq, strings.Repeat("x", recentBytes/100)
+			c.put(r)
+			seq++
+		}
+		c.announce()
+	}
+	put(99)
+	seq += 2*recentRecords + 100
+	c.note(seq - 1)
+	reader, stop := c.watch(seq, true)
+	defer stop()
+	c.take(reader, seq, 100)
+	put(10)
+	if found, _ := c.take(reader, seq-10, 100); len(found) != 10 {
+		t.Errorf("of 10 records %d are kept, beside %d bytes", len(found), c.bytes)
 	}
 }
