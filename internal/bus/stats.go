@@ -74,7 +74,7 @@ func (s *stats) refresh(ctx context.Context) error {
 	defer cancel()
 	states := make(map[string]jetstream.StreamState, len(allStreams))
 	// Read before the streams are asked, and subtracted when all have answered: bytes published meanwhile count twice instead of not at all.
-	published, queued := s.unrouted.Load(), s.queued.Load()
+	published, queued, answered := s.unrouted.Load(), s.queued.Load(), s.bus.triggerQuotas.asked()
 	for _, name := range allStreams {
 		info, err := s.bus.streams[name].Info(ctx)
 		if err != nil {
@@ -94,6 +94,7 @@ func (s *stats) refresh(ctx context.Context) error {
 	s.mu.Unlock()
 	s.unrouted.Add(-published)
 	s.queued.Add(-queued)
+	answered()
 	s.bus.metrics.observe(states, unrouted, unread)
 	last := states[streamEvents].LastSeq
 	if err := s.bus.durableEvents(ctx, last); err != nil {

@@ -34,9 +34,8 @@ type triggerQuotas struct {
 
 // triggerCount counts the triggers of one namespace.
 type triggerCount struct {
-	// recent counts the triggers published since the streams answered at the time of answered.
-	recent   int
-	answered time.Time
+	// recent counts the triggers published since the streams were asked whose state is known.
+	recent int
 	// pending are the subjects that the server listed, and those of the triggers published since. The server is asked again from the time of next
 	// on, which is zero before the first time.
 	pending  map[string]bool
@@ -68,7 +67,7 @@ func (q *triggerQuotas) take(ctx context.Context, triggers []entry) error {
 
 // takeOf is take for triggers of one namespace.
 func (q *triggerQuotas) takeOf(ctx context.Context, namespace string, triggers []entry) error {
-	state, answered := q.bus.stats.state(streamTriggers)
+	state, _ := q.bus.stats.state(streamTriggers)
 	budget, used, average := q.bus.opts.Budgets.Triggers, int64(state.Bytes), int64(triggerSize)
 	if state.Msgs > 0 {
 		average = max(used/int64(state.Msgs), 1)
@@ -76,9 +75,6 @@ func (q *triggerQuotas) takeOf(ctx context.Context, namespace string, triggers [
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := q.of(namespace)
-	if !c.answered.Equal(answered) {
-		c.recent, c.answered = 0, answered
-	}
 	used += int64(c.recent) * average
 	if used <= budget/2 {
 		c.recent += len(triggers)
@@ -108,6 +104,24 @@ func (q *triggerQuotas) takeOf(ctx context.Context, namespace string, triggers [
 		}
 	}
 	return nil
+}
+
+// asked notes that the streams are about to be asked for their state. The caller calls answered once that is known: those that were published
+// before are in it.
+func (q *triggerQuotas) asked() (answered func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := map[*triggerCount]int{}
+	for _, c := range q.namespaces.Values() {
+		before[c] = c.recent
+	}
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		for c, n := range before {
+			c.recent -= n
+		}
+	}
 }
 
 // of returns the count of a namespace.

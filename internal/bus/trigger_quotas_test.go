@@ -102,3 +102,27 @@ func TestT6TriggersThatArePublishedDuringACountAreCounted(t *testing.T) {
 		t.Errorf("beside %d triggers that came during the count: %v", during, err)
 	}
 }
+
+// T6. Fails when triggers that are published after the server has told what TRIGGERS has, and before the other streams have answered, are not
+// counted: a namespace could then fill the half of the stream that is left to all.
+func TestT6TriggersThatArePublishedWhileTheStreamsAnswerAreCounted(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Triggers, o.Shards = mib, 1 })
+	ctx := testContext(t)
+	must(t, b.PublishTriggers(ctx, testTrigger("flood", "the first", 1)))
+	answered := b.triggerQuotas.asked()
+	before, at := b.stats.state(streamTriggers)
+	stored, err := askFor(ctx, b, "flood", 10_000)
+	if !errors.Is(err, event.ErrTooManyTriggers) {
+		t.Errorf("after %d triggers: %v", stored, err)
+	}
+	b.stats.mu.Lock()
+	b.stats.states[streamTriggers], b.stats.answered = before, at.Add(statsInterval)
+	b.stats.mu.Unlock()
+	answered()
+	if err := b.PublishTriggers(ctx, testTrigger("flood", "one more", 1)); !errors.Is(err, event.ErrTooManyTriggers) {
+		t.Errorf("beside %d triggers of its namespace another is answered %v", stored, err)
+	}
+	if stored, err := askFor(ctx, b, "other", minQuota); err != nil {
+		t.Errorf("of another namespace's %d triggers %d are stored: %v", minQuota, stored, err)
+	}
+}
