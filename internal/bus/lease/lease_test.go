@@ -351,43 +351,6 @@ func TestANewLeaseIsTakenAtOnce(t *testing.T) {
 	})
 }
 
-// deletable is a bucket whose entry may be deleted. Its revisions go on after that.
-type deletable struct {
-	bucket
-	deleted bool
-}
-
-func (k *deletable) delete() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.deleted, k.revision = true, k.revision+1
-}
-
-func (k *deletable) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
-	k.mu.Lock()
-	deleted := k.deleted
-	k.mu.Unlock()
-	if deleted {
-		return nil, jetstream.ErrKeyNotFound
-	}
-	return k.bucket.Get(ctx, key)
-}
-
-func (k *deletable) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	k.mu.Lock()
-	if k.deleted && revision == 0 {
-		revision = k.revision
-	}
-	k.mu.Unlock()
-	is, err := k.bucket.Update(ctx, key, value, revision)
-	if err == nil {
-		k.mu.Lock()
-		k.deleted = false
-		k.mu.Unlock()
-	}
-	return is, err
-}
-
 // T4, E3. Fails when prolong looks at the term and sets its end in two steps: a call between them gives its work up, and the term goes on
 // without it.
 func TestATermThatWasSeenToBeOverIsOverForGood(t *testing.T) {

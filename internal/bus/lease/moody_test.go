@@ -31,6 +31,43 @@ func FuzzE4NoTwoReplicasWorkAtATime(f *testing.F) {
 	})
 }
 
+// deletable is a bucket whose entry may be deleted. Its revisions go on after that.
+type deletable struct {
+	bucket
+	deleted bool
+}
+
+func (k *deletable) delete() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.deleted, k.revision = true, k.revision+1
+}
+
+func (k *deletable) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	k.mu.Lock()
+	deleted := k.deleted
+	k.mu.Unlock()
+	if deleted {
+		return nil, jetstream.ErrKeyNotFound
+	}
+	return k.bucket.Get(ctx, key)
+}
+
+func (k *deletable) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	k.mu.Lock()
+	if k.deleted && revision == 0 {
+		revision = k.revision
+	}
+	k.mu.Unlock()
+	is, err := k.bucket.Update(ctx, key, value, revision)
+	if err == nil {
+		k.mu.Lock()
+		k.deleted = false
+		k.mu.Unlock()
+	}
+	return is, err
+}
+
 // moodyBucket is a replica's way to a bucket.
 type moodyBucket struct {
 	jetstream.KeyValue
