@@ -3,7 +3,9 @@ package recorder
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +47,7 @@ const (
 	// writeTimeout bounds one write: the other Events of its namespace wait for it.
 	writeTimeout = 10 * time.Second
 	// writers are the writes at once, of namespaces of which none has two: an admission webhook that selects a namespace may let each of its
-	// writes time out. So the Events of a namespace are also written in their order.
+	// writes time out. The Events of a namespace are written in their order: of equal ones, the last has the count of all.
 	writers = 8
 )
 
@@ -79,7 +81,11 @@ type Recorder struct {
 	log     *slog.Logger
 	places  *fair.Capacities[string]
 	rates   *fair.Limiters[string]
-	waiting atomic.Pointer[kube.Controller[*recorded]]
+	waiting atomic.Pointer[kube.Controller[string]]
+
+	mu sync.Mutex
+	// lines has the Events of each namespace that wait, the first one first. It stays there until it is written or refused.
+	lines map[string][]*recorded
 }
 
 // recorded is an Event that waits.
@@ -95,32 +101,62 @@ type recorded struct {
 func New(events Sink, log *slog.Logger) *Recorder {
 	return &Recorder{
 		events: events, log: log, places: fair.NewCapacities[string](fair.NewCapacity(eventsWaiting), eventsEach, eventsFree),
-		rates: fair.NewLimiters[string](eventsRate, eventsEach, maxNamespaces),
+		rates: fair.NewLimiters[string](eventsRate, eventsEach, maxNamespaces), lines: map[string][]*recorded{},
 	}
 }
 
 // Run writes Events until ctx ends. It returns nil.
 func (r *Recorder) Run(ctx context.Context) error {
 	correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{LRUCacheSize: recalled})
-	waiting := kube.NewController(kube.ControllerOptions[*recorded]{
-		Workers: writers, Each: 1, Log: r.log,
-		Parts: func(e *recorded) (namespace, name string) { return e.object.Namespace, e.object.Name },
-		Reconcile: func(ctx context.Context, e *recorded) error {
+	var waiting *kube.Controller[string]
+	waiting = kube.NewController(kube.ControllerOptions[string]{
+		Workers: writers, Log: r.log,
+		Parts: func(namespace string) (of, name string) { return namespace, "" },
+		Reconcile: func(ctx context.Context, namespace string) error {
+			e := r.first(namespace)
+			if e == nil {
+				return nil // all were written since it was enqueued
+			}
 			err := r.write(ctx, correlator, e)
 			if kube.IsAway(err) {
 				return err // it is tried again
 			}
-			e.place.Release()
+			if r.leave(e) {
+				waiting.Enqueue(namespace)
+			}
 			if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 				return nil
 			}
-			return kube.Permanent(err)
+			return kube.Permanent(fmt.Errorf("an Event about %s %s: %w", e.object.Kind, e.object.Name, err))
 		},
 	})
 	r.waiting.Store(waiting)
 	defer r.waiting.Store(nil)
 	waiting.Run(ctx)
 	return nil
+}
+
+// first returns the Event of a namespace that is to be written next, nil if none waits.
+func (r *Recorder) first(namespace string) *recorded {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if line := r.lines[namespace]; len(line) > 0 {
+		return line[0]
+	}
+	return nil
+}
+
+// leave removes the first Event of a namespace, and reports whether another one waits.
+func (r *Recorder) leave(e *recorded) (more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.place.Release()
+	namespace := e.object.Namespace
+	if r.lines[namespace] = r.lines[namespace][1:]; len(r.lines[namespace]) > 0 {
+		return true
+	}
+	delete(r.lines, namespace)
+	return false
 }
 
 // write writes an Event, unless it is one too many of its object or namespace.
@@ -168,10 +204,14 @@ func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message 
 	apiVersion, known := apiVersions[kind]
 	if waiting != nil && known {
 		if place, ok := r.places.TryAcquire(namespace, 1); ok {
-			waiting.Enqueue(&recorded{
+			e := &recorded{
 				object:    corev1.ObjectReference{Kind: kind, APIVersion: apiVersion, Namespace: namespace, Name: name, UID: types.UID(uid)},
 				eventType: eventType, reason: event.Truncate(reason, maxReason, "…"), message: event.Truncate(message, MaxMessage, "…"), place: place,
-			})
+			}
+			r.mu.Lock()
+			r.lines[namespace] = append(r.lines[namespace], e)
+			r.mu.Unlock()
+			waiting.Enqueue(namespace)
 			return
 		}
 	}
