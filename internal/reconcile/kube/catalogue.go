@@ -83,8 +83,8 @@ type Catalogue struct {
 	// err is the error of the last request. asked and answered are when it began and ended.
 	err             error
 	asked, answered time.Time
-	// doubted reports that the answer may be outdated.
-	doubted bool
+	// doubted reports that the answer may be outdated, and again that this holds for the answer to the request under way, too.
+	doubted, again bool
 	// queued reports that a request is wanted and has not begun. began is when the one under way began, zero for none.
 	queued bool
 	began  time.Time
@@ -189,7 +189,7 @@ func (c *Catalogue) Doubt(namespace string) {
 	if c.misses.Allow(namespace) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.doubted = true
+		c.doubted, c.again = true, true
 	}
 }
 
@@ -293,13 +293,13 @@ func (c *Catalogue) ask(ctx context.Context) {
 	defer cancel()
 	c.mu.Lock()
 	began := time.Now()
-	c.queued, c.began = false, began
+	c.queued, c.began, c.again = false, began, false
 	c.mu.Unlock()
 	groups, err := c.discovery.All(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err = err; err == nil {
-		c.answer, c.doubted = newAnswer(groups), false
+		c.answer, c.doubted = newAnswer(groups), c.again
 	}
 	c.asked, c.answered, c.began = began, time.Now(), time.Time{}
 	close(c.done)

@@ -25,7 +25,7 @@ type fakeDiscovery struct {
 	mu     sync.Mutex
 	asked  int
 	groups []apidiscovery.APIGroupDiscovery
-	// answer, if any, returns the error of a question.
+	// answer, if any, returns the error of a question, nil for none.
 	answer func(context.Context) error
 }
 
@@ -35,7 +35,9 @@ func (d *fakeDiscovery) All(ctx context.Context) ([]apidiscovery.APIGroupDiscove
 	groups, answer := d.groups, d.answer
 	d.mu.Unlock()
 	if answer != nil {
-		return nil, answer(ctx)
+		if err := answer(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return groups, nil
 }
@@ -228,5 +230,28 @@ func TestThePreferredVersionIsAsNewAsItIsWanted(t *testing.T) {
 		if _, _, err := l.Preferred(t.Context(), time.Now(), widget, "widgets"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
+	})
+}
+
+// Fails when a doubt is forgotten by the answer to a question that was asked before it: the definition was replaced after that, and writes would
+// go to the former version for ten minutes.
+func TestADoubtOutlivesTheQuestionUnderWay(t *testing.T) {
+	catalogued(t, func(t *testing.T, l look) {
+		l.ask("team-a", sourceV1, "GitRepository", nil)
+		pass(10 * time.Second)
+		answer := make(chan struct{})
+		l.api.set(func(context.Context) error {
+			<-answer
+			return nil
+		})
+		l.ask("team-a", "", "Absent", kube.ErrNotAnswered)
+		l.Doubt("team-a")
+		close(answer)
+		synctest.Wait()
+		l.asked(2)
+		l.ask("team-a", sourceV1, "GitRepository", nil)
+		pass(10 * time.Second)
+		l.ask("team-a", sourceV1, "GitRepository", nil)
+		l.asked(3)
 	})
 }
