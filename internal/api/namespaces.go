@@ -22,8 +22,9 @@ const (
 	namespacesFor = 5 * time.Second
 	// maxAnswers bounds the users whose result is kept.
 	maxAnswers = 1024
-	// checkTimeout bounds the checks of one request. The others are left out.
-	checkTimeout = 10 * time.Second
+	// checkTimeout bounds the checks of one request. The others are left out. With the time for which a right is kept it is within the same ten
+	// seconds.
+	checkTimeout = 6 * time.Second
 )
 
 // errNoTime says that checkTimeout is over.

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -111,6 +112,52 @@ func TestW5AListOfNamespacesEndsWithTheRight(t *testing.T) {
 				t.Errorf("%s later: %v, %v, want %d", tc.after, found.Items, err, tc.want)
 			}
 		}
+	})
+}
+
+// ofMany are objects of team-a and of more namespaces than there is time to look at.
+type ofMany struct{ api.Objects }
+
+func (ofMany) Namespaces() []string {
+	all := []string{"team-a"}
+	for i := range 100 {
+		all = append(all, fmt.Sprint("team-b", i))
+	}
+	return all
+}
+
+// W5. Fails when the list of a user's namespaces comes more than ten seconds after a right in it was revoked, because the Kubernetes API answers
+// late about the others.
+func TestW5ASlowListOfNamespacesEndsWithTheRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, k, _ := newAuthority(t, nil)
+		k.right = func(s authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+			return authorizationv1.SubjectAccessReviewStatus{Allowed: s.ResourceAttributes.Namespace == "team-a"}, nil
+		}
+		service, err := api.New(api.Options{
+			Authority: a, Store: struct{ api.Store }{}, Worker: struct{ api.Worker }{}, Explainer: struct{ api.Explainer }{}, Objects: ofMany{},
+			Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &api.User{Name: "jane"}
+		allowed := func(namespace string, want bool) {
+			if ok, err := a.Allowed(t.Context(), u, api.ListRight(view.Deliveries), namespace); ok != want || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+		allowed("team-a", true)
+		revoked := time.Now() // right after the review
+		<-time.After(allowedFor - refusedFor)
+		allowed("", false)
+		k.set(func() { k.takes = questionTimeout - time.Second/10 })
+		<-time.After(refusedFor - time.Millisecond)
+		found, err := service.Namespaces(t.Context(), u)
+		if took := time.Since(revoked); err != nil || len(found.Items) > 0 && took > 10*time.Second {
+			t.Errorf("%s later: %v, %v", took, found.Items, err)
+		}
+		<-time.After(questionTimeout) // the reviews under way
 	})
 }
 
