@@ -191,10 +191,12 @@ func (l *Lease) acquire(ctx context.Context) *term {
 		}
 		// An entry of this replica is of a term that is over, or of an attempt whose answer was lost. One that is gone may have been deleted
 		// during a term.
-		free := r.Holder == "" && r.revision > 0 || r.Holder == l.opts.Self || l.opts.Alone
-		if !free && time.Since(since) < wait {
+		free := r.Holder == "" && r.revision > 0 || r.Holder == l.opts.Self || l.opts.Alone || since.IsZero()
+		lapsed := !since.IsZero() && time.Since(since) >= wait // and so have former terms
+		if !free && !lapsed {
 			continue
 		}
+		r.Early = (r.revision == 0 || r.Early && !lapsed) && !l.opts.Alone // a missing one may have been there between two reads
 		t, err := l.take(ctx, r)
 		if err == nil {
 			return t
@@ -213,7 +215,7 @@ func (l *Lease) take(ctx context.Context, r record) (*term, error) {
 		l.died = r.Holder != ""
 	}
 	t := &term{number: r.Term + 1, revision: r.revision, ended: make(chan struct{})}
-	t.early.Store(r.Early || r.revision == 0 && !l.opts.Alone)
+	t.early.Store(r.Early)
 	if !l.opts.Alone {
 		t.begin(sent)
 	}

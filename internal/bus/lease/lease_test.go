@@ -351,6 +351,20 @@ func TestANewLeaseIsTakenAtOnce(t *testing.T) {
 	})
 }
 
+// Fails when the successor of a worker that died right after it took a new lease, or one that was deleted, waits for the former term once more:
+// after the wait for the worker's that is over as well.
+func TestAWorkerThatDiedEarlyIsReplacedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := &deletable{bucket: bucket{value: []byte(`{"holder":"one","term":1,"early":true}`), revision: 1}}
+		l, began := testLease(kv, "two"), time.Now()
+		_, leave := begin(t, l)
+		if took := time.Since(began); took < wait || took > wait+time.Second {
+			t.Errorf("it took %s", took)
+		}
+		leave()
+	})
+}
+
 // T4, E3. Fails when prolong looks at the term and sets its end in two steps: a call between them gives its work up, and the term goes on
 // without it.
 func TestATermThatWasSeenToBeOverIsOverForGood(t *testing.T) {
