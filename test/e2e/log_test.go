@@ -100,6 +100,8 @@ func TestE7TheLogDoesNotQuoteWhatADestinationSendsUnasked(t *testing.T) {
 		`{"type":"generic","address":%q,"secretRef":{"name":"token"}}`, echo.URL)))
 	s.Must(s.Tenant.Object(s.Ctx, "Alert", "echo", nil,
 		`{"providerRef":{"name":"echo"},"eventSeverity":"info","eventSources":[{"kind":"Kustomization","name":"*"}]}`))
+	s.Condition(s.Tenant, "Provider", "echo", "Serving", metav1.ConditionTrue, "")
+	s.Condition(s.Tenant, "Alert", "echo", "Serving", metav1.ConditionTrue, "")
 	s.Must(s.Tenant.Object(s.Ctx, "Kustomization", "app", nil, ""))
 	s.failure("to be echoed")
 	_, err := s.Tenant.WaitCondition(s.Ctx, "Provider", "echo", "Delivering", metav1.ConditionTrue, "Delivered")
