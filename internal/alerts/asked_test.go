@@ -93,10 +93,7 @@ func (a *asked) sender(broken bool) Sender {
 
 // begins fails the test if a delivery is sent before an earlier one of its object that is neither accepted nor dead.
 func (a *asked) begins(id, object string) {
-	dead := map[string]bool{}
-	for _, l := range a.bus.deadLetters() {
-		dead[l.d.ID] = true
-	}
+	dead := a.bus.deadIDs()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, earlier := range a.objects[object] {

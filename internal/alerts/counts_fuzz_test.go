@@ -83,10 +83,7 @@ func (s *endsLetters) Replay(ctx context.Context, letter event.Dead) error {
 
 // begins fails the test if a delivery is sent before an earlier one of its object that is neither accepted nor dead (invariant E4).
 func (o *owners) begins(name string, n provider.Notification) {
-	dead := map[string]bool{}
-	for _, l := range o.bus.deadLetters() {
-		dead[l.d.ID] = true
-	}
+	dead := o.bus.deadIDs()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	line := o.published[name+"/"+n.Event.InvolvedObject.Name]

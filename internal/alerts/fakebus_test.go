@@ -378,6 +378,15 @@ func (b *fakeBus) deadLetters() []*deadLetter {
 	return slices.Clone(b.dead)
 }
 
+// deadIDs returns the IDs of the dead letters.
+func (b *fakeBus) deadIDs() map[string]bool {
+	dead := map[string]bool{}
+	for _, l := range b.deadLetters() {
+		dead[l.d.ID] = true
+	}
+	return dead
+}
+
 func (b *fakeBus) parkings() []parkedAt {
 	b.mu.Lock()
 	defer b.mu.Unlock()

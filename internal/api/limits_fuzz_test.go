@@ -34,7 +34,7 @@ type busyService struct {
 
 // FuzzT6WhateverEndsARequestItsPlacesAreFree has users of three tenants list, search and follow at once. They leave at any time, lose their rights
 // and have them again, while the Kubernetes API is slow or fails, the store is slow or fails, and streams end. Fails when a user has more watches
-// than may be, when one goes on for long without the right, when one that ended keeps its place, or when anything is in use in the end.
+// than may be, when a request goes on for long without the right, when it keeps its place after its end, or when anything is in use in the end.
 func FuzzT6WhateverEndsARequestItsPlacesAreFree(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed)

@@ -113,7 +113,9 @@ func (q *triggerQuotas) asked() (answered func()) {
 	defer q.mu.Unlock()
 	before := map[*triggerCount]int{}
 	for _, c := range q.namespaces.Values() {
-		before[c] = c.recent
+		if c.recent > 0 {
+			before[c] = c.recent
+		}
 	}
 	return func() {
 		q.mu.Lock()

@@ -351,8 +351,8 @@ func TestANewLeaseIsTakenAtOnce(t *testing.T) {
 	})
 }
 
-// Fails when the successor of a worker that died right after it took a new lease, or one that was deleted, waits for the former term once more:
-// after the wait for the worker's that is over as well.
+// Fails when the successor of a worker that died right after it took a missing lease waits for two terms, one after the other: once the worker's
+// lease has lapsed, the term before it is over as well.
 func TestAWorkerThatDiedEarlyIsReplacedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kv := &deletable{bucket: bucket{value: []byte(`{"holder":"one","term":1,"early":true}`), revision: 1}}

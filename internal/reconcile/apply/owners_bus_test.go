@@ -23,7 +23,7 @@ type ownersBus struct {
 	more     chan struct{}
 	// twice counts the messages that ended more than once.
 	twice atomic.Int32
-	// end ends the present term, as one that is lost if kill.
+	// end ends the present term. With kill the worker loses it half a second before it learns of that.
 	end func(kill bool)
 }
 
