@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"notifier/internal/event/view"
 )
@@ -11,11 +12,7 @@ const maxLookups = 200
 
 // Explain returns an event with the decisions of the namespace's Alerts, as they are now, and the deliveries that are kept of it.
 func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (view.Explanation, error) {
-	made, err := s.enter(ctx, u, namespace, GetEvent, GetDelivery)
-	if err != nil {
-		return view.Explanation{}, err
-	}
-	return inTurn(ctx, s, u, func(ctx context.Context) (view.Explanation, error) {
+	return detail(ctx, visit{s, u, namespace}, func(ctx context.Context, made time.Time) (view.Explanation, error) {
 		if !isID(id) {
 			return view.Explanation{}, view.ErrNotFound
 		}
@@ -31,7 +28,7 @@ func (s *Service) Explain(ctx context.Context, u *User, namespace, id string) (v
 			told.Decisions = []view.Decision{}
 		}
 		return told, s.addDeliveries(ctx, namespace, told)
-	})
+	}, GetEvent, GetDelivery)
 }
 
 // addDeliveries adds the kept deliveries to their decisions. It looks up those of matching Alerts first.

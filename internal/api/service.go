@@ -214,11 +214,7 @@ func (s *Service) Deliveries(ctx context.Context, u *User, namespace string, q v
 
 // Delivery returns one delivery with everything that is kept of it.
 func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (view.DeliveryDetail, error) {
-	made, err := s.enter(ctx, u, namespace, GetDelivery)
-	if err != nil {
-		return view.DeliveryDetail{}, err
-	}
-	return inTurn(ctx, s, u, func(ctx context.Context) (view.DeliveryDetail, error) {
+	return detail(ctx, visit{s, u, namespace}, func(ctx context.Context, made time.Time) (view.DeliveryDetail, error) {
 		if !isID(id) {
 			return view.DeliveryDetail{}, view.ErrNotFound
 		}
@@ -227,7 +223,7 @@ func (s *Service) Delivery(ctx context.Context, u *User, namespace, id string) (
 			return view.DeliveryDetail{}, cmp.Or(err, view.ErrNotFound)
 		}
 		return found, nil
-	})
+	}, GetDelivery)
 }
 
 // Events returns a page of the events of a namespace, newest first. Long messages are cut, and large metadata is left out.

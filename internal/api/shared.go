@@ -5,16 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"notifier/internal/event/view"
 )
-
-// visit is a user in a namespace.
-type visit struct {
-	service   *Service
-	user      *User
-	namespace string
-}
 
 // listed reads a page of a list if the user has the right. Concurrent waiting requests of one user for the same page are one
 // read, so a page in many tabs, or a page that is requested again and again, costs one. A request joins a waiting read, never a read
@@ -22,7 +16,7 @@ type visit struct {
 func listed[T any](
 	ctx context.Context, v visit, list view.List, q view.Query, read func(context.Context, string, view.Query) (view.Page[T], error),
 ) (view.Page[T], error) {
-	s, u, namespace := v.service, v.user, v.namespace
+	s, u, namespace, began := v.service, v.user, v.namespace, time.Now()
 	made, err := s.enter(ctx, u, namespace, ListRight(list))
 	if err != nil {
 		return view.Page[T]{}, err
@@ -41,7 +35,12 @@ func listed[T any](
 		if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 			continue // the client of the request that was to read has disconnected
 		}
-		p, _ := page.(view.Page[T])
-		return p, err
+		if err == nil {
+			err = v.mayStill(ctx, began, ListRight(list))
+		}
+		if err != nil {
+			return view.Page[T]{}, err
+		}
+		return page.(view.Page[T]), nil
 	}
 }
