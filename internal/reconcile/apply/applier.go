@@ -130,10 +130,10 @@ func New(opts Options) (*Applier, error) {
 	a := &Applier{
 		opts: opts, lines: fair.NewLines(), metrics: newMetrics(opts.Registerer),
 		limiter:   rate.NewLimiter(rate.Limit(opts.QPS), opts.Burst),
-		refusals:  newRefusals(opts.Reports, opts.Log),
 		searching: fair.NewCapacities[string](nil, 1, 0),
 		searched:  fair.NewShare(fair.ShareOptions{Window: searchWindow, Namespace: searchTime}),
 	}
+	a.refusals = newRefusals(opts.Reports, a.works, opts.Log)
 	a.authority = newAuthority(a)
 	opts.Receivers.Follow(func(namespace, name string) { a.reviewer().changed(namespace, name) })
 	return a, nil
@@ -145,6 +145,12 @@ func (a *Applier) reviewer() *reviewer {
 		return t.reviews
 	}
 	return nil
+}
+
+// works reports whether this replica is the worker.
+func (a *Applier) works() bool {
+	t := a.term.Load()
+	return t != nil && t.owned()
 }
 
 // anyAccount returns a service account that may have to be impersonated.

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -79,7 +80,9 @@ type Reports interface {
 // refusals are the refused writes, by Receiver, and their reports. A Receiver without refusals has no entry.
 type refusals struct {
 	stored Reports
-	log    *slog.Logger
+	// works reports whether this replica is the worker.
+	works func() bool
+	log   *slog.Logger
 	// queue reports the Receivers in changed; failed bounds the lines about reports that fail.
 	queue  *kube.Controller[kube.Key]
 	failed rate.Sometimes
@@ -96,9 +99,9 @@ type refusedWrites struct {
 	own    bool
 }
 
-func newRefusals(stored Reports, log *slog.Logger) *refusals {
+func newRefusals(stored Reports, works func() bool, log *slog.Logger) *refusals {
 	b := &refusals{
-		stored: stored, log: log, failed: rate.Sometimes{Interval: time.Minute},
+		stored: stored, works: works, log: log, failed: rate.Sometimes{Interval: time.Minute},
 		entries: map[string]map[string]*refusedWrites{}, changed: map[kube.Key]bool{},
 	}
 	b.queue = kube.NewController(kube.ControllerOptions[kube.Key]{
@@ -314,9 +317,12 @@ func (b *refusals) learn(key string, value []byte) {
 	defer b.mu.Unlock()
 	n := kube.Key{Namespace: namespace, Name: receiver}
 	p, changed := b.entry(namespace, receiver), b.changed[n]
-	// A report that was removed after this replica wrote it was about a Receiver that no longer exists.
-	if !p.own || len(value) == 0 && !changed {
+	switch {
+	case !p.own, len(value) == 0 && !changed: // one removed after this replica wrote it was about a Receiver that no longer exists
 		p.health = h
+	case !changed && b.works() && !bytes.Equal(value, p.health.report()): // a former worker stored it late, over this replica's
+		b.mark(namespace, receiver)
+		changed = true
 	}
 	if len(p.health.Denied) == 0 && !changed {
 		b.drop(n)

@@ -23,7 +23,7 @@ func (b *refusals) reportAll(ctx context.Context) bool {
 // they are, or none.
 func TestT6AReportOfRefusalsIsSmall(t *testing.T) {
 	reports := &fakeReports{values: map[string][]byte{}}
-	b := newRefusals(reports, slog.New(slog.DiscardHandler))
+	b := newRefusals(reports, nil, slog.New(slog.DiscardHandler))
 	long := func(n int) string { return strings.Repeat("a", n) }
 	for i := range maxDenied {
 		b.deny(Receiver{Namespace: "team", Name: "long", UID: "u"}, Denied{

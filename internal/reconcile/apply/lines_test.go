@@ -91,7 +91,7 @@ func TestT6TheLinesAboutANamespacesTriggersAreBounded(t *testing.T) {
 func TestT6TheLinesAboutReportsThatFailAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, reports := &bytes.Buffer{}, &fakeReports{fail: true}
-		b := newRefusals(reports, slog.New(slog.NewJSONHandler(log, nil)))
+		b := newRefusals(reports, nil, slog.New(slog.NewJSONHandler(log, nil)))
 		for i := range 100 {
 			r := Receiver{Namespace: "team-a", Name: fmt.Sprint("r-", i), UID: fmt.Sprint(i), ServiceAccount: "deployer"}
 			b.deny(r, Denied{ServiceAccount: "deployer", Kind: "GitRepository", Object: "app"})

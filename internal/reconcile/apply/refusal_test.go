@@ -271,7 +271,7 @@ func TestARefusalIsShownAsOneShortLine(t *testing.T) {
 		"of a write":  func(b *refusals) { b.deny(r, Denied{Message: message}) },
 		"of a review": func(b *refusals) { b.reviewed(r, []Denied{{Message: message}}, nil) },
 	} {
-		b := newRefusals(nil, nil)
+		b := newRefusals(nil, nil, nil)
 		record(b)
 		got := b.entries["team-a"]["github"].health.Denied[0].Message
 		if strings.ContainsAny(got, "\n\t\x00") || len(got) > maxReason || !strings.HasPrefix(got, "a b c é") {
@@ -282,7 +282,7 @@ func TestARefusalIsShownAsOneShortLine(t *testing.T) {
 
 // Fails when deny has no bound.
 func TestRefusalsOfOneReceiverAreBounded(t *testing.T) {
-	b := newRefusals(nil, nil)
+	b := newRefusals(nil, nil, nil)
 	r := Receiver{Namespace: "team-a", Name: "github", UID: "u"}
 	for i := range 100 {
 		b.deny(r, Denied{Object: strings.Repeat("a", i+1)})
@@ -310,7 +310,7 @@ func TestRefusalsOfFormerTargetsAreNoLongerShown(t *testing.T) {
 		"found by the selector":      {denied("weak", "found"), selecting("a", "b"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newRefusals(nil, slog.New(slog.DiscardHandler))
+			b := newRefusals(nil, nil, slog.New(slog.DiscardHandler))
 			r := Receiver{Namespace: "team-a", Name: "github", UID: "u", ServiceAccount: "weak", Targets: []event.Target{repo("app")}}
 			if c.target.Selects() {
 				r.Targets = append(r.Targets, c.target)
@@ -327,7 +327,7 @@ func TestRefusalsOfFormerTargetsAreNoLongerShown(t *testing.T) {
 // Fails when the write of one Receiver removes from another the denial of an apiVersion that the cluster does not serve: the denial would
 // come back with each review, as an Event, and go with each webhook.
 func TestAWriteProvesNothingAboutAnotherReceiversVersion(t *testing.T) {
-	b := newRefusals(nil, slog.New(slog.DiscardHandler))
+	b := newRefusals(nil, nil, slog.New(slog.DiscardHandler))
 	for _, name := range []string{"right", "wrong"} {
 		b.deny(Receiver{Namespace: "team-a", Name: name, UID: "u"}, Denied{
 			ServiceAccount: "deployer", Resource: "GitRepository", Kind: "GitRepository", Object: "app",

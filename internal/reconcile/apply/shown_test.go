@@ -95,7 +95,7 @@ func TestARetryHidesRefusalsOfFormerTargets(t *testing.T) {
 // entry that is about to be reported.
 func TestThePageEndsWithTheReport(t *testing.T) {
 	reports := &fakeReports{values: map[string][]byte{}}
-	b := newRefusals(reports, slog.New(slog.DiscardHandler))
+	b := newRefusals(reports, nil, slog.New(slog.DiscardHandler))
 	r := Receiver{Namespace: "team-a", Name: "github", UID: "u"}
 	b.deny(r, Denied{Object: "app"})
 	b.learn(healthPrefix+"team-a/github", nil)
