@@ -123,7 +123,7 @@ func (b *refusals) check(found *inconsistencies) {
 			}
 			for i, d := range p.health.Denied {
 				for _, other := range p.health.Denied[:i] {
-					if d.same(other) && !d.Reviewed && !other.Reviewed { // a review may find an object by two targets
+					if d.same(other) {
 						found.wrong("two refusals of %s/%s to %s", namespace, name, d.Object)
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +28,13 @@ type findings struct {
 func (f *findings) leave(kind string, err error) {
 	f.unknown[kind] = true
 	f.again = f.again || !errors.Is(err, errSpent)
+}
+
+// deny adds a denial, unless another target has found it.
+func (f *findings) deny(d Denied) {
+	if !slices.ContainsFunc(f.denied, d.same) {
+		f.denied = append(f.denied, d)
+	}
 }
 
 func (f *findings) full() bool { return len(f.denied) >= maxDenied }
@@ -73,7 +81,7 @@ func (v *reviewer) find(ctx context.Context, r Receiver, since time.Time) *findi
 		case f.full() || state.mute() || ctx.Err() != nil:
 			f.unknown[g.kind] = true
 		case state.refused != "": // the same for all kinds, so no question is needed
-			f.denied = append(f.denied, r.review(g.kind, g.kind, "*", refusedTo(state.refused)))
+			f.deny(r.review(g.kind, g.kind, "*", refusedTo(state.refused)))
 		default:
 			v.findKind(ctx, targets[g], f)
 		}
@@ -104,7 +112,7 @@ func (v *reviewer) findKind(ctx context.Context, targets []event.Target, f *find
 	found, err := v.a.opts.Catalogue.Resource(ctx, r.Namespace, apiVersion, kind)
 	if kube.IsUnresolvable(err) {
 		for _, t := range targets {
-			f.denied = append(f.denied, denial(r, t, err))
+			f.deny(denial(r, t, err))
 		}
 		return
 	}
@@ -115,7 +123,7 @@ func (v *reviewer) findKind(ctx context.Context, targets []event.Target, f *find
 		case err == nil && why == nil:
 			return
 		case err == nil && why.all:
-			f.denied = append(f.denied, r.review(kind, resource.String(), "*", why))
+			f.deny(r.review(kind, resource.String(), "*", why))
 			return
 		}
 	}
@@ -153,7 +161,9 @@ func (v *reviewer) findTarget(ctx context.Context, t event.Target, resource sche
 		denied = denied[:1]
 		denied[0].Object = "*"
 	}
-	f.denied = append(f.denied, denied...)
+	for _, d := range denied {
+		f.deny(d)
+	}
 	return nil
 }
 

@@ -69,6 +69,11 @@ func TestAReviewFindsWhatAWriteWouldMeetWith(t *testing.T) {
 			want:  []string{"Forbidden " + repositories + " b"},
 			mends: func(_ *world, f *fakeRBAC) { f.may["weak gitrepositories b"] = true },
 		},
+		"an account that may not, and an object in many targets": {
+			account: "weak", targets: append(slices.Repeat([]event.Target{repo("app")}, maxDenied), repo("b")),
+			want:  []string{"Forbidden " + repositories + " app", "Forbidden " + repositories + " b"},
+			mends: func(_ *world, f *fakeRBAC) { f.may["weak gitrepositories *"] = true },
+		},
 		"an account that does not exist": {
 			account: "missing", targets: []event.Target{repo("app")}, want: []string{"ServiceAccountNotFound " + repositories + " app"},
 			mends: func(_ *world, f *fakeRBAC) { f.may["missing gitrepositories *"] = true },
