@@ -105,13 +105,25 @@ func (a *Applier) mend(w *event.Trigger, found Receiver, object string) {
 	}
 }
 
-// mendUnasked removes shown refusals of objects that the Receiver no longer asks for: no write to them will succeed.
+// mendUnasked removes shown refusals of objects that the Receiver no longer asks for, as no write to them will succeed, and of selectors of
+// kinds that are watched now, as the Receiver may get no further webhook.
 func (a *Applier) mendUnasked(r Receiver) {
 	for _, d := range a.refusals.of(r) {
-		if d.Object != "*" && !a.asks(r, d.Kind, d.Object) {
+		if d.Object != "*" && !a.asks(r, d.Kind, d.Object) || d.Message == errNotWatched.Error() && a.watched(r, d.Kind) {
 			a.refusals.removed(r, d.Kind, d.Object)
 		}
 	}
+}
+
+// watched reports whether the objects of a kind that a Receiver selects are watched.
+func (a *Applier) watched(r Receiver, kind string) bool {
+	return !slices.ContainsFunc(r.Targets, func(t event.Target) bool {
+		if t.Kind != kind || !t.Selects() {
+			return false
+		}
+		_, watched := a.opts.Selector.Selects(r.Namespace, t, "")
+		return !watched
+	})
 }
 
 // asks reports whether a Receiver asks for an object by any of its targets, as far as can be known.

@@ -141,3 +141,21 @@ func TestARefusalIsHiddenWhenItsObjectIsGone(t *testing.T) {
 		}
 	}
 }
+
+// A kind is not watched, a webhook finds that its objects cannot be selected, and then the kind is served and watched. Fails when the refusal is
+// shown until the Receiver's next webhook, and when it is hidden before.
+func TestARefusedSelectorIsHiddenWhenItsKindIsWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rbac, selector := newRBAC(), &switched{fakeSelector: fakeSelector{"team=a": {"app"}}}
+		rbac.may["weak gitrepositories *"] = true
+		w := newWorld(t, reviewing(t, rbac), func(o *Options) { o.Selector = selector })
+		defer w.stop()
+		selector.off.Store(true)
+		w.hook(w.receiver("team-a", "github", "weak", selecting("team", "a"), repo("app")))
+		pass(2 * w.opts.ReviewInterval)
+		w.wantShown("team-a/github", " GitRepository *")
+		selector.off.Store(false)
+		pass(2 * w.opts.ReviewInterval)
+		w.wantShown("team-a/github")
+	})
+}
