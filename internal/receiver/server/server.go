@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"golang.org/x/net/http2"
 
 	"notifier/internal/options"
 )
@@ -118,11 +119,16 @@ func New(o Options) (*Server, error) {
 	}
 	if o.Certificate != nil {
 		s.http.TLSConfig = o.Certificate.config()
+		// A fault of HTTP/2 is mended with a module then, and not only with the compiler: that of net/http in Go 1.26.8 and before lets any
+		// client end the process (GO-2026-6617).
+		if err := http2.ConfigureServer(s.http, nil); err != nil { //nolint:staticcheck // deprecated in favour of that of net/http
+			return nil, fmt.Errorf("%s server: %w", o.Name, err)
+		}
 	}
 	return s, nil
 }
 
-// http2Limits bounds the memory of one HTTP/2 connection. Against rapid reset (CVE-2023-39325) net/http runs no more handlers at once than
+// http2Limits bounds the memory of one HTTP/2 connection. Against rapid reset (CVE-2023-39325) the server runs no more handlers at once than
 // there may be streams, including those of reset streams, queues four times as many and then closes the connection. Against floods of
 // CONTINUATION it closes a connection whose headers exceed the limit. The limits here bound the frames and windows that a connection may
 // fill before any handler reads: 256 KiB times the connections.
