@@ -207,8 +207,11 @@ func NeedsSecret(name string) bool { return !kinds[name].noSecret }
 // ProvesByPath reports whether a type takes the path for proof.
 func ProvesByPath(name string) bool { return kinds[name].byPath }
 
-// TakesMethod reports whether webhooks of a type may have a method.
-func TakesMethod(name, method string) bool { return method == http.MethodPost || kinds[name].anyMethod }
+// TakesMethod reports whether webhooks of a type may have a method. CONNECT asks for a tunnel (RFC 9110, section 9.3.6), and what follows an
+// answer of 2xx on its connection is no HTTP.
+func TakesMethod(name, method string) bool {
+	return method == http.MethodPost || kinds[name].anyMethod && method != http.MethodConnect
+}
 
 // Types returns the supported values of a Receiver's spec.type, in order.
 func Types() []string { return slices.Sorted(maps.Keys(kinds)) }
