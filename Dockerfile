@@ -1,5 +1,5 @@
 # Only the binary and the CA certificates reach the image: no shell, no package manager, no user but a number.
-ARG GO_IMAGE=docker.io/library/golang:1.26.8-alpine
+ARG GO_IMAGE=docker.io/library/golang:1.26.10-alpine
 
 FROM ${GO_IMAGE} AS build
 WORKDIR /src
