@@ -103,6 +103,10 @@ generate: ## Generate deepcopy functions and CRDs from api/.
 format: ## Format the Go code.
 	$(TOOL) golangci-lint fmt
 
+.PHONY: vulncheck
+vulncheck: ## List the known vulnerabilities that the code reaches, in modules and in Go itself (VULNDB=https://vuln.go.dev).
+	$(TOOL) govulncheck -db $(or $(VULNDB),https://vuln.go.dev) ./...
+
 # State of the work tree: what differs from the commit, and how. The gate compares it before and after, so that it holds in a
 # fresh clone and beside uncommitted work alike.
 STATE := git status --porcelain; git diff
