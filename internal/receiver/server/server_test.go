@@ -110,9 +110,12 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		drain  time.Duration
 		status int // 0 for a connection that was cut off
+		secure bool
 	}{
-		"a request that ends in time": {10 * time.Second, http.StatusOK},
-		"a request that does not":     {50 * time.Millisecond, 0},
+		"a request that ends in time":             {10 * time.Second, http.StatusOK, false},
+		"a request that does not":                 {50 * time.Millisecond, 0, false},
+		"a request over HTTP/2 that ends in time": {10 * time.Second, http.StatusOK, true},
+		"a request over HTTP/2 that does not":     {50 * time.Millisecond, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			started, release := make(chan struct{}), make(chan struct{})
@@ -124,6 +127,11 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 			}), hook)
 			o := DefaultOptions()
 			o.Addr, o.Handler, o.Log, o.Drain = "127.0.0.1:0", w, slog.New(slog.DiscardHandler), tc.drain
+			sender, scheme := client(t, 1), "http://"
+			if tc.secure {
+				o.Certificate = newCertificate(t)
+				sender, scheme = secureClient(t, "HTTP/2.0"), "https://"
+			}
 			s, err := New(o)
 			if err != nil {
 				t.Fatal(err)
@@ -136,7 +144,7 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 			go func() { done <- s.Run(ctx) }()
 			answered := make(chan int, 1)
 			go func() {
-				status, _ := send(t.Context(), client(t, 1), "http://"+s.Addr().String()+hook.Path, token, "{}")
+				status, _ := send(t.Context(), sender, scheme+s.Addr().String()+hook.Path, token, "{}")
 				answered <- status
 			}()
 			<-started
