@@ -45,6 +45,7 @@ func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) e
 		return fmt.Errorf("reschedule delivery: %w", err)
 	}
 	b.stats.queued.Add(int64(m.Size()))
+	b.stats.waiting.Add(1)
 	return nil
 }
 

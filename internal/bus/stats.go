@@ -37,6 +37,7 @@ type stats struct {
 
 	unrouted atomic.Int64 // bytes of events published since the streams last answered
 	queued   atomic.Int64 // bytes of deliveries put to wait since the streams last answered
+	waiting  atomic.Int64 // the number of these
 }
 
 func newStats(b *Bus) *stats { return &stats{bus: b, states: map[string]jetstream.StreamState{}} }
@@ -74,7 +75,7 @@ func (s *stats) refresh(ctx context.Context) error {
 	defer cancel()
 	states := make(map[string]jetstream.StreamState, len(allStreams))
 	// Read before the streams are asked, and subtracted when all have answered: bytes published meanwhile count twice instead of not at all.
-	published, queued, answered := s.unrouted.Load(), s.queued.Load(), s.bus.triggerQuotas.asked()
+	published, queued, waiting, answered := s.unrouted.Load(), s.queued.Load(), s.waiting.Load(), s.bus.triggerQuotas.asked()
 	for _, name := range allStreams {
 		info, err := s.bus.streams[name].Info(ctx)
 		if err != nil {
@@ -94,6 +95,7 @@ func (s *stats) refresh(ctx context.Context) error {
 	s.mu.Unlock()
 	s.unrouted.Add(-published)
 	s.queued.Add(-queued)
+	s.waiting.Add(-waiting)
 	answered()
 	s.bus.metrics.observe(states, unrouted, unread)
 	last := states[streamEvents].LastSeq
@@ -203,7 +205,7 @@ func (b *Bus) Quota() (deliveries int, bytes int64) {
 	if used < budget/2 {
 		return math.MaxInt, budget / namespaceShare
 	}
-	average := max(used/max(int64(state.Msgs), 1), 1)
+	average := max(used/max(int64(state.Msgs)+b.stats.waiting.Load(), 1), 1)
 	return max(minQuota, int(max(budget-used, 0)/average)), budget / namespaceShare
 }
 

@@ -128,3 +128,23 @@ func TestStreamsThatDoNotAnswerAreALineAMinute(t *testing.T) {
 		}
 	})
 }
+
+// E2: the deliverer gives up what is beyond the quota. Fails when deliveries that were put to wait since the streams last answered count with
+// their bytes and not with their number: the average would be that of all of them together, and a burst be given up though there is room.
+func TestE2DeliveriesThatHaveJustBeenPutToWaitHaveTheirQuota(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir(), func(o *Options) { o.Budgets.Deliveries = mib })
+	ctx := testContext(t)
+	const burst, size = 150, 4 << 10 // more than half of the stream
+	for _, id := range ids(burst) {
+		d := testDelivery(id, "team", "slack")
+		d.Event.Message = strings.Repeat("x", size)
+		must(t, b.Reschedule(ctx, &d, time.Now().Add(time.Hour)))
+	}
+	during, _ := b.Quota()
+	must(t, b.stats.refresh(ctx))
+	after, _ := b.Quota()
+	if after < minQuota || after > int(mib/size) || during < after*3/4 || during > after*4/3 {
+		t.Errorf("the quota of %d deliveries is %d, and %d once the stream has answered", burst, during, after)
+	}
+}
