@@ -124,8 +124,8 @@ func (b *Bus) survived(ctx context.Context, r cursorRecord, state *jetstream.Str
 	if err != nil {
 		return 0, err
 	}
-	later.Stop()
-	return state.LastSeq - min(later.left, state.LastSeq), nil
+	later.Stop() // what is behind it is not counted: some may have been removed
+	return min(later.consumer.CachedInfo().Delivered.Stream, state.LastSeq), nil
 }
 
 // skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.

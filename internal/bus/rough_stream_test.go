@@ -15,7 +15,9 @@ type roughEvents struct {
 
 func (e roughEvents) Info(ctx context.Context, _ ...jetstream.StreamInfoOpt) (info *jetstream.StreamInfo, err error) {
 	err = e.s.request(ctx, func() error {
-		info = &jetstream.StreamInfo{Created: e.s.created, State: jetstream.StreamState{LastSeq: uint64(len(e.s.log)), LastTime: time.Now()}}
+		info = &jetstream.StreamInfo{Created: e.s.created, State: jetstream.StreamState{
+			FirstSeq: e.s.first(time.Time{}), LastSeq: uint64(len(e.s.log)), LastTime: time.Now(),
+		}}
 		return nil
 	})
 	return info, err
@@ -34,8 +36,24 @@ func (e roughEvents) GetMsg(ctx context.Context, seq uint64, _ ...jetstream.GetM
 
 func (e roughEvents) CreateConsumer(ctx context.Context, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	c := &roughConsumer{s: e.s, ctx: ctx, next: max(cfg.OptStartSeq, 1)}
-	err := e.s.request(ctx, func() error { c.left = e.s.left(c.next); return nil })
+	err := e.s.request(ctx, func() error {
+		if cfg.OptStartTime != nil {
+			c.next = e.s.first(*cfg.OptStartTime)
+		}
+		c.left = e.s.left(c.next)
+		return nil
+	})
 	return c, err
+}
+
+// first returns the sequence of the first message since a time. The caller holds the lock.
+func (s *rough) first(since time.Time) uint64 {
+	for i, m := range s.log {
+		if m != nil && !m.at.Before(since) {
+			return uint64(i + 1)
+		}
+	}
+	return uint64(len(s.log) + 1)
 }
 
 // left counts the messages from a sequence on. The caller holds the lock.
@@ -65,7 +83,7 @@ func (c *roughConsumer) Info(ctx context.Context) (info *jetstream.ConsumerInfo,
 }
 
 func (c *roughConsumer) CachedInfo() *jetstream.ConsumerInfo {
-	return &jetstream.ConsumerInfo{NumPending: c.left}
+	return &jetstream.ConsumerInfo{NumPending: c.left, Delivered: jetstream.SequenceInfo{Stream: c.next - 1}}
 }
 
 func (c *roughConsumer) Messages(...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
