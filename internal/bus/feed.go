@@ -247,28 +247,12 @@ func (b *Bus) readFrom(ctx context.Context, s browse.Stream, seq uint64, since t
 	return r, nil
 }
 
-// next returns the next message. It returns none if the messages that the server had left were removed from the stream.
+// next returns the next message. It returns none if none comes within pullTimeout, as when those that the server had left were removed.
 func (r *streamReader) next(ctx context.Context) (jetstream.Msg, *jetstream.MsgMetadata, error) {
-	if r.left > 0 {
-		return r.within(ctx, pullTimeout)
-	}
-	return r.await(ctx, ctx)
-}
-
-// within is next, and returns none as well if none comes within a time.
-func (r *streamReader) within(ctx context.Context, most time.Duration) (jetstream.Msg, *jetstream.MsgMetadata, error) {
-	wait, cancel := context.WithTimeout(ctx, most)
+	wait, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
-	return r.await(ctx, wait)
-}
-
-// await is next, and returns none as well when wait, which is within ctx, ends.
-func (r *streamReader) await(ctx, wait context.Context) (jetstream.Msg, *jetstream.MsgMetadata, error) {
 	m, err := r.Next(jetstream.NextContext(wait))
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		if r.left == 0 {
-			return nil, nil, nil
-		}
 		return nil, nil, r.checkLeft(ctx)
 	}
 	if err != nil {
@@ -279,13 +263,18 @@ func (r *streamReader) await(ctx, wait context.Context) (jetstream.Msg, *jetstre
 		return nil, nil, fmt.Errorf("read metadata: %w", err)
 	}
 	if r.read++; meta.Sequence.Consumer != r.read {
-		if r.nc.IsConnected() && r.nc.Stats().Reconnects == r.lost {
-			return nil, nil, errDropped
-		}
-		return nil, nil, errors.New("a message was lost on its way")
+		return nil, nil, r.missed()
 	}
 	r.left = meta.NumPending
 	return m, meta, nil
+}
+
+// missed returns the reason why a message that the server sent did not come.
+func (r *streamReader) missed() error {
+	if r.nc.IsConnected() && r.nc.Stats().Reconnects == r.lost {
+		return errDropped
+	}
+	return errors.New("a message was lost on its way")
 }
 
 // streamEnd is where a stream ended at a time: behind the count-th message of its reader.
@@ -304,16 +293,21 @@ func (r *streamReader) end(ctx context.Context) (streamEnd, error) {
 	return streamEnd{at, info.Delivered.Consumer + info.NumPending}, nil
 }
 
-// checkLeft returns an error unless the server has no message left.
+// checkLeft returns an error if the server has a message left that it does not send, or has sent one that did not come: the last ones may have
+// been dropped. While none is expected it is no error that the server does not answer.
 func (r *streamReader) checkLeft(ctx context.Context) error {
 	info, err := r.consumer.Info(ctx)
-	if err != nil {
+	switch {
+	case err != nil && r.left == 0:
+		return nil
+	case err != nil:
 		return err
-	}
-	if info.NumPending > 0 || info.Delivered.Consumer != r.read {
+	case info.Delivered.Consumer != r.read:
+		return r.missed()
+	case info.NumPending > 0 && r.left > 0:
 		return fmt.Errorf("no message came within %s", pullTimeout)
 	}
-	r.left = 0
+	r.left = info.NumPending
 	return nil
 }
 

@@ -263,7 +263,7 @@ func (f *followed) read(ctx context.Context, next *uint64) error {
 			at := end.at
 			f.reached.Store(&at)
 		}
-		m, meta, err := msgs.within(ctx, pullTimeout)
+		m, meta, err := msgs.next(ctx)
 		if err != nil {
 			return err
 		}

@@ -104,12 +104,16 @@ func (m *roughMessages) Next(...jetstream.NextOpt) (jetstream.Msg, error) {
 		if s.chance(100) {
 			return nil, jetstream.ErrNoHeartbeat
 		}
+		lost := s.chance(100) // the next message, on its way
 		s.mu.Lock()
 		for ; !s.down && c.next <= uint64(len(s.log)); c.next++ {
 			if found := s.log[c.next-1]; found != nil {
+				if c.read++; lost {
+					lost = false
+					continue
+				}
 				read := *found
 				c.next++
-				c.read++
 				read.left, read.number = s.left(c.next), c.read
 				s.mu.Unlock()
 				return &read, nil

@@ -35,6 +35,7 @@ type rough struct {
 	ids      map[string]*roughMsg
 	synced   uint64
 	faithful bool // no connection and no answer is lost
+	remote   bool // it is no embedded server: it knows the IDs, and syncs what it stores
 	losses   int  // of the connection, and of answers
 	values   map[string][]byte
 	revs     map[string]uint64
@@ -84,7 +85,7 @@ func (m *roughMsg) Metadata() (*jetstream.MsgMetadata, error) {
 func newRough(t testing.TB, seed uint64) *rough {
 	s := &rough{
 		t: t, created: time.Now(), begin: make(chan struct{}, 1), rng: rand.New(rand.NewPCG(seed, 0)), faithful: seed%2 == 0, changed: make(chan struct{}),
-		pending: map[*roughPublish]struct{}{}, ids: map[string]*roughMsg{}, values: map[string][]byte{}, revs: map[string]uint64{},
+		remote: seed/4%2 == 1, pending: map[*roughPublish]struct{}{}, ids: map[string]*roughMsg{}, values: map[string][]byte{}, revs: map[string]uint64{},
 		wrote: func(string, []byte) {},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,7 +96,7 @@ func newRough(t testing.TB, seed uint64) *rough {
 	return s
 }
 
-// bus returns a bus of the server, as if it was embedded.
+// bus returns a bus of the server, as if it was embedded unless it is remote.
 func (s *rough) bus() *Bus {
 	b := &Bus{
 		log: slog.New(slog.DiscardHandler), opts: Options{DuplicateWindow: time.Hour, Budgets: defaultBudgets()},
@@ -104,6 +105,9 @@ func (s *rough) bus() *Bus {
 		buckets: map[string]jetstream.KeyValue{bucketWorker: roughBucket{s: s}},
 		recent:  newRecent(), backlogged: newBacklogged(), duplicates: newDuplicates(time.Hour), progress: newProgress(),
 		poisoning: defaultPoisoning, ending: make(chan struct{}), sync: s.sync,
+	}
+	if s.remote {
+		b.embedded, b.duplicates, b.sync = nil, nil, nil
 	}
 	b.crashes = &crashes{limits: b.poisoning}
 	var err error
@@ -244,7 +248,7 @@ func (s *rough) process(ctx context.Context) {
 
 // store stores a message unless it is a duplicate or refused. The caller holds the lock.
 func (s *rough) store(m *roughMsg, refused bool) (*jetstream.PubAck, error) {
-	if old := s.ids[m.id()]; old != nil && time.Since(old.at) < serverDuplicates {
+	if old := s.ids[m.id()]; old != nil && (s.remote || time.Since(old.at) < serverDuplicates) {
 		return &jetstream.PubAck{Stream: streamEvents, Sequence: old.seq, Duplicate: true}, nil
 	}
 	if want := m.header.Get(jetstream.ExpectedLastSubjSeqHeader); want != "" && want != strconv.FormatUint(s.last(m.subject), 10) {
@@ -255,6 +259,9 @@ func (s *rough) store(m *roughMsg, refused bool) (*jetstream.PubAck, error) {
 	}
 	m.seq, m.at = uint64(len(s.log)+1), time.Now()
 	s.log, s.ids[m.id()] = append(s.log, m), m
+	if s.remote {
+		s.synced = m.seq
+	}
 	s.wake()
 	return &jetstream.PubAck{Stream: streamEvents, Sequence: m.seq}, nil
 }
