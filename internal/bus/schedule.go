@@ -118,9 +118,9 @@ type rescheduled struct {
 	namespace, subject string
 	seq                uint64
 	at                 time.Time
-	// marked says that a mark has replaced the message, and seq is the mark's.
-	marked bool
-	ended  atomic.Bool
+	// marked says that a mark has replaced the message, and seq is the mark's. tried says that one may have.
+	marked, tried bool
+	ended         atomic.Bool
 }
 
 // The server remembers the time of a message that is only removed, in memory and in a file, until it has come: 280 bytes for each delivery that
@@ -138,7 +138,7 @@ func (p *rescheduled) Ack(ctx context.Context) error {
 	if p.ended.Load() {
 		return nats.ErrMsgAlreadyAckd
 	}
-	if time.Until(p.at) > forgetsWithin && !p.marked && !p.bus.remembered.Allow() {
+	if !p.marked && (p.tried || time.Until(p.at) > forgetsWithin && !p.bus.remembered.Allow()) {
 		if err := p.setMark(ctx); err != nil {
 			return fmt.Errorf("take delivery off the schedule: %w", err)
 		}
@@ -159,6 +159,7 @@ func (p *rescheduled) setMark(ctx context.Context) error {
 	defer turn.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
+	p.tried = true
 	mark := newMsg(p.subject, nil)
 	mark.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	ack, err := p.bus.js.PublishMsg(ctx, mark, jetstream.WithExpectLastSequencePerSubject(p.seq))
@@ -166,9 +167,23 @@ func (p *rescheduled) setMark(ctx context.Context) error {
 		p.marked, p.seq = true, ack.Sequence
 	}
 	if errors.Is(err, event.ErrOvertaken) {
-		return nil
+		return p.findMark(ctx)
 	}
 	return err
+}
+
+// findMark looks for a mark whose publish was not answered.
+func (p *rescheduled) findMark(ctx context.Context) error {
+	raw, err := p.bus.streams[streamDeliveries].GetLastMsgForSubject(ctx, p.subject)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return nil
+	case err != nil:
+		return err
+	case isMark(raw):
+		p.marked, p.seq = true, raw.Sequence
+	}
+	return nil
 }
 
 // isMark reports whether a message was published by setMark.

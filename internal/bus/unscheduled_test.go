@@ -3,12 +3,15 @@ package bus
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/time/rate"
 
 	"notifier/internal/event"
@@ -93,5 +96,37 @@ func TestARemovalFromTheScheduleLeavesTheSuccessorItsTime(t *testing.T) {
 		must(t, m.Ack(ctx))
 	case <-ctx.Done():
 		t.Error("the successor is not handed out")
+	}
+}
+
+// unanswered loses the answer to the next publish.
+type unanswered struct {
+	jetstream.JetStream
+	lost bool
+}
+
+func (j *unanswered) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	ack, err := j.JetStream.PublishMsg(ctx, m, opts...)
+	if err == nil && !j.lost {
+		j.lost = true
+		return nil, nats.ErrTimeout
+	}
+	return ack, err
+}
+
+// Fails when a removal from the schedule of which an answer was lost leaves a message until the next term when it is tried again.
+func TestARemovalFromTheScheduleWithoutAnAnswerIsFinished(t *testing.T) {
+	for name, remembered := range map[string]rate.Limit{"as before": 0, "while a time may be remembered": rate.Inf} {
+		b, ctx := open(t, t.TempDir(), nil), testContext(t)
+		b.js, b.remembered = &unanswered{JetStream: b.js}, rate.NewLimiter(0, 0)
+		r := recalled(ctx, t, b, "one")
+		if err := r.Held.Ack(ctx); !errors.Is(err, nats.ErrTimeout) {
+			t.Fatalf("%s: got %v", name, err)
+		}
+		b.remembered = rate.NewLimiter(remembered, 0)
+		must(t, r.Held.Ack(ctx))
+		if n := waiting(ctx, t, b); n != 0 {
+			t.Errorf("%s: %d messages are left", name, n)
+		}
 	}
 }
