@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"notifier/internal/event/view"
@@ -32,9 +33,15 @@ type kindOf[T kube.Object] struct {
 	writer      *kube.StatusWriter[T]
 
 	mu sync.Mutex
-	// shown has nil for each object that existed when this term began and has not been reconciled since. A first good verdict on one causes
-	// no Event: else an installation would cause thousands. Of a kind without status it has the conditions of the other objects.
-	shown map[kube.Key][]metav1.Condition
+	// shown has each object that existed when this term began and has not been reconciled since, without conditions. A first good verdict on
+	// one causes no Event: else an installation would cause thousands. Of a kind without status it has the conditions of the other objects.
+	shown map[kube.Key]shownOf
+}
+
+// shownOf has the conditions of the object with a UID.
+type shownOf struct {
+	uid        types.UID
+	conditions []metav1.Condition
 }
 
 // anyKind is a kindOf of any kind, for what is done with each of the three.
@@ -61,7 +68,7 @@ func newKind[T kube.Object](r *Reconciler, name string, resource kube.Resource[T
 	objects := kube.NewInformer(resource, r.options.Namespace, ix, r.log.With("kind", name))
 	k := &kindOf[T]{
 		Reconciler: r, name: name, resource: resource, objects: objects, writer: kube.NewStatusWriter(resource),
-		shown: map[kube.Key][]metav1.Condition{},
+		shown: map[kube.Key]shownOf{},
 	}
 	k.verdicts = newVerdicts(k.restate)
 	r.kinds[name] = k

@@ -106,14 +106,17 @@ func (k *kindOf[T]) replace(o T, hasStatus bool, now []metav1.Condition) (before
 	key := kube.KeyOf(o)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	before, known := k.shown[key]
-	found = known && before == nil
+	was, known := k.shown[key]
+	if was.uid != o.GetUID() {
+		was = shownOf{} // of a former object of that name, of which its owner was told
+	}
+	found = was.uid != "" && was.conditions == nil
 	if !hasStatus {
-		k.shown[key] = now
-		return before, found
+		k.shown[key] = shownOf{o.GetUID(), now}
+		return was.conditions, found
 	}
 	if delete(k.shown, key); known && len(k.shown) == 0 {
-		k.shown = map[kube.Key][]metav1.Condition{} // a map keeps the memory of its deleted entries
+		k.shown = map[kube.Key]shownOf{} // a map keeps the memory of its deleted entries
 	}
 	return *o.Conditions(), found
 }
@@ -226,8 +229,8 @@ func (k *kindOf[T]) begin() {
 	objects := k.objects.All()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.shown = make(map[kube.Key][]metav1.Condition, len(objects))
+	k.shown = make(map[kube.Key]shownOf, len(objects))
 	for _, o := range objects {
-		k.shown[kube.KeyOf(o)] = nil
+		k.shown[kube.KeyOf(o)] = shownOf{uid: o.GetUID()}
 	}
 }
