@@ -88,15 +88,17 @@ func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) e
 }
 
 // unbuilt ends a reconcile without a result. The destination in use stays, since the obstacle is unrelated to the Provider, unless the
-// Provider is suspended by now. One that has none gets one, so that it is not taken for gone.
+// Provider is suspended by now, or the destination drops events that the Provider as it is now keeps. One that has none gets one, so that it is
+// not taken for gone.
 func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 	f, isolated := unreadable(), kube.IsIsolated(err)
+	message := f.message
+	if kube.IsLater(err) {
+		message = "it waits for its namespace's turn to be compiled"
+	}
 	before := c.options.Destinations.Get(p.Namespace, p.Name)
-	switch {
-	case before == nil && kube.IsLater(err):
-		c.put(p, &alerts.Destination{NotReady: "it waits for its namespace's turn to be compiled"})
-	case before == nil, p.Spec.Suspend, isolated && before.Sender == nil:
-		c.put(p, &alerts.Destination{NotReady: f.message})
+	if before == nil || p.Spec.Suspend || before.Suspended || before.Unsupported || isolated && before.Sender == nil {
+		c.put(p, &alerts.Destination{NotReady: message})
 	}
 	switch {
 	case isolated:

@@ -133,6 +133,47 @@ func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 	}
 }
 
+// E2: a suspended Provider's events are not kept, nor are those for one of an unsupported type. Fails when that goes on after the owner has
+// resumed the Provider, or corrected its type, because it cannot be compiled yet.
+func TestE2AResumedProviderKeepsEventsWhileItCannotBeCompiled(t *testing.T) {
+	refusal := apierrors.NewForbidden(corev1.Resource("secrets"), "other", errors.New("no"))
+	for name, cause := range map[string]error{
+		"the API server is away": apierrors.NewServiceUnavailable("starting"), "a refusal": refusal, "its turn is later": nil,
+	} {
+		for state, change := range map[string]func(*v1beta3.Provider){
+			"suspended":   func(p *v1beta3.Provider) { p.Spec.Suspend = true },
+			"unsupported": func(p *v1beta3.Provider) { p.Spec.Type = "unheard-of" },
+		} {
+			t.Run(name+", it was "+state, func(t *testing.T) {
+				s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t"), newSecret("other", "token", "t")}}
+				s.objects = []runtime.Object{newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") }, change)}
+				var back atomic.Bool
+				s.prepare = func(w *world) {
+					w.core.PrependReactor("get", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+						return cause != nil && !back.Load() && a.(clienttesting.GetAction).GetName() == "other", nil, cause
+					})
+				}
+				play(t, s, func(w *world) {
+					resumed := newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("other") })
+					if cause == nil {
+						resumed.Spec.CommitStatusExpr = "'x'"
+						w.owe("team-a")
+					}
+					w.apply("Provider", resumed)
+					if d := w.options.Destinations.Get("team-a", "chat"); d.Suspended || d.Unsupported || d.NotReady == "" {
+						t.Errorf("suspended %t, unsupported %t, %q", d.Suspended, d.Unsupported, d.NotReady)
+					}
+					back.Store(true)
+					pass(2 * time.Minute)
+					if d := w.options.Destinations.Get("team-a", "chat"); d.Sender == nil {
+						t.Errorf("it is not in use: %q", d.NotReady)
+					}
+				})
+			})
+		}
+	}
+}
+
 // Fails when after a start a genuine webhook to a Receiver whose Secret the API server does not return is answered 404, which a sender may take
 // for the Receiver's end, also after a further start; or when its status no longer has the path meanwhile. Also fails when a path that only a
 // tenant's status names is taken from the Receiver that serves it.
