@@ -98,6 +98,7 @@ func (c *receiverController) compile(ctx context.Context, k kube.Key) error {
 	}
 	if err != nil && object.Spec.Suspend {
 		c.options.Hooks.Suspend(k.String()) // those from before the suspension
+		c.options.Subscriptions.Delete(k.Namespace, k.Name)
 	}
 	return err
 }

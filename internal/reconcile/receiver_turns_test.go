@@ -176,3 +176,18 @@ func TestAReceiverThatWaitsForItsTurnIsNotUnknownToItsSenders(t *testing.T) {
 		want(http.StatusNotFound, "t", "app")
 	})
 }
+
+// Fails when a Receiver of type event that is suspended, and then waits for its namespace's turn, is triggered by events as before.
+func TestASuspendedReceiverOfEventsIsNotTriggeredBeforeItsTurn(t *testing.T) {
+	s := settings{objects: []runtime.Object{newEventReceiver("app")}, secrets: secretsOf("team-a")}
+	play(t, s, func(w *world) {
+		if w.subscriptions.get("app") == nil {
+			t.Fatal("not served")
+		}
+		w.owe("team-a")
+		w.apply(v1.ReceiverKind, newReceiver("app", func(r *v1.Receiver) { r.Spec.ResourceFilter, r.Spec.Suspend = "req.a == 1", true }))
+		if s := w.subscriptions.get("app"); s != nil && !s.Suspended {
+			t.Error("events trigger it")
+		}
+	})
+}
