@@ -41,8 +41,8 @@ func (c *providerController) compile(ctx context.Context, k kube.Key) error {
 		c.forget(k)
 		return nil
 	}
-	if c.verdicts.replaced(object) { // it may have another owner, and its compile may be put off or fail
-		c.forget(k)
+	if d := c.options.Destinations.Get(k.Namespace, k.Name); d != nil && d.UID != string(object.UID) {
+		c.forget(k) // the object may have another owner than that destination's, and its compile may be put off or fail
 	}
 	if f := checkProvider(object); f != nil {
 		c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
@@ -131,6 +132,24 @@ func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Fails when the destination of a Provider whose Secret cannot be read is that of a former Provider of its name, which could not be read
+// either: the deliveries that wait for it, and the requests of its owner, would be the former one's.
+func TestAProviderThatIsMadeAnewHasADestinationOfItsOwn(t *testing.T) {
+	s := settings{prepare: func(w *world) {
+		w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewServiceUnavailable("starting")
+		})
+	}}
+	play(t, s, func(w *world) {
+		for _, uid := range []types.UID{"former", "present"} {
+			w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.UID, p.Spec.SecretRef = uid, ref("hook") }))
+			if d := w.options.Destinations.Get("team-a", "chat"); d == nil || d.UID != string(uid) {
+				t.Errorf("the destination of %s: %+v", uid, d)
+			}
+		}
+	})
 }
 
 // E2: a suspended Provider's events are not kept, nor are those for one of an unsupported type. Fails when that goes on after the owner has
