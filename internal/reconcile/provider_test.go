@@ -107,8 +107,10 @@ func TestAProvidersReadyConditionStatesItsFault(t *testing.T) {
 			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("a/b") }, ready: "False ValidationFailed", says: "spec.secretRef.name",
 		},
 		"a spec that does not decode": {
-			change: func(p *v1beta3.Provider) { p.Annotations = map[string]string{kube.Undecodable: "true"} },
-			ready:  "False ValidationFailed", says: "cannot be read",
+			change: func(p *v1beta3.Provider) {
+				p.Annotations, p.Spec = map[string]string{kube.Undecodable: "true"}, v1beta3.ProviderSpec{}
+			},
+			ready: "False ValidationFailed", says: "cannot be read",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +135,9 @@ func TestAProvidersReadyConditionStatesItsFault(t *testing.T) {
 				ready := strings.HasPrefix(tc.ready, "True") || tc.ready == "False Suspended"
 				if d == nil || d.UID != "uid-chat" || (d.Sender != nil) != ready || (d.NotReady == "") != ready {
 					t.Errorf("destination: %+v", d)
+				}
+				if d != nil && d.Unsupported != strings.HasSuffix(tc.ready, v1.UnsupportedTypeReason) { // E2
+					t.Errorf("its deliveries become dead letters: %t", d.Unsupported)
 				}
 			})
 		})
