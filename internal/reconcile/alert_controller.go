@@ -82,13 +82,13 @@ func (r *Reconciler) withProvider(a *v1beta3.Alert, v verdict) (_ verdict, compl
 	switch {
 	case !ok:
 		return v, false
-	case p.reason == v1.UnsupportedTypeReason:
+	case p.reason == v1.UnsupportedTypeReason && p.generation == named.Generation:
 		v = refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
 			"Provider %q is of a type that is not supported: see its status; events are not kept for it", name)})
 	case named.Spec.Suspend: // also while it cannot be compiled
 		v = served(a, v1.SuspendedReason, fmt.Sprintf(
 			"Provider %q is suspended: nothing is sent to it, and what happens meanwhile is not kept; unset its spec.suspend to go on", name))
-	case !p.ready:
+	case !p.serving(): // or was not, and cannot be compiled now
 		v = refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
 			"Provider %q cannot be sent to (%s): see its status; events are kept for it", name, p.reason)})
 	case v.reason == v1.SucceededReason && a.Spec.EventSeverity == v1beta3.SeverityError && registry.Resolves(named.Spec.Type):

@@ -97,14 +97,15 @@ func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 		message = "it waits for its namespace's turn to be compiled"
 	}
 	before := c.options.Destinations.Get(p.Namespace, p.Name)
-	if before == nil || p.Spec.Suspend || before.Suspended || before.Unsupported || isolated && before.Sender == nil {
+	dropped := p.Spec.Suspend || before != nil && (before.Suspended || before.Unsupported)
+	if before == nil || dropped || isolated && before.Sender == nil {
 		c.put(p, &alerts.Destination{NotReady: message})
 	}
 	switch {
 	case isolated:
 		c.verdicts.put(p, refused(p, f))
-	case p.Spec.Suspend:
-		c.verdicts.changed(kube.KeyOf(p)) // its Alerts say so
+	case dropped:
+		c.verdicts.changed(kube.KeyOf(p)) // its Alerts say whether events still are
 	}
 }
 

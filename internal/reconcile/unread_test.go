@@ -153,7 +153,7 @@ func TestAProviderThatIsMadeAnewHasADestinationOfItsOwn(t *testing.T) {
 }
 
 // E2: a suspended Provider's events are not kept, nor are those for one of an unsupported type. Fails when that goes on after the owner has
-// resumed the Provider, or corrected its type, because it cannot be compiled yet.
+// resumed the Provider, or corrected its type, because it cannot be compiled yet, or when the Provider's Alert says so.
 func TestE2AResumedProviderKeepsEventsWhileItCannotBeCompiled(t *testing.T) {
 	refusal := apierrors.NewForbidden(corev1.Resource("secrets"), "other", errors.New("no"))
 	for name, cause := range map[string]error{
@@ -165,7 +165,7 @@ func TestE2AResumedProviderKeepsEventsWhileItCannotBeCompiled(t *testing.T) {
 		} {
 			t.Run(name+", it was "+state, func(t *testing.T) {
 				s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t"), newSecret("other", "token", "t")}}
-				s.objects = []runtime.Object{newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") }, change)}
+				s.objects = []runtime.Object{newAlert("all"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") }, change)}
 				var back atomic.Bool
 				s.prepare = func(w *world) {
 					w.core.PrependReactor("get", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -182,11 +182,15 @@ func TestE2AResumedProviderKeepsEventsWhileItCannotBeCompiled(t *testing.T) {
 					if d := w.options.Destinations.Get("team-a", "chat"); d.Suspended || d.Unsupported || d.NotReady == "" {
 						t.Errorf("suspended %t, unsupported %t, %q", d.Suspended, d.Unsupported, d.NotReady)
 					}
+					if says := w.ready("Alert", "all", "False ProviderNotReady"); !strings.HasSuffix(says, "events are kept for it") {
+						t.Errorf("its Alert says: %s", says)
+					}
 					back.Store(true)
 					pass(2 * time.Minute)
 					if d := w.options.Destinations.Get("team-a", "chat"); d.Sender == nil {
 						t.Errorf("it is not in use: %q", d.NotReady)
 					}
+					w.ready("Alert", "all", "True Succeeded")
 				})
 			})
 		}
