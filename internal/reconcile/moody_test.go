@@ -24,11 +24,15 @@ import (
 // FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay plays objects and Secrets that are made, changed, deleted and made again, while
 // reads, watches and writes fail or come late and terms of the worker end. In the end all is as if the process had just started, and nothing is
 // written any more. All that is kept is of objects that exist, and nothing is kept when all are deleted. Fails when a Provider's verdict does
-// not enqueue the statuses of its Alerts.
+// not enqueue the statuses of its Alerts, or when something is served as a former object, or as the object was before or during a suspension,
+// because it cannot be compiled now.
 func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
 	for _, seed := range []uint64{5, 11, 42, 59} {
 		f.Add(seed)
 		f.Add(busy + seed)
+	}
+	for _, seed := range []uint64{1, 6, 31, 32} {
+		f.Add(wild + seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		m := newMoody(seed)
@@ -94,6 +98,10 @@ func (m *moody) play(seed uint64) (stop func()) {
 			stop = m.lead()
 		case n == 1:
 			m.breakWatches()
+		case seed >= wild && more.IntN(12) == 0:
+			m.owing(m.w.t.Context(), more, namespace)
+		case seed >= wild && more.IntN(12) == 0:
+			m.informed.see(more.IntN(2) == 0)
 		case n < 7:
 			m.changeSecret(rng, kube.Key{Namespace: namespace, Name: fmt.Sprint("s", rng.IntN(2))}, i)
 		case more != nil && more.IntN(6) == 0:
@@ -107,10 +115,16 @@ func (m *moody) play(seed uint64) (stop func()) {
 				if rng.IntN(3) == 0 {
 					o.SetAnnotations(map[string]string{v1.ReconcileRequestAnnotation: strconv.Itoa(i)})
 				}
+				if seed >= wild {
+					m.embellish(more, o)
+				}
 			}
 			m.put(kind, namespace, name, o)
 		}
 		m.inOrder()
+		if seed >= wild && i%15 == 14 {
+			m.obstruct(more)
+		}
 	}
 	m.mu.Lock()
 	m.cured = true
@@ -221,6 +235,11 @@ func (m *moody) served() (lines []string, objects []runtime.Object) {
 	for key, hooks := range m.w.hooks.hooks {
 		for _, h := range hooks {
 			lines = append(lines, fmt.Sprint("hook ", key, h.UID, h.Path, h.Targets, h.Suspended, h.Previous))
+		}
+	}
+	for key, paths := range m.w.hooks.awaited {
+		if lines = append(lines, fmt.Sprint("awaited ", key, paths)); m.w.hooks.hooks[key] != nil {
+			m.w.t.Errorf("%s is served and awaited", key)
 		}
 	}
 	for key, s := range m.w.subscriptions.served {

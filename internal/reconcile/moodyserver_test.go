@@ -39,6 +39,9 @@ type moody struct {
 	cut      chan struct{}
 	open     map[kube.Key]int
 	registry *prometheus.Registry
+	informed informed
+	// down is the error of each read of a Secret, nil if they are as always.
+	down error
 }
 
 func newMoody(seed uint64) *moody {
@@ -84,8 +87,11 @@ func (m *moody) Get(ctx context.Context, k kube.Key, _ string) (*corev1.Secret, 
 		return nil, err
 	}
 	m.mu.Lock()
-	s := m.secrets[k]
+	s, down := m.secrets[k], m.down
 	m.mu.Unlock()
+	if down != nil {
+		return nil, down
+	}
 	if err := m.fault(ctx); err != nil {
 		return nil, err
 	}
@@ -209,11 +215,16 @@ func (m *moody) put(kind, namespace, name string, o kube.Object) {
 		m.must(tracker.Update(r, o, namespace))
 		return
 	}
+	m.complete(o)
+	m.must(tracker.Create(r, o, namespace))
+}
+
+// complete gives a new object its UID, its version and its time. The caller has the lock.
+func (m *moody) complete(o kube.Object) {
 	o.SetGeneration(1)
 	o.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
 	o.SetResourceVersion(m.next())
 	o.SetUID(types.UID("uid-" + o.GetResourceVersion()))
-	m.must(tracker.Create(r, o, namespace))
 }
 
 func (m *moody) must(err error) {
@@ -290,7 +301,8 @@ func (m *moody) settings() settings {
 		through(m, v1beta3.AlertKind, &o.Clients.Alerts)
 		through(m, v1beta3.ProviderKind, &o.Clients.Providers)
 	}, prepare: func(w *world) {
-		m.w = w
+		m.w, m.informed = w, informed{}
+		m.informed.watches(w)
 		m.changed, m.cut = make(chan struct{}), make(chan struct{}) // of the bubble
 	}}
 }
