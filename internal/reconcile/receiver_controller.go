@@ -82,8 +82,9 @@ func (c *receiverController) compile(ctx context.Context, k kube.Key) error {
 		c.forget(k)
 		return nil
 	}
-	if c.verdicts.replaced(object) { // it may have another owner, and its compile may be put off or fail
-		c.forget(k)
+	known, _ := c.compiled.Load(k)
+	if made, ok := known.(*compiled); c.verdicts.replaced(object) || ok && made.uid != object.UID {
+		c.forget(k) // it may have another owner, and its compile may be put off or fail
 	}
 	if c.ages.over(k, object.CreationTimestamp.Time) {
 		c.secrets.Release(secrets.User{Kind: v1.ReceiverKind, Key: k})

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
 	"notifier/internal/receiver"
@@ -188,6 +190,27 @@ func TestASuspendedReceiverOfEventsIsNotTriggeredBeforeItsTurn(t *testing.T) {
 		w.apply(v1.ReceiverKind, newReceiver("app", func(r *v1.Receiver) { r.Spec.ResourceFilter, r.Spec.Suspend = "req.a == 1", true }))
 		if s := w.subscriptions.get("app"); s != nil && !s.Suspended {
 			t.Error("events trigger it")
+		}
+	})
+}
+
+// T2: fails when a Receiver whose Secret cannot be read is live for the appliers after it was made anew, until the new one's turn.
+func TestT2AFormerReceiverIsNotLiveUntilTheNewOnesTurn(t *testing.T) {
+	s := settings{objects: []runtime.Object{filtered("team-a", "app", "req.a == 1")}, prepare: func(w *world) {
+		w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewServiceUnavailable("starting")
+		})
+	}}
+	play(t, s, func(w *world) {
+		if _, live := w.Receivers().Live("team-a", "app"); !live {
+			t.Fatal("not live")
+		}
+		w.owe("team-a")
+		again := filtered("team-a", "app", "req.a == 1")
+		again.UID = "another"
+		w.apply(v1.ReceiverKind, again)
+		if r, live := w.Receivers().Live("team-a", "app"); live {
+			t.Errorf("Receiver %s is live", r.UID)
 		}
 	})
 }
