@@ -25,13 +25,13 @@ import (
 // reads, watches and writes fail or come late and terms of the worker end. In the end all is as if the process had just started, and nothing is
 // written any more. All that is kept is of objects that exist, and nothing is kept when all are deleted. Fails when a Provider's verdict does
 // not enqueue the statuses of its Alerts, or when something is served as a former object, or as the object was before or during a suspension,
-// because it cannot be compiled now.
+// because it cannot be compiled now, or when an owner is told of a fault neither by a status nor by an Event.
 func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
 	for _, seed := range []uint64{5, 11, 42, 59} {
 		f.Add(seed)
 		f.Add(busy + seed)
 	}
-	for _, seed := range []uint64{1, 6, 31, 32} {
+	for _, seed := range []uint64{1, 4, 50, 55} {
 		f.Add(wild + seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
@@ -102,6 +102,8 @@ func (m *moody) play(seed uint64) (stop func()) {
 			m.owing(m.w.t.Context(), more, namespace)
 		case seed >= wild && more.IntN(12) == 0:
 			m.informed.see(more.IntN(2) == 0)
+		case seed >= wild && more.IntN(12) == 0:
+			m.define(more)
 		case n < 7:
 			m.changeSecret(rng, kube.Key{Namespace: namespace, Name: fmt.Sprint("s", rng.IntN(2))}, i)
 		case more != nil && more.IntN(6) == 0:
@@ -128,8 +130,12 @@ func (m *moody) play(seed uint64) (stop func()) {
 	}
 	m.mu.Lock()
 	m.cured = true
+	clear(m.lacks)
 	m.mu.Unlock()
 	pass(10 * time.Minute)
+	if seed >= wild {
+		pass(15 * time.Minute) // the statuses that a definition lacked are tried again
+	}
 	writes := m.writes
 	pass(time.Hour)
 	if m.writes != writes {

@@ -22,8 +22,8 @@ import (
 	"notifier/internal/reconcile/kube"
 )
 
-// wild is the first of the seeds whose API server ends watches and leaves out changes, whose namespaces use up their time of compiling, and whose
-// owners do all that busy owners do and write more fields.
+// wild is the first of the seeds whose API server ends watches and leaves out changes, whose definitions of the kinds lack fields for a while,
+// whose namespaces use up their time of compiling, and whose owners do all that busy owners do and write more fields.
 const wild = 1 << 21
 
 // informed are the watches of the three kinds.
@@ -164,6 +164,17 @@ func (m *moody) embellish(rng *rand.Rand, o kube.Object) {
 	}
 }
 
+// define replaces the definition of a kind.
+func (m *moody) define(rng *rand.Rand) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kind := []string{v1.ReceiverKind, v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(3)]
+	m.lacks[kind] = []string{"", "status", "problem"}[rng.IntN(3)]
+	if kind == v1beta3.AlertKind {
+		m.defined = time.Now()
+	}
+}
+
 // owing uses up a namespace's time of compiling.
 func (m *moody) owing(ctx context.Context, rng *rand.Rand, namespace string) {
 	for range 1 + rng.IntN(8) {
@@ -186,6 +197,8 @@ func (m *moody) obstruct(rng *rand.Rand) {
 			m.w.owe(namespace)
 		}
 	}
+	began := time.Now().Truncate(time.Second)
+	m.w.events.take()
 	for range 1 + rng.IntN(12) {
 		<-time.After(time.Duration(rng.IntN(300)) * time.Millisecond)
 		namespace, name := []string{"team-a", "team-b"}[rng.IntN(2)], fmt.Sprint("x", rng.IntN(2))
@@ -205,6 +218,9 @@ func (m *moody) obstruct(rng *rand.Rand) {
 	}
 	pass(20 * time.Second)
 	m.current()
+	told(m, m.w.receivers, began)
+	told(m, m.w.alerts, began)
+	told(m, m.w.providers, began)
 	m.mu.Lock()
 	m.cured, m.down = false, nil
 	m.mu.Unlock()
@@ -231,6 +247,24 @@ func (m *moody) current() {
 			m.currentReceiver(k)
 			m.currentProvider(k)
 			m.currentAlert(k)
+		}
+	}
+}
+
+// told fails the test unless the owners of objects without status, made since a time, were told of their faults.
+func told[T kube.Object](m *moody, k *kindOf[T], since time.Time) {
+	if m.lacks[k.name] != "status" {
+		return
+	}
+	events := strings.Join(m.w.events.events, "\n")
+	for _, o := range k.objects.All() {
+		v, ok := k.verdicts.on(o)
+		if ok = ok && v.generation == o.GetGeneration(); ok && k.refine != nil {
+			v, ok = k.refine(o, v)
+		}
+		of := fmt.Sprintf("%s %s %s Warning %s", k.name, kube.KeyOf(o), o.GetUID(), v.event)
+		if ok && !v.ready && !o.GetCreationTimestamp().Time.Before(since) && o.GetDeletionTimestamp() == nil && !strings.Contains(events, of) {
+			m.w.t.Errorf("no Event is %s", of)
 		}
 	}
 }
@@ -274,8 +308,9 @@ func (m *moody) currentProvider(k kube.Key) {
 
 // toldOf fails the test unless the Alerts of a Provider say truly whether its events are kept.
 func (m *moody) toldOf(p *v1beta3.Provider, d *alerts.Destination) {
-	if _, decided := m.w.providers.verdicts.on(p); !decided {
-		return // its Alerts wait with it
+	_, decided := m.w.providers.verdicts.on(p)
+	if !decided || m.lacks[v1beta3.AlertKind] != "" || time.Since(m.defined) < 15*time.Minute {
+		return // its Alerts wait with it, or for the next try of their status
 	}
 	for i := range 2 {
 		o, err := m.w.cluster.Tracker.Get(resources[v1beta3.AlertKind], p.Namespace, fmt.Sprint("x", i))

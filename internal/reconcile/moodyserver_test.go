@@ -40,6 +40,10 @@ type moody struct {
 	open     map[kube.Key]int
 	registry *prometheus.Registry
 	informed informed
+	// lacks has the kinds whose definitions lack the status, or its field problem.
+	lacks map[string]string
+	// defined is when the definition of Alerts was last replaced.
+	defined time.Time
 	// down is the error of each read of a Secret, nil if they are as always.
 	down error
 }
@@ -277,10 +281,16 @@ func (c writing[T]) store(o T) (T, error) {
 		return o, err
 	}
 	is := before.(T)
+	if c.m.lacks[c.kind] == "status" {
+		return o, apierrors.NewNotFound(r.GroupResource(), o.GetName())
+	}
 	if is.GetResourceVersion() != o.GetResourceVersion() {
 		return o, apierrors.NewConflict(r.GroupResource(), o.GetName(), errors.New("changed"))
 	}
 	copyStatus(is, o)
+	if c.m.lacks[c.kind] == "problem" {
+		*is.Problem() = ""
+	}
 	is.SetResourceVersion(c.m.next())
 	c.m.writes++
 	for _, condition := range *is.Conditions() {
@@ -301,7 +311,7 @@ func (m *moody) settings() settings {
 		through(m, v1beta3.AlertKind, &o.Clients.Alerts)
 		through(m, v1beta3.ProviderKind, &o.Clients.Providers)
 	}, prepare: func(w *world) {
-		m.w, m.informed = w, informed{}
+		m.w, m.informed, m.lacks, m.defined = w, informed{}, map[string]string{}, time.Time{}
 		m.informed.watches(w)
 		m.changed, m.cut = make(chan struct{}), make(chan struct{}) // of the bubble
 	}}
