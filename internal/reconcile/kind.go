@@ -33,14 +33,18 @@ type kindOf[T kube.Object] struct {
 	writer      *kube.StatusWriter[T]
 
 	mu sync.Mutex
-	// shown has each object that existed when this term began and has not been reconciled since, without conditions. A first good verdict on
-	// one causes no Event: else an installation would cause thousands. Of a kind without status it has the conditions of the other objects.
+	// shown has the objects whose former conditions are not those of their status. It is empty most of the time.
 	shown map[kube.Key]shownOf
 }
 
-// shownOf has the conditions of the object with a UID.
+// shownOf is what the owner of the object with a UID was told before the next reconcile.
 type shownOf struct {
-	uid        types.UID
+	uid types.UID
+	// found says that the object existed when this term began and has not been reconciled since. A first good verdict on it causes no Event:
+	// else an installation would cause thousands.
+	found bool
+	// conditions, unless nil, are those that were told: of an object of a kind without status, or one whose status may have been written
+	// without an answer, and without an Event.
 	conditions []metav1.Condition
 }
 

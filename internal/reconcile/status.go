@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -72,6 +73,9 @@ func (k *kindOf[T]) writeStatus(ctx context.Context, key kube.Key) error {
 		written = o
 	})
 	if err != nil {
+		if !apierrors.IsConflict(err) {
+			k.unanswered(object)
+		}
 		return err
 	}
 	after := k.again(written)
@@ -80,8 +84,8 @@ func (k *kindOf[T]) writeStatus(ctx context.Context, key kube.Key) error {
 	}
 	k.statusQueue.EnqueueAfter(key, after+rand.N(after/10)) // the jitter separates objects that were made together
 	hasStatus, now := k.writer.HasStatus(), *written.Conditions()
-	before, found := k.replace(object, hasStatus, now)
-	if !wrote && hasStatus {
+	before, found, told := k.replace(object, hasStatus, now)
+	if !wrote && hasStatus && told {
 		return nil
 	}
 	k.warn(object, before, now)
@@ -100,25 +104,43 @@ func (k *kindOf[T]) again(o kube.Object) time.Duration {
 	return min(losses, k.matches.again(o))
 }
 
-// replace notes that an object is reconciled, with the conditions now. It returns the former ones, and whether the object existed when this
-// term began and is reconciled for the first time.
-func (k *kindOf[T]) replace(o T, hasStatus bool, now []metav1.Condition) (before []metav1.Condition, found bool) {
+// replace notes that an object is reconciled, with the conditions now. It returns those that its owner was told before, and whether the object
+// existed when this term began and is reconciled for the first time. told reports that the owner was told what the object's status says.
+func (k *kindOf[T]) replace(o T, hasStatus bool, now []metav1.Condition) (before []metav1.Condition, found, told bool) {
 	key := kube.KeyOf(o)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was, known := k.shown[key]
 	if was.uid != o.GetUID() {
-		was = shownOf{} // of a former object of that name, of which its owner was told
+		was = shownOf{} // of a former object of that name
 	}
-	found = was.uid != "" && was.conditions == nil
+	before, told = was.conditions, was.conditions == nil
+	if told && hasStatus {
+		before = *o.Conditions()
+	}
 	if !hasStatus {
-		k.shown[key] = shownOf{o.GetUID(), now}
-		return was.conditions, found
+		k.shown[key] = shownOf{uid: o.GetUID(), conditions: now}
+		return before, was.found, told
 	}
 	if delete(k.shown, key); known && len(k.shown) == 0 {
 		k.shown = map[kube.Key]shownOf{} // a map keeps the memory of its deleted entries
 	}
-	return *o.Conditions(), found
+	return before, was.found, told
+}
+
+// unanswered notes that a write of an object's status failed, and may have been done nevertheless: the next one then has nothing to write.
+func (k *kindOf[T]) unanswered(o T) {
+	key := kube.KeyOf(o)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	was := k.shown[key]
+	if was.uid != o.GetUID() {
+		was = shownOf{uid: o.GetUID()}
+	}
+	if was.conditions == nil {
+		was.conditions = append([]metav1.Condition{}, *o.Conditions()...)
+	}
+	k.shown[key] = was
 }
 
 // apply writes a verdict and the object's health into its status.
@@ -231,6 +253,6 @@ func (k *kindOf[T]) begin() {
 	defer k.mu.Unlock()
 	k.shown = make(map[kube.Key]shownOf, len(objects))
 	for _, o := range objects {
-		k.shown[kube.KeyOf(o)] = shownOf{uid: o.GetUID()}
+		k.shown[kube.KeyOf(o)] = shownOf{uid: o.GetUID(), found: true}
 	}
 }
