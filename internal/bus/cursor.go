@@ -120,12 +120,18 @@ func (b *Bus) survived(ctx context.Context, r cursorRecord, state *jetstream.Str
 			return 0, fmt.Errorf("read last event: %w", err)
 		}
 	}
-	later, err := b.readFrom(ctx, b.stream(streamEvents), 0, r.SeenAt.Add(-browse.MaxSkew), true)
+	last, err = b.lastBefore(ctx, r.SeenAt.Add(-browse.MaxSkew))
+	return min(last, state.LastSeq), err
+}
+
+// lastBefore returns the sequence before that of the first event that was stored since a time.
+func (b *Bus) lastBefore(ctx context.Context, since time.Time) (uint64, error) {
+	later, err := b.readFrom(ctx, b.stream(streamEvents), 0, since, true)
 	if err != nil {
 		return 0, err
 	}
 	later.Stop() // what is behind it is not counted: some may have been removed
-	return min(later.consumer.CachedInfo().Delivered.Stream, state.LastSeq), nil
+	return later.consumer.CachedInfo().Delivered.Stream, nil
 }
 
 // skipTo marks the sequences between the last event that was handed out and seq as done. The caller holds the lock.

@@ -68,8 +68,8 @@ func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 		return fmt.Errorf("read stream: %w", err)
 	}
 	f.newest = info.State.LastSeq
-	if f.next > f.newest+1 { // a remote server that lost the end of EVENTS gives the next events the places of the lost ones
-		f.next = 0
+	if err := f.goBack(ctx); err != nil {
+		return err
 	}
 	reader, stop := f.bus.recent.watch(info.State.LastSeq+1, f.early)
 	defer stop()
@@ -93,6 +93,21 @@ func (f *feed) run(ctx context.Context, each func(logEntry) error) error {
 	}
 	f.atEnd()
 	return f.follow(ctx, reader, each)
+}
+
+// goBack moves the place back if a remote server lost the end of EVENTS, and gave the next events the places of the lost ones.
+func (f *feed) goBack(ctx context.Context) error {
+	switch {
+	case f.next > f.newest+1:
+		f.next = 0
+	case f.bus.embedded == nil && f.next > 0 && !f.from.IsZero():
+		before, err := f.bus.lastBefore(ctx, f.from)
+		if err != nil {
+			return err
+		}
+		f.next = min(f.next, before+1)
+	}
+	return nil
 }
 
 func (f *feed) atEnd() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"notifier/internal/bus/browse"
 	"notifier/internal/event/view"
 	"notifier/internal/fair"
 )
@@ -206,47 +207,57 @@ func (f *followed) leave(one *follower) {
 // run reads the messages stored from now on, until ctx ends. After an interruption it resumes at its place.
 func (f *followed) run(ctx context.Context, begun, stopped chan<- struct{}) {
 	defer close(stopped)
-	var next uint64
+	var p followedPlace
 	read := f.read
 	if f.polled {
 		read = f.poll
 	}
 	f.reads.bus.resuming(ctx, f.stream, func() error {
-		if err := f.begin(ctx, &next, begun); err != nil {
+		stream, err := f.reads.stream(ctx, f.stream)
+		if err != nil {
 			return err
 		}
-		return read(ctx, &next)
+		if err := p.find(ctx, stream, begun); err != nil {
+			return err
+		}
+		return read(ctx, stream, &p)
 	})
 }
 
-// begin finds where reading begins, unless that is known: behind the last message, independently of the clocks of the replicas.
-func (f *followed) begin(ctx context.Context, next *uint64, begun chan<- struct{}) error {
-	if *next > 0 {
-		return nil
-	}
-	stream, err := f.reads.stream(ctx, f.stream)
-	if err != nil {
+// followedPlace is where a stream is read: at a sequence, behind a message that was stored before a time.
+type followedPlace struct {
+	next  uint64
+	since time.Time
+}
+
+func (p *followedPlace) read(seq uint64, stored time.Time) { p.next, p.since = seq+1, stored.Add(1) }
+
+// find finds where reading goes on, and at first where it begins: behind the last message, independently of the clocks of the replicas.
+func (p *followedPlace) find(ctx context.Context, stream browse.Stream, begun chan<- struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	if p.next > 0 {
+		next, err := stream.Resume(ctx, p.next, p.since)
+		if err == nil {
+			p.next = next
+		}
 		return err
 	}
 	last, err := stream.GetLastMsgForSubject(ctx, everythingElse)
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return err
 	}
-	*next = 1
+	p.next = 1
 	if err == nil {
-		*next = last.Sequence + 1
+		p.read(last.Sequence, last.Time)
 	}
 	close(begun)
 	return nil
 }
 
-func (f *followed) read(ctx context.Context, next *uint64) error {
-	stream, err := f.reads.stream(ctx, f.stream)
-	if err != nil {
-		return err
-	}
+func (f *followed) read(ctx context.Context, stream browse.Stream, p *followedPlace) error {
 	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // a consumer that is half made when ctx ends could not be removed
-	msgs, err := f.reads.bus.readFrom(opening, stream, *next, time.Time{}, false)
+	msgs, err := f.reads.bus.readFrom(opening, stream, p.next, time.Time{}, false)
 	cancel()
 	if err != nil {
 		return err
@@ -271,25 +282,25 @@ func (f *followed) read(ctx context.Context, next *uint64) error {
 			end = streamEnd{}
 			continue
 		}
-		*next = meta.Sequence.Stream + 1
+		p.read(meta.Sequence.Stream, meta.Timestamp)
 		f.tell(&jetstream.RawStreamMsg{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Header: m.Headers(), Data: m.Data()})
 	}
 }
 
-// poll reads the stream by requests for the next message.
-func (f *followed) poll(ctx context.Context, next *uint64) error {
-	stream, err := f.reads.stream(ctx, f.stream)
-	if err != nil {
-		return err
-	}
+// poll reads the stream by requests for the next message. It ends after a reconnection: the server may have lost its end meanwhile.
+func (f *followed) poll(ctx context.Context, stream browse.Stream, p *followedPlace) error {
+	connected := stream.Conn.Stats().Reconnects
 	for {
 		at := time.Now()
-		m, err := stream.GetMsg(ctx, *next, jetstream.WithGetMsgSubject(everythingElse))
+		m, err := stream.GetMsg(ctx, p.next, jetstream.WithGetMsgSubject(everythingElse))
+		if stream.Conn.Stats().Reconnects != connected {
+			return errInterrupted
+		}
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			f.reached.Store(&at)
 			err = fair.Sleep(ctx, followPoll)
 		} else if err == nil {
-			*next = m.Sequence + 1
+			p.read(m.Sequence, m.Time)
 			f.tell(m)
 		}
 		if err != nil {

@@ -71,6 +71,20 @@ func (s Stream) since(ctx context.Context, t time.Time) (uint64, error) {
 	return answer.Message.Seq, nil
 }
 
+// Resume returns where a reader goes on that has read all up to a sequence, the last of it stored before a time: behind that sequence. But if
+// the server lost the end of the stream, and gave the next messages the places of the lost ones, it is at the first of these.
+func (s Stream) Resume(ctx context.Context, next uint64, since time.Time) (uint64, error) {
+	info, err := s.Info(ctx) // before the message is looked for: it may be stored meanwhile
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", s.name(), err)
+	}
+	first, err := s.since(ctx, since)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		first, err = info.State.LastSeq+1, nil
+	}
+	return min(next, first), err
+}
+
 // ranged calls each with the messages of the stream from a sequence on, of any subject, until r.Batch messages or r.MaxBytes bytes were
 // read or each returns false. Only direct reads can do this.
 func (s Stream) ranged(ctx context.Context, r request, each func(*jetstream.RawStreamMsg) bool) error {
