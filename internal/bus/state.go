@@ -5,9 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
+
+// headerOperation is a header of a message that deletes a key. The message of a value has none.
+const headerOperation = "KV-Operation"
 
 // State has the last published state of each object, shared by all replicas. Keys are any strings, values are the caller's.
 type State struct {
@@ -101,14 +106,17 @@ func (s *State) Delete(ctx context.Context, key string) error {
 
 // All calls each with every key and its value, until it has seen all keys that existed when it began.
 func (s *State) All(ctx context.Context, each func(key string, value []byte)) error {
-	return kvError("list states", watchKeys(ctx, s.kv, true, each))
+	return kvError("list states", s.bus.watchKeys(ctx, bucketState, true, each))
 }
 
 // Health has the health of Receivers and the webhooks received for them: each replica writes its reports, and the status writer reads them.
-type Health struct{ kv jetstream.KeyValue }
+type Health struct {
+	kv  jetstream.KeyValue
+	bus *Bus
+}
 
 // Health returns the bucket of health.
-func (b *Bus) Health() *Health { return &Health{b.buckets[bucketHealth]} }
+func (b *Bus) Health() *Health { return &Health{b.buckets[bucketHealth], b} }
 
 // Get returns a key's value, nil for none.
 func (h *Health) Get(ctx context.Context, key string) ([]byte, error) {
@@ -133,53 +141,47 @@ func (h *Health) Put(ctx context.Context, key string, value []byte) error {
 
 // All calls each with every key and its value, until it has seen all keys that existed when it began.
 func (h *Health) All(ctx context.Context, each func(key string, value []byte)) error {
-	return kvError("list health", watchKeys(ctx, h.kv, true, each))
+	return kvError("list health", h.bus.watchKeys(ctx, bucketHealth, true, each))
 }
 
 // Watch calls each with all keys and then with every change: the latest value of each key, nil when it was deleted. It returns nil when ctx
 // ends and an error when the watch ends; a new Watch starts with all keys again.
 func (h *Health) Watch(ctx context.Context, each func(key string, value []byte)) error {
-	err := watchKeys(ctx, h.kv, false, each)
+	err := h.bus.watchKeys(ctx, bucketHealth, false, each)
 	if ctx.Err() != nil {
 		return nil
 	}
 	return kvError("watch health", err)
 }
 
-// watchKeys calls each with every key of a bucket, and unless once is true with every change after that. The value of a deleted key is nil.
-func watchKeys(ctx context.Context, kv jetstream.KeyValue, once bool, each func(key string, value []byte)) error {
-	w, err := kv.WatchAll(ctx)
+// watchKeys calls each with every key of a bucket, and unless once is true with every change after that. The value of a deleted key is nil. It
+// ends with an error when it may have missed a change. The client's watcher would go on by itself (see streamReader).
+func (b *Bus) watchKeys(ctx context.Context, name string, once bool, each func(key string, value []byte)) error {
+	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // a consumer that is half made could not be removed
+	msgs, err := b.readFrom(opening, b.stream(bucketStream+name), 1, time.Time{}, false)
+	cancel()
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = w.Stop()
-		for range w.Updates() { // else the client would wait for ever, with all that the server has sent, until these are read
+	defer msgs.Stop()
+	for !once || msgs.left > 0 {
+		m, _, err := msgs.next(ctx)
+		if err != nil {
+			return err
 		}
-	}()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case e, open := <-w.Updates():
-			switch {
-			case !open:
-				return errors.New("watch ended")
-			case e == nil && once: // all keys have been seen
-				return nil
-			case e == nil:
-				continue
-			}
-			key, err := untoken(e.Key())
-			switch {
-			case err != nil: // not a key of ours
-			case e.Operation() == jetstream.KeyValuePut:
-				each(key, e.Value())
-			case !once:
-				each(key, nil)
-			}
+		if m == nil {
+			continue
+		}
+		key, err := untoken(strings.TrimPrefix(m.Subject(), "$KV."+name+"."))
+		switch {
+		case err != nil: // not a key of ours
+		case m.Headers().Get(headerOperation) == "" && m.Headers().Get(jetstream.MarkerReasonHeader) == "":
+			each(key, m.Data())
+		case !once:
+			each(key, nil)
 		}
 	}
+	return nil
 }
 
 func kvError(operation string, err error) error {
