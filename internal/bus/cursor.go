@@ -100,7 +100,27 @@ func (b *Bus) openCursor(ctx context.Context, r role) (c *cursor, end uint64, er
 		return c, info.State.LastSeq, nil
 	}
 	b.log.Warn("the place of the reader is not one of the events and is moved back", "role", r.name, "recorded", c.loaded.Floor, "now", c.floor)
+	if err := b.seeLast(ctx, c, last); err != nil {
+		return nil, 0, err
+	}
 	return c, info.State.LastSeq, c.save(ctx)
+}
+
+// seeLast has a cursor that was moved back record the last event that survived as the newest that was read: the server may lose its end again
+// before a reader is beyond it. If that event was removed, no other one that was stored up to a time has a later place.
+func (b *Bus) seeLast(ctx context.Context, c *cursor, last uint64) error {
+	if last == 0 || c.loaded.Seen == 0 {
+		return nil
+	}
+	stored := c.loaded.SeenAt.Add(-browse.MaxSkew - 1)
+	m, err := b.streams[streamEvents].GetMsg(ctx, last)
+	if err == nil {
+		stored = m.Time
+	} else if !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return fmt.Errorf("read last event: %w", err)
+	}
+	c.see(last, stored)
+	return nil
 }
 
 // survived returns the last event that was in the stream as a record was written: the end of the stream unless that was lost since. Other
