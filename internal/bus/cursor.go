@@ -125,16 +125,22 @@ func (b *Bus) seeLast(ctx context.Context, c *cursor, last uint64) error {
 
 // survived returns the last event that was in the stream as a record was written: the end of the stream unless that was lost since. Other
 // events may have the places of the lost ones, since any replica publishes as soon as the server is back. So the end is lost as well if the
-// event that was seen last was stored at another time. The lost ones, and all that follow them, are then those that were stored after it. The
-// servers' clocks may differ, so what was stored shortly before is handed out as well, for a recheck: the history reaches back further.
+// event that was seen last was stored at another time, or is gone and an event before it was stored after it. The lost ones, and all that
+// follow them, are then those that were stored after it. The servers' clocks may differ, so what was stored shortly before is handed out as
+// well, for a recheck: the history reaches back further.
 func (b *Bus) survived(ctx context.Context, r cursorRecord, state *jetstream.StreamState) (last uint64, err error) {
 	if r.Seen == 0 || r.Seen < state.FirstSeq {
 		return state.LastSeq, nil
 	}
 	if r.Seen <= state.LastSeq {
 		m, err := b.streams[streamEvents].GetMsg(ctx, r.Seen)
-		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Time.Equal(r.SeenAt) {
+		if err == nil && m.Time.Equal(r.SeenAt) {
 			return state.LastSeq, nil
+		}
+		if errors.Is(err, jetstream.ErrMsgNotFound) { // it was removed, or another one in its place
+			if last, err = b.lastBefore(ctx, r.SeenAt.Add(1)); err == nil && last >= r.Seen {
+				return state.LastSeq, nil
+			}
 		}
 		if err != nil {
 			return 0, fmt.Errorf("read last event: %w", err)
