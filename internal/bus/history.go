@@ -37,7 +37,8 @@ type history struct {
 	sent recentIDs[struct{}]
 
 	loading sync.Mutex
-	read    uint64 // of HISTORY this sequence and those before it are in sent, as far as they matter
+	read    uint64    // of HISTORY this sequence and those before it are in sent, as far as they matter
+	newest  time.Time // when the last of these was stored
 	at      time.Time
 }
 
@@ -114,24 +115,27 @@ func (h *history) load(ctx context.Context) error {
 	h.loading.Lock()
 	defer h.loading.Unlock()
 	began := time.Now()
-	stream := h.bus.streams[streamHistory]
+	stream := h.bus.stream(streamHistory)
 	infoCtx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
 	info, err := stream.Info(infoCtx)
-	cancel()
+	next := h.read + 1
+	if err == nil && h.read > 0 {
+		next, err = stream.Resume(infoCtx, next, h.newest.Add(1))
+	}
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
 	}
 	last := info.State.LastSeq
-	if info.State.Msgs > 0 && last > h.read {
-		next := uint64(0)
-		if began.Sub(h.at) < historyTail {
-			next = h.read + 1
+	if info.State.Msgs > 0 && last >= next {
+		if began.Sub(h.at) >= historyTail {
+			next = 0
 		}
 		if err := h.readUntil(ctx, next, info.State.LastTime.Add(-historyTail), last); err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}
 	}
-	h.read, h.at = last, began
+	h.read, h.newest, h.at = last, info.State.LastTime, began
 	return nil
 }
 

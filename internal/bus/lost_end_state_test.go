@@ -36,3 +36,39 @@ func TestAWatchIsToldOfChangesInThePlacesOfLostOnes(t *testing.T) {
 	s.lose(bucketStream + bucketHealth)
 	put("new", 3)
 }
+
+// E3: fails when a worker takes a delivery as unsent whose record has the place of a lost one, with fewer of them than were lost or with more.
+func TestE3RecordsInThePlacesOfLostOnesAreRead(t *testing.T) {
+	t.Parallel()
+	const lost = 9
+	for _, many := range []int{3, 2 * lost} {
+		t.Run(fmt.Sprint(many), func(t *testing.T) {
+			t.Parallel()
+			s := newRelapsing(t)
+			other := open(t, "", func(o *Options) { o.URL = s.server.ClientURL() })
+			worker := open(t, "", func(o *Options) { o.URL = s.server.ClientURL() })
+			begin := func() { persist(t, worker.history.load) }
+			send := func(prefix string, count int) {
+				for i := range count {
+					d := testDelivery(fmt.Sprint(prefix, i), "team", "slack")
+					persist(t, func(ctx context.Context) error { return other.Sent(ctx, &d) })
+				}
+			}
+			send("kept", 3)
+			s.save()
+			send("lost", lost)
+			begin()
+			s.lose(streamHistory)
+			send("new", many)
+			begin()
+			for i := range many {
+				d := testDelivery(fmt.Sprint("new", i), "team", "slack")
+				found, err := worker.WasSent(testContext(t), &d)
+				must(t, err)
+				if !found {
+					t.Errorf("%s counts as unsent", d.ID)
+				}
+			}
+		})
+	}
+}
