@@ -140,6 +140,7 @@ func Open(ctx context.Context, o Options) (_ *Bus, err error) {
 		}
 	}
 	b.history = newHistory(b)
+	b.history.together = min(maxRecords, int(b.nc.MaxPayload()))
 	if b.embedded != nil {
 		b.readAhead(ctx)
 	}

@@ -18,7 +18,7 @@ const (
 	historyTail = 15 * time.Minute
 	// maxSentIDs is how many of the deliveries sent last are kept, four fifths of them at least: 40 bytes each at most.
 	maxSentIDs = 200_000
-	// maxRecords bounds the records of one message, in bytes.
+	// maxRecords bounds the records of one message, in bytes, on a server that takes so large a message.
 	maxRecords = 128 << 10
 	// recordPause is how long records wait, after the records before them, for others of their Provider: a message of one record costs as much
 	// as the delivery itself. After a crash meanwhile their deliveries are sent once more (invariant E3). One object's deliveries are as far
@@ -32,6 +32,8 @@ const (
 type history struct {
 	bus    *Bus
 	rounds *committer
+	// together bounds the records of one message, in bytes.
+	together int
 
 	mu   sync.Mutex
 	sent recentIDs[struct{}]
@@ -43,7 +45,7 @@ type history struct {
 }
 
 func newHistory(b *Bus) *history {
-	h := &history{bus: b, sent: recentIDs[struct{}]{most: maxSentIDs}}
+	h := &history{bus: b, together: maxRecords, sent: recentIDs[struct{}]{most: maxSentIDs}}
 	h.rounds = newCommitter(b, func(ctx context.Context, msgs []*nats.Msg) []outcome { return b.publishAll(ctx, streamHistory, msgs) })
 	h.rounds.pause = recordPause
 	return h
@@ -63,7 +65,7 @@ func (b *Bus) Sent(ctx context.Context, d *event.Delivery) error {
 	}
 	subject := historySubject(d)
 	together := func(waiting *entry) bool {
-		if len(waiting.msg.Data)+len(e.line()) > maxRecords {
+		if len(waiting.msg.Data)+len(e.line()) > b.history.together {
 			return false
 		}
 		waiting.msg.Data = append(waiting.msg.Data, e.line()...)

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"notifier/internal/event"
 )
@@ -174,4 +176,20 @@ func TestTheStreamsOfTheReleaseBeforeAreTakenOver(t *testing.T) {
 	if info, err := b.streams[streamHistory].Info(ctx); err != nil || info.State.Msgs != 3 {
 		t.Errorf("HISTORY has %d messages (%v)", info.State.Msgs, err)
 	}
+}
+
+// Fails when the records of deliveries are written together in a message that is larger than a server takes, so that none of them is recorded.
+func TestRecordsAreWrittenToAServerThatTakesSmallMessages(t *testing.T) {
+	t.Parallel()
+	s := startServerWith(t, t.TempDir(), server.RANDOM_PORT, func(o *server.Options) { o.MaxPayload = maxRecords / 2 })
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	b := open(t, "", func(o *Options) { o.URL = s.ClientURL() })
+	var sends errgroup.Group
+	for _, id := range ids(500) {
+		sends.Go(func() error {
+			d := testDelivery(id, "team", "slack")
+			return b.Sent(testContext(t), &d)
+		})
+	}
+	must(t, sends.Wait())
 }
