@@ -208,8 +208,9 @@ func (f *feed) read(ctx context.Context, last uint64, each func(logEntry) error)
 	return nil
 }
 
-// feedInactive is when the server forgets a consumer that is no longer read.
-const feedInactive = 10 * time.Second
+// feedInactive is when the server forgets a consumer that is no longer read, as that of a process that has died. A reader that pauses asks for
+// nothing either. It begins anew when it goes on after so long.
+const feedInactive = time.Minute
 
 // errDropped says that the client dropped a message, though the connection lasts: its channel has room for the messages of a request, and not
 // for the heartbeats that come while the reader pauses. The server has the message.

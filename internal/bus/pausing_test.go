@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -32,10 +33,19 @@ func pausing(t *testing.T) (b *Bus, seqs chan uint64, resume chan struct{}) {
 // handed out once more.
 func TestE3AReaderThatPausesGoesOnAtItsPlace(t *testing.T) {
 	t.Parallel()
+	for _, pause := range []time.Duration{
+		2 * pullTimeout,  // some heartbeats
+		50 * time.Second, // the request ends after half a minute
+	} {
+		t.Run(pause.String(), func(t *testing.T) { t.Parallel(); goesOnAfter(t, pause) })
+	}
+}
+
+func goesOnAfter(t *testing.T, pause time.Duration) {
 	b, seqs, resume := pausing(t)
 	publishEvents(t, b, ids(100)...) // fewer than are asked for
 	receive(t, seqs)
-	must(t, fair.Sleep(testContext(t), 2*pullTimeout)) // some heartbeats
+	must(t, fair.Sleep(t.Context(), pause))
 	more := ids(100 + feedBatch)[100:]
 	publishEvents(t, b, more...)
 	close(resume)
