@@ -228,6 +228,7 @@ func playOwners(t *testing.T, seed uint64) {
 		world: newWorld(t), rng: rand.New(rand.NewPCG(seed, 7)),
 		published: map[string][]string{}, ended: map[string]bool{}, accepted: map[string]bool{}, replayed: map[string]time.Time{},
 	}
+	o.bus.rough = newRough(seed)
 	o.quota, o.maxAge = 60, time.Hour
 	faults, faulty := rand.New(rand.NewPCG(seed, 9)), seed%2 == 1
 	o.bus.faults = func(op string) error { // its caller has the lock of the bus

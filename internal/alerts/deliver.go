@@ -30,8 +30,9 @@ type Bus interface {
 	// Quota returns how many deliveries of one namespace may wait on the bus, and how many bytes of them.
 	Quota() (deliveries int, bytes int64)
 
-	// Reschedule has the delivery handed out again at a time. Of equal deliveries the last one on the schedule stays there. Its error is
-	// event.ErrTooLarge for a delivery that is too large for the bus.
+	// Reschedule has the delivery handed out again at a time. Of equal deliveries the last one on the schedule stays there, unless it is put there
+	// as the time of the one before comes: that is then handed out in its stead. Its error is event.ErrTooLarge for a delivery that is too large
+	// for the bus.
 	Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error
 	// Recall reads a rescheduled delivery before its time. It stays on the schedule until it is acknowledged.
 	Recall(ctx context.Context, shard int, p event.Scheduled) (event.Recalled, error)

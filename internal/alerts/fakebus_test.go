@@ -50,6 +50,8 @@ type fakeBus struct {
 	pause time.Duration
 	// late is how much later than their effect some operations are answered.
 	late map[string]time.Duration
+	// rough is nil for a bus at its best.
+	rough *rough
 	// recalls counts the deliveries that were read off the schedule.
 	recalls int
 	// redelivered counts the messages that were handed out again because their ack wait expired.
@@ -140,6 +142,10 @@ func (b *fakeBus) add(d event.Delivery, at time.Time) {
 		b.stream, b.due = append(b.stream, m), append(b.due, m)
 	default:
 		if old := b.scheduled[d.ID]; old != nil {
+			if b.rough.firing(old) {
+				b.fired(old) // and the new one is removed in its stead
+				return
+			}
 			b.unschedule(old)
 		}
 		b.scheduled[d.ID] = m
@@ -186,14 +192,21 @@ func (s *fakeSession) kill() {
 
 // fire turns each message whose time has come into a new message at the end of the stream.
 func (b *fakeBus) fire() {
-	now := time.Now()
-	for len(b.schedule) > 0 && !b.schedule[0].at.After(now) {
-		m := b.schedule[0]
-		b.unschedule(m)
-		b.nextSeq++
-		m.seq, m.at, m.delivered = b.nextSeq, time.Time{}, 0
-		b.stream, b.due = append(b.stream, m), append(b.due, m)
+	for now := time.Now(); len(b.schedule) > 0 && !b.fires().After(now); {
+		b.fired(b.schedule[0])
 	}
+}
+
+// fires returns when the first message fires.
+func (b *fakeBus) fires() time.Time { return b.schedule[0].at.Add(b.rough.lateness()) }
+
+// fired fires a message of the schedule.
+func (b *fakeBus) fired(m *fakeMessage) {
+	b.unschedule(m)
+	b.nextSeq++
+	m.seq, m.at, m.delivered = b.nextSeq, time.Time{}, 0
+	b.stream, b.due = append(b.stream, m), append(b.due, m)
+	b.notify()
 }
 
 // remove takes a message off the stream.
@@ -242,8 +255,8 @@ func (s *fakeSession) take() (*fakeMessage, time.Time) {
 		if !s.expires.IsZero() && s.expires.Before(again) {
 			again = s.expires
 		}
-		if len(s.schedule) > 0 && s.schedule[0].at.Before(again) {
-			again = s.schedule[0].at
+		if len(s.schedule) > 0 && s.fires().Before(again) {
+			again = s.fires()
 		}
 		return nil, again
 	}

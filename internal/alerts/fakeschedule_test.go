@@ -145,10 +145,12 @@ func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.T
 	if s.tooLarge(d) {
 		return event.ErrTooLarge
 	}
-	return s.op("reschedule", func() {
+	err := s.op("reschedule", func() {
 		s.rescheduleLog = append(s.rescheduleLog, parkedAt{*d, at})
 		s.add(*d, at)
 	})
+	s.answer("reschedule")
+	return err
 }
 
 func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, reason string) error {

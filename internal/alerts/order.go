@@ -41,6 +41,12 @@ type item struct {
 // bytes returns about how many bytes the item takes in memory.
 func (it *item) bytes() int64 { return int64(it.d.Event.Size()) }
 
+// place returns the delivery's place on the schedule.
+func (it *item) place() event.Scheduled {
+	key := it.queue.key
+	return event.Scheduled{ID: it.entry.id, Order: it.entry.order, Namespace: key.Namespace, Provider: key.Provider, ObjectKey: it.line.object}
+}
+
 // fresh reports whether the delivery cannot have been sent before: it was neither handed out before nor tried.
 func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && it.d.Attempts == 0 }
 

@@ -273,8 +273,37 @@ func (s *shard) ackTwins(work context.Context, it *item, v verdict) (others []ev
 			others = append(others, t)
 			continue
 		}
+		if v.action == reschedule && t.Value.Reschedules > 0 {
+			s.ackReplaced(work, it, t)
+			continue
+		}
 		s.spawn(func() { s.done(work, t.Acker) })
 	}
 	it.twins = nil
 	return others
+}
+
+// ackReplaced acknowledges an older message of a delivery that was put on the schedule again, if it is there. As the time of the older message
+// came, the bus may have removed the newer one from the schedule in its stead.
+func (s *shard) ackReplaced(work context.Context, it *item, older event.Message[event.Delivery]) {
+	p := it.place()
+	s.spawnFor(func() func() {
+		there := false
+		known := s.persist(work, p.Namespace, func(ctx context.Context) error {
+			found, err := s.Bus.Recall(ctx, s.number, p)
+			there = !found.At.IsZero()
+			return err
+		})
+		if there {
+			s.done(work, older.Acker)
+			return func() {}
+		}
+		return func() {
+			if !known || s.draining {
+				s.nak(older.Acker)
+				return
+			}
+			s.admit(work, older)
+		}
+	})
 }

@@ -27,8 +27,12 @@ const (
 // that it has in hand. d is handed out again with its present fields, attempts and last error among them.
 //
 // A delivery has one place on the schedule, so a reschedule replaces an earlier one, and one that is published again does too. If the time of
-// the first has come meanwhile, the delivery is handed out twice, for a recheck. The message has no ID, by which the stream would drop one of
-// the two: an older copy of the delivery, whose acknowledgement was lost, may have replaced the first, and the server keeps each ID in memory.
+// the first has come meanwhile, the delivery is handed out twice, for a recheck, or the first alone: the server reads all messages whose time
+// has come, and then stores them one after the other as due, each of which removes what is at its place on the schedule by then. So a copy
+// that was handed out must not be acknowledged for a newer one until Recall has found that.
+//
+// The message has no ID, by which the stream would drop one of the two: an older copy of the delivery, whose acknowledgement was lost, may have
+// replaced the first, and the server keeps each ID in memory.
 // The error is ErrTooLarge for a delivery that is too large for the bus.
 func (b *Bus) Reschedule(ctx context.Context, d *event.Delivery, at time.Time) error {
 	shard := b.DeliveryShard(d.Namespace, d.Provider)
