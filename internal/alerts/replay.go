@@ -83,7 +83,7 @@ func renew(d *event.Delivery, now time.Time) {
 
 // resend publishes deliveries of one Provider, in their order, until shortly before ctx ends. It returns how many are on the bus, with an
 // error as well, and the reasons why others are not, by their IDs: a delivery that has its place in a line already is not published.
-func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []ended) (resent int, refused map[string]string, _ error) {
+func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []ended) (resent int, _ map[string]string, _ error) {
 	if len(ready) == 0 {
 		return 0, nil, nil
 	}
@@ -95,7 +95,7 @@ func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []e
 	until, end := context.WithDeadline(ctx, deadline.Add(-busTimeout))
 	defer end()
 	over := make(chan struct{})
-	refused = map[string]string{}
+	refused := map[string]string{} // the loop may write it after the return
 	p := republished{refused: refused}
 	called := s.call(ctx, func(work context.Context) {
 		q := s.queue(key.Namespace, key.Provider, time.Now())
@@ -127,7 +127,7 @@ func (d *Deliverer) resend(ctx context.Context, key event.ProviderKey, ready []e
 	}
 	select {
 	case <-over:
-	case <-ctx.Done(): // the loop may write refused
+	case <-ctx.Done():
 		return int(p.published.Load()), nil, ctx.Err()
 	}
 	resent = int(p.published.Load())

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -125,6 +126,23 @@ func TestRequestsOnASlowBusReplayEachAsTheySay(t *testing.T) {
 		if got := dest.ids(); sum != 100 || !slices.Equal(got, want) {
 			t.Errorf("%d replayed, %d sent", sum, len(got))
 		}
+		stop()
+	})
+}
+
+// T6: the client of a request for a replay leaves at any moment. Fails when the shard, which still takes the request up, cannot note what it
+// refuses: the process would end.
+func TestT6AClientThatLeavesDuringAReplayDoesNoHarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		d, _, stop := w.start()
+		ctx, leave := context.WithTimeout(t.Context(), replayTime)
+		leave()
+		twice := []ended{{object: "app", id: "one", seq: 1}, {object: "app", id: "one", seq: 1}} // of which one is refused
+		for range 100 {                                                                          // the shard takes up about half of them
+			_, _, _ = d.resend(ctx, event.ProviderKey{Namespace: "team-a", Provider: "chat"}, twice)
+		}
+		wait(time.Minute)
 		stop()
 	})
 }
