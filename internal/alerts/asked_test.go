@@ -138,7 +138,7 @@ func playAsked(t *testing.T, seed uint64) {
 		world: newWorld(t), rng: rand.New(rand.NewPCG(seed, 7)),
 		orders: map[string]uint64{}, objects: map[string][]string{}, accepted: map[string]int{}, again: map[string]int{}, replayed: map[string]time.Time{},
 	}
-	a.bus.rough = newRough(seed)
+	a.bus.rough = newRough(seed, true)
 	rng, kills := rand.New(rand.NewPCG(seed, 9)), seed%2 == 1
 	faults, faulty := rand.New(rand.NewPCG(seed, 10)), seed%4 >= 2
 	a.bus.faults = func(op string) error { // its caller has the lock of the bus

@@ -86,3 +86,18 @@ func (s *fakeSession) EventAt(_ context.Context, namespace string, order uint64)
 	}
 	return rec, err
 }
+
+// deadIDs returns the IDs of the dead letters.
+func (b *fakeBus) deadIDs() map[string]bool {
+	dead := map[string]bool{}
+	for _, l := range b.deadLetters() {
+		dead[l.d.ID] = true
+	}
+	return dead
+}
+
+func (b *fakeBus) parkings() []parkedAt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.rescheduleLog)
+}

@@ -355,7 +355,7 @@ func (s *fakeSession) feed(ctx context.Context, ended chan struct{}, in chan<- e
 			pass(s.pause)
 		}
 		d := m.d
-		d.Recheck = d.Recheck || m.delivered > 1 || m.seq <= s.takeover
+		d.Recheck = d.Recheck || m.delivered > 1 || m.seq <= s.takeover || s.rough != nil
 		held := &fakeHold{session: s, message: m, seq: m.seq, delivered: m.delivered}
 		select {
 		case in <- event.Message[event.Delivery]{Value: d, Seq: m.seq, Acker: held}:
@@ -389,19 +389,4 @@ func (b *fakeBus) deadLetters() []*deadLetter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.dead)
-}
-
-// deadIDs returns the IDs of the dead letters.
-func (b *fakeBus) deadIDs() map[string]bool {
-	dead := map[string]bool{}
-	for _, l := range b.deadLetters() {
-		dead[l.d.ID] = true
-	}
-	return dead
-}
-
-func (b *fakeBus) parkings() []parkedAt {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.rescheduleLog)
 }

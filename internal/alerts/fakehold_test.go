@@ -45,6 +45,9 @@ func (h *fakeHold) Ack(context.Context) error {
 			b.held--
 		}
 	}
+	if b.rough != nil && h.message.rescheduled {
+		return b.faults("answer")
+	}
 	return nil
 }
 
@@ -69,8 +72,10 @@ func (h *fakeHold) Nak() error {
 		b.count()
 		b.notify()
 	default:
-		h.message.heldUntil, h.message.returned = time.Now(), true
-		b.expires = time.Now()
+		h.message.heldUntil, h.message.returned = time.Now().Add(b.rough.pause()), true
+		if b.expires.IsZero() || h.message.heldUntil.Before(b.expires) {
+			b.expires = h.message.heldUntil
+		}
 		b.notify()
 	}
 	return nil

@@ -37,14 +37,21 @@ func (s *fakeSession) Backlog(context.Context, int) ([]event.Scheduled, error) {
 		return nil, errCut
 	}
 	var backlog []event.Scheduled
-	for _, m := range slices.Concat(s.stream, s.schedule) {
-		if m.rescheduled {
-			backlog = append(backlog, event.Scheduled{
-				ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
-				ObjectKey: event.ObjectKey(m.d.Object()), Due: m.at.IsZero(),
-			})
+	list := func(ms []*fakeMessage) {
+		for _, m := range ms {
+			if m.rescheduled {
+				backlog = append(backlog, event.Scheduled{
+					ID: m.d.ID, Order: m.d.Order, Namespace: m.d.Namespace, Provider: m.d.Provider,
+					ObjectKey: event.ObjectKey(m.d.Object()), Due: m.at.IsZero(),
+				})
+			}
 		}
 	}
+	list(s.schedule)
+	for s.rough != nil && len(s.schedule) > 0 && s.rough.rng.IntN(2) == 0 && time.Until(s.schedule[0].at) < time.Second {
+		s.fired(s.schedule[0]) // its time comes now, so that it is listed twice
+	}
+	list(s.stream)
 	return backlog, nil
 }
 
@@ -103,18 +110,27 @@ func (h *fakeScheduled) InProgress() error { return nil }
 
 func (h *fakeScheduled) Nak() error { return nil }
 
-// op is a write that reaches the bus unless the session is cut or a fault is injected.
+// op is a write that reaches the bus unless the session is cut or a fault is injected. The answer of a rough bus may be late, or lost.
 func (s *fakeSession) op(name string, write func()) error {
+	late, err := s.try(name, write)
+	pass(late)
+	return err
+}
+
+func (s *fakeSession) try(name string, write func()) (late time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cut {
-		return errCut
+		return 0, errCut
 	}
 	if err := s.faults(name); err != nil {
-		return err
+		return 0, err
 	}
 	write()
-	return nil
+	if s.rough == nil || name == "wassent" { // that is in memory
+		return 0, nil
+	}
+	return s.rough.late(), s.faults("answer")
 }
 
 // duplicateWindow is how long the bus drops a message with the ID of an earlier one.
@@ -147,7 +163,7 @@ func (s *fakeSession) Reschedule(_ context.Context, d *event.Delivery, at time.T
 	}
 	err := s.op("reschedule", func() {
 		s.rescheduleLog = append(s.rescheduleLog, parkedAt{*d, at})
-		s.add(*d, at)
+		s.add(s.rough.stored(*d), at)
 	})
 	s.answer("reschedule")
 	return err
@@ -161,7 +177,7 @@ func (s *fakeSession) DeadLetter(_ context.Context, d *event.Delivery, label, re
 			return
 		}
 		s.nextSeq++
-		s.dead = append(s.dead, &deadLetter{s.large.small(*d), label, reason, time.Now(), s.nextSeq})
+		s.dead = append(s.dead, &deadLetter{s.rough.stored(s.large.small(*d)), label, reason, time.Now(), s.nextSeq})
 	})
 	s.answer("deadletter")
 	return err
@@ -222,7 +238,7 @@ func (s *fakeSession) Replay(_ context.Context, letter event.Dead) error {
 	err := s.op("replay", func() {
 		id := fmt.Sprintf("%s#due%d", letter.Delivery.Run(), letter.Delivery.Reschedules)
 		if !s.repeated(id, func() bool { return s.streams(&letter.Delivery) }) {
-			s.add(letter.Delivery, time.Time{})
+			s.add(s.rough.stored(letter.Delivery), time.Time{})
 		}
 		if s.faults("letter") != nil {
 			return // the process dies before it removes the letter

@@ -184,7 +184,7 @@ func FuzzE4RoutersAndShardsEndIndependently(f *testing.F) {
 func playRestless(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	w := newWorld(t)
-	w.bus.rough = newRough(seed)
+	w.bus.rough = newRough(seed, true)
 	m := newMoody(t, seed)
 	chat := &Destination{UID: "p-chat", Type: "generic", Sender: m.sender(0)}
 	if seed%4 == 3 { // slower than the deliveries arrive, so that most wait on the schedule
