@@ -163,6 +163,7 @@ func playMany(t *testing.T, seed uint64) {
 			o.bus.mu.Lock()
 			o.bus.loseAnswers = o.rng.IntN(3)
 			o.bus.mu.Unlock()
+			o.state.loseAnswer()
 		default:
 			o.change(name)
 		}

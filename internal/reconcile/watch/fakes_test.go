@@ -235,6 +235,8 @@ type fakeState struct {
 	fail     bool
 	failKey  string // Put fails for it
 	puts     int
+	// loseAnswers is how many values are stored but not confirmed.
+	loseAnswers int
 }
 
 func (s *fakeState) Get(_ context.Context, key string) ([]byte, uint64, bool, error) {
@@ -256,6 +258,10 @@ func (s *fakeState) Put(ctx context.Context, key string, value []byte, revision 
 	s.revision++
 	s.puts++
 	s.values[key] = fakeValue{value, s.revision}
+	if s.loseAnswers > 0 {
+		s.loseAnswers--
+		return errBus
+	}
 	return nil
 }
 
@@ -378,4 +384,11 @@ func objectOf(kind *Kind, u *unstructured.Unstructured) *object {
 		panic(err)
 	}
 	return newObject(kind, &d)
+}
+
+// loseAnswer has the next value stored and not confirmed.
+func (s *fakeState) loseAnswer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loseAnswers++
 }

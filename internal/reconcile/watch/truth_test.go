@@ -131,6 +131,9 @@ func playTruth(t *testing.T, seed uint64) {
 			w.state.setFail(failing)
 		}
 		w.bus.setRefusing(o.isRestless(6))
+		if o.isRestless(6) {
+			w.state.loseAnswer()
+		}
 		if failing && o.isRestless(3) {
 			pass(2 * maxWait)
 		}
