@@ -83,7 +83,7 @@ func (f *finder) find(ctx context.Context, since time.Time) error {
 		steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, since, later) })
 	}
 	steps = append(steps, func(ctx context.Context) error { return f.sent(ctx, later, time.Time{}) })
-	steps = append(steps, f.pending) // one that became due, was rescheduled or was replayed meanwhile may have been missed
+	steps = append(steps, f.pending) // what became due, was rescheduled or was replayed meanwhile may have been missed
 	for _, step := range steps {
 		if len(f.wanted) == 0 {
 			return nil

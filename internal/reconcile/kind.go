@@ -33,7 +33,7 @@ type kindOf[T kube.Object] struct {
 	writer      *kube.StatusWriter[T]
 
 	mu sync.Mutex
-	// shown has the objects whose former conditions are not those of their status. It is empty most of the time.
+	// shown has the objects whose former conditions are not those of their status. Of a kind with status these are few, but for a start.
 	shown map[kube.Key]shownOf
 }
 

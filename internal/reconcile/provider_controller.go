@@ -151,7 +151,7 @@ func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
 func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
 	before := c.options.Destinations.Get(p.Namespace, p.Name)
 	d.UID, d.Type, d.Suspended = string(p.UID), p.Spec.Type, p.Spec.Suspend
-	d.Unsupported = !registry.Builds(p.Spec.Type) && !kube.IsUndecodable(p) // whose type is unknown
+	d.Unsupported = !registry.Builds(p.Spec.Type) && !kube.IsUndecodable(p) // then the type is not known
 	d.Takes, d.Created = registry.Takes(p.Spec.Type), p.CreationTimestamp.Time
 	changed := before != nil && before.Version != d.Version
 	switch {
