@@ -71,6 +71,7 @@ func (s *fakeSession) Recall(_ context.Context, _ int, p event.Scheduled) (r eve
 		r.Due = slices.ContainsFunc(s.stream, func(m *fakeMessage) bool { return m.d.ID == p.ID && m.rescheduled })
 	})
 	s.large.measure()
+	s.answer("recall")
 	return r, err
 }
 

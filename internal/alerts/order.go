@@ -41,12 +41,6 @@ type item struct {
 // bytes returns about how many bytes the item takes in memory.
 func (it *item) bytes() int64 { return int64(it.d.Event.Size()) }
 
-// place returns the delivery's place on the schedule.
-func (it *item) place() event.Scheduled {
-	key := it.queue.key
-	return event.Scheduled{ID: it.entry.id, Order: it.entry.order, Namespace: key.Namespace, Provider: key.Provider, ObjectKey: it.line.object}
-}
-
 // fresh reports whether the delivery cannot have been sent before: it was neither handed out before nor tried.
 func (it *item) fresh() bool { return !it.d.Recheck && it.d.Reschedules == 0 && it.d.Attempts == 0 }
 
@@ -110,6 +104,8 @@ type entry struct {
 	rescheduled bool
 	// kib is the size of the event in KiB, zero until the delivery was read here. replays is the number of its replays then, both at most 65,535.
 	kib, replays uint16
+	// taken counts how often the delivery was taken into memory, modulo 65,536.
+	taken uint16
 }
 
 // rank orders deliveries about different objects: the least rank is sent first.

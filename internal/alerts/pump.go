@@ -274,7 +274,7 @@ func (s *shard) ackTwins(work context.Context, it *item, v verdict) (others []ev
 			continue
 		}
 		if v.action == reschedule && t.Value.Reschedules > 0 {
-			s.ackReplaced(work, it, t)
+			s.ackReplaced(work, it.queue, it.line, it.entry, t)
 			continue
 		}
 		s.spawn(func() { s.done(work, t.Acker) })
@@ -284,9 +284,10 @@ func (s *shard) ackTwins(work context.Context, it *item, v verdict) (others []ev
 }
 
 // ackReplaced acknowledges an older message of a delivery that was put on the schedule again, if it is there. As the time of the older message
-// came, the bus may have removed the newer one from the schedule in its stead.
-func (s *shard) ackReplaced(work context.Context, it *item, older event.Message[event.Delivery]) {
-	p := it.place()
+// came, the bus may have removed the newer one from the schedule in its stead. Then the delivery goes on as in the older message, also if the
+// newer one was of a later replay.
+func (s *shard) ackReplaced(work context.Context, q *queue, l *line, e *entry, older event.Message[event.Delivery]) {
+	p, taken := q.scheduled(l, e), e.taken
 	s.spawnFor(func() func() {
 		there := false
 		known := s.persist(work, p.Namespace, func(ctx context.Context) error {
@@ -302,6 +303,9 @@ func (s *shard) ackReplaced(work context.Context, it *item, older event.Message[
 			if !known || s.draining {
 				s.nak(older.Acker)
 				return
+			}
+			if e.taken == taken { // else it may be there by now
+				e.replays = min(e.replays, replaysOf(&older.Value))
 			}
 			s.admit(work, older)
 		}

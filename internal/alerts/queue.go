@@ -78,6 +78,11 @@ func (q *queue) place(object string, order uint64, id string, now time.Time) (*l
 	return l, e
 }
 
+// scheduled returns an entry's place on the schedule.
+func (q *queue) scheduled(l *line, e *entry) event.Scheduled {
+	return event.Scheduled{ID: e.id, Order: e.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: l.object}
+}
+
 // count changes the numbers of entries and of those to be given up, and their size in KiB.
 func (q *queue) count(entries, givenUp int, kib int64) {
 	if q.entries == 0 && entries > 0 {

@@ -97,6 +97,8 @@ type lookup struct {
 	look bool
 	// bytes is the size of the event as far as it is known, else zero.
 	bytes int64
+	// taken is the entry's, as the read begins.
+	taken uint16
 }
 
 // take marks and returns up to n entries to recall, in the order of their turns.
@@ -112,7 +114,7 @@ func (q *queue) mark(l *line, e *entry, look bool) lookup {
 	e.recalling = true
 	q.recalls++
 	q.refresh(l)
-	return lookup{l, e, look, int64(e.kib) << 10}
+	return lookup{l, e, look, int64(e.kib) << 10, e.taken}
 }
 
 // refill recalls deliveries from the schedule while the queue has space for them.
@@ -196,9 +198,7 @@ func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (foun
 		}
 		ctx, cancel := busContext(work)
 		defer cancel()
-		found, err = s.Bus.Recall(ctx, s.number, event.Scheduled{
-			ID: p.entry.id, Order: p.entry.order, Namespace: q.key.Namespace, Provider: q.key.Provider, ObjectKey: p.line.object,
-		})
+		found, err = s.Bus.Recall(ctx, s.number, q.scheduled(p.line, p.entry))
 		q.share.hold(0, sizeOf(&found)-p.bytes)
 		return err
 	})
@@ -209,10 +209,11 @@ func (s *shard) read(work context.Context, q *queue, p lookup, first bool) (foun
 func (s *shard) recalled(work context.Context, q *queue, p lookup, found *event.Recalled, err error) {
 	now := time.Now()
 	s.endRead(q, p, found, err)
-	if !p.line.has(p.entry) || p.entry.item != nil || s.draining {
-		return // it was handed out meanwhile
-	}
 	switch {
+	case s.draining:
+		return
+	case !p.line.has(p.entry) || p.entry.taken != p.taken:
+		// It was handed out meanwhile. It may wait again, in a newer copy than was found.
 	case err == nil:
 		s.takeRecalled(work, q, p, found, now)
 	case !errors.Is(err, errNoRoom):
@@ -312,6 +313,7 @@ func (s *shard) take(q *queue, l *line, e *entry, d event.Delivery, m event.Acke
 	it := &item{d: d, acker: m, queue: q, line: l, entry: e}
 	q.learn(l, e, &d)
 	e.item, e.missing, e.onSchedule = it, 0, false
+	e.taken++
 	q.refresh(l)
 	s.items[it] = struct{}{}
 	s.hold(q, 1, it.bytes())

@@ -182,7 +182,7 @@ func (s *shard) takeIn(work context.Context, h event.Message[event.Delivery], te
 		s.join(e.item, h)
 		return nil
 	case replaysOf(&d) < e.replays:
-		s.done(work, h.Acker) // the delivery ended before its replay, and the acknowledgement was lost
+		s.ackReplaced(work, q, l, e, h) // the delivery ended before its replay, and the acknowledgement was lost
 		return nil
 	}
 	behind, unread := q.backlogged(l, e, rankOf(&d), now), e.onSchedule && e.owner == nil

@@ -165,7 +165,7 @@ func (e *entry) soon(now time.Time) bool {
 // discard removes from the schedule the remaining copy of an ended delivery that another message delivered. It leaves the retry of a later
 // replay: the bus may answer only when the delivery was replayed and tried again.
 func (s *shard) discard(work context.Context, q *queue, it *item) {
-	p := it.place()
+	p := q.scheduled(it.line, it.entry)
 	s.spawn(func() {
 		s.persist(work, q.key.Namespace, func(ctx context.Context) error {
 			r, err := s.Bus.Recall(ctx, s.number, p)
