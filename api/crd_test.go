@@ -195,6 +195,30 @@ func TestCRDsHaveEveryFieldWithItsValidation(t *testing.T) {
 	}
 }
 
+// TestBothVersionsOfAlertsAndProvidersHaveAllFields fails when version v1beta3 is no longer stored, so that a cluster cannot go back to Flux
+// 2.9, when it is not told to be deprecated, and when one of the versions lacks a field or the status: what a manifest says would be dropped.
+func TestBothVersionsOfAlertsAndProvidersHaveAllFields(t *testing.T) {
+	for _, plural := range []string{"alerts", "providers"} {
+		crd := readCRD(t, plural)
+		now, versions := version(t, crd), dig[[]any](t, crd, "spec", "versions")
+		if len(versions) != 2 {
+			t.Fatalf("%s: %d versions, want 2", plural, len(versions))
+		}
+		before, _ := versions[1].(object)
+		if name := dig[string](t, before, "name"); name != "v1beta3" || !dig[bool](t, before, "served") || !dig[bool](t, before, "storage") ||
+			!dig[bool](t, before, "deprecated") {
+			t.Errorf("%s: %s is not served, stored and deprecated", plural, name)
+		}
+		for _, path := range [][]string{
+			{"schema", "openAPIV3Schema", "properties", "spec"}, {"schema", "openAPIV3Schema", "properties", "status"}, {"subresources"},
+		} {
+			if diff := cmp.Diff(dig[object](t, now, path...), dig[object](t, before, path...)); diff != "" {
+				t.Errorf("%s: %v (-v1 +v1beta3):\n%s", plural, path, diff)
+			}
+		}
+	}
+}
+
 // TestKindsOfOtherProjectsMayBeNamed fails when kind gets an enum: users name kinds that nobody here has heard of.
 func TestKindsOfOtherProjectsMayBeNamed(t *testing.T) {
 	for _, path := range [][]string{{"receivers", "resources"}, {"alerts", "eventSources"}} {
@@ -219,7 +243,7 @@ func TestCRDsAreServedAsFluxServesThem(t *testing.T) {
 			"Dead=.status.dead", "Problem=.status.problem",
 		},
 	}
-	for plural, servedVersion := range map[string]string{"receivers": "v1", "alerts": "v1beta3", "providers": "v1beta3"} {
+	for _, plural := range []string{"receivers", "alerts", "providers"} {
 		t.Run(plural, func(t *testing.T) {
 			crd := readCRD(t, plural)
 			got := map[string]any{
@@ -243,9 +267,9 @@ func TestCRDsAreServedAsFluxServesThem(t *testing.T) {
 				"substitute":  "disabled",
 				"scope":       "Namespaced",
 				"categories":  []any{"all", "fluxcd", "fluxcd-notifications"},
-				"version":     servedVersion,
+				"version":     "v1",
 				"served":      true,
-				"storage":     true,
+				"storage":     plural == "receivers",
 				"subresource": object{"status": object{}},
 				"columns": slices.Concat(
 					[]string{"Age=.metadata.creationTimestamp", `Ready=.status.conditions[?(@.type=="Ready")].status`},
@@ -275,15 +299,11 @@ func readCRD(t *testing.T, plural string) object {
 	return crd
 }
 
-// version returns the only version of a CRD.
+// version returns the first version of a CRD.
 func version(t *testing.T, crd object) object {
 	t.Helper()
-	versions := dig[[]any](t, crd, "spec", "versions")
-	if len(versions) != 1 {
-		t.Fatalf("%d versions, want 1", len(versions))
-	}
-	only, _ := versions[0].(object)
-	return only
+	first, _ := dig[[]any](t, crd, "spec", "versions")[0].(object)
+	return first
 }
 
 func dig[T any](t *testing.T, in object, path ...string) T {

@@ -13,18 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 )
 
 // TestSamplesDecodeStrictly fails when a sample names a field that the types do not have, which the API server would drop
 // without a word; and when no sample of a kind is left.
 func TestSamplesDecodeStrictly(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, v1beta3.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme.AddKnownTypes(v1.GroupVersion, &v1.Alert{}, &v1.Provider{}, &v1.Receiver{})
 	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
 	files, err := filepath.Glob(filepath.Join("..", "config", "samples", "*.yaml"))
 	if err != nil {
@@ -42,7 +37,7 @@ func TestSamplesDecodeStrictly(t *testing.T) {
 			if err := yaml.Unmarshal(document, &meta); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			if meta.APIVersion != v1.GroupVersion.String() && meta.APIVersion != v1beta3.GroupVersion.String() {
+			if meta.APIVersion != v1.GroupVersion.String() && meta.APIVersion != v1.GroupVersion.String() {
 				continue
 			}
 			if _, _, err := decoder.Decode(document, nil, nil); err != nil {
@@ -51,7 +46,7 @@ func TestSamplesDecodeStrictly(t *testing.T) {
 			seen[meta.Kind]++
 		}
 	}
-	for _, kind := range []string{v1.ReceiverKind, v1beta3.AlertKind, v1beta3.ProviderKind} {
+	for _, kind := range []string{v1.ReceiverKind, v1.AlertKind, v1.ProviderKind} {
 		if seen[kind] == 0 {
 			t.Errorf("no sample of kind %s", kind)
 		}

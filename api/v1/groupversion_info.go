@@ -17,7 +17,7 @@ func Resource(plural string) schema.GroupVersionResource {
 	return GroupVersion.WithResource(plural)
 }
 
-// AddToScheme registers the kinds of this version.
+// AddToScheme registers the kind that the program reads in this version.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Receiver{}, &ReceiverList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)

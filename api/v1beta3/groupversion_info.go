@@ -16,9 +16,9 @@ func Resource(plural string) schema.GroupVersionResource {
 	return GroupVersion.WithResource(plural)
 }
 
-// AddToScheme registers the kinds of this version.
+// AddToScheme registers the types of version v1, which have the same fields, as the kinds of this version.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Alert{}, &AlertList{}, &Provider{}, &ProviderList{})
+	scheme.AddKnownTypes(GroupVersion, &v1.Alert{}, &v1.AlertList{}, &v1.Provider{}, &v1.ProviderList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

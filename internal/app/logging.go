@@ -10,7 +10,6 @@ import (
 	"time"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event"
 )
 
@@ -115,7 +114,7 @@ func text(v slog.Value) string {
 
 // ownerKinds are the attributes that name one of our objects, in the order of their priority. A line's own kind and name come before them.
 var ownerKinds = []struct{ key, kind string }{
-	{"receiver", v1.ReceiverKind}, {"alert", v1beta3.AlertKind}, {"provider", v1beta3.ProviderKind},
+	{"receiver", v1.ReceiverKind}, {"alert", v1.AlertKind}, {"provider", v1.ProviderKind},
 }
 
 // aboutHandler adds to each line about an object the keys with which Flux's controllers name theirs.

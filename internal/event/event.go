@@ -21,14 +21,16 @@ const (
 // MetadataPrefix marks the metadata keys (and object annotations) that a user attached to an object for its alerts.
 const MetadataPrefix = "event.toolkit.fluxcd.io/"
 
-// Event is one occurrence in the life of a Kubernetes object, in the JSON form of Flux's event API (event.toolkit.fluxcd.io
-// v1beta1). Decoding ignores unknown fields, so events of later versions are accepted.
+// Event is one occurrence in the life of a Kubernetes object, in the JSON form of Flux's event API (event.toolkit.fluxcd.io v1). An event of
+// version v1beta1 has no related object and no action. Decoding ignores unknown fields, so events of later versions are accepted.
 type Event struct {
 	InvolvedObject      ObjectReference   `json:"involvedObject"`
+	RelatedObject       *ObjectReference  `json:"relatedObject,omitempty"`
 	Severity            string            `json:"severity"`
 	Timestamp           time.Time         `json:"timestamp"`
 	Message             string            `json:"message"`
 	Reason              string            `json:"reason"`
+	Action              string            `json:"action,omitempty"`
 	Metadata            map[string]string `json:"metadata,omitempty"`
 	ReportingController string            `json:"reportingController"`
 	ReportingInstance   string            `json:"reportingInstance,omitempty"`
@@ -101,6 +103,9 @@ func Decode(body []byte) (Event, error) {
 	}
 	e := of.Event
 	e.Metadata = of.Metadata.entries
+	if related := e.RelatedObject; related != nil && related.overlong() != "" {
+		e.RelatedObject = nil // an addition, for which the event is not lost
+	}
 	if err := e.Validate(); err != nil {
 		return Event{}, err
 	}
@@ -117,18 +122,28 @@ const maxNameLength = 253
 // Validate returns an error if the event does not name an object that it can be routed by.
 func (e Event) Validate() error {
 	o := e.InvolvedObject
-	for i, part := range [...]struct{ name, value string }{
-		{"kind", o.Kind}, {"namespace", o.Namespace}, {"name", o.Name}, // no event is routed without these
-		{"uid", o.UID}, {"apiVersion", o.APIVersion}, {"resourceVersion", o.ResourceVersion}, {"fieldPath", o.FieldPath},
-	} {
-		switch {
-		case part.value == "" && i < 3:
+	for _, part := range [...]struct{ name, value string }{{"kind", o.Kind}, {"namespace", o.Namespace}, {"name", o.Name}} {
+		if part.value == "" { // no event is routed without it
 			return fmt.Errorf("involvedObject.%s is empty", part.name)
-		case len(part.value) > maxNameLength:
-			return fmt.Errorf("involvedObject.%s is longer than %d characters", part.name, maxNameLength)
 		}
 	}
+	if name := o.overlong(); name != "" {
+		return fmt.Errorf("involvedObject.%s is longer than %d characters", name, maxNameLength)
+	}
 	return nil
+}
+
+// overlong returns the name of the first field that is longer than Kubernetes allows, empty if there is none.
+func (r ObjectReference) overlong() string {
+	for _, part := range [...]struct{ name, value string }{
+		{"kind", r.Kind}, {"namespace", r.Namespace}, {"name", r.Name}, {"uid", r.UID}, {"apiVersion", r.APIVersion},
+		{"resourceVersion", r.ResourceVersion}, {"fieldPath", r.FieldPath},
+	} {
+		if len(part.value) > maxNameLength {
+			return part.name
+		}
+	}
+	return ""
 }
 
 // MessageStart is the number of bytes of a POSTed failure's message that are kept beside the body, for readers of headers alone.
@@ -145,7 +160,16 @@ const MaxMetadata = 32 << 10
 const entryBytes = 64
 
 // Size returns about how many bytes of memory the event takes.
-func (e *Event) Size() int { return 1<<10 + len(e.Message) + e.metadataSize() }
+func (e *Event) Size() int {
+	return 1<<10 + len(e.Message) + len(e.Action) + e.RelatedObject.size() + e.metadataSize()
+}
+
+func (r *ObjectReference) size() int {
+	if r == nil {
+		return 0
+	}
+	return 128 + len(r.Kind) + len(r.Namespace) + len(r.Name) + len(r.UID) + len(r.APIVersion) + len(r.ResourceVersion) + len(r.FieldPath)
+}
 
 func (e *Event) metadataSize() (size int) {
 	for key, value := range e.Metadata {

@@ -36,7 +36,8 @@ func TestDecode(t *testing.T) {
 		body, wantErr string
 	}{
 		"an event of a Flux controller is read":           {body: `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},"timestamp":"2026-03-01T10:00:00Z"}`},
-		"fields of later versions are ignored":            {body: `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},"action":"Apply","relatedObject":{"kind":"B"}}`},
+		"an event of version v1 is read":                  {body: `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},"action":"Apply","relatedObject":{"kind":"B"}}`},
+		"fields of later versions are ignored":            {body: `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},"later":{"kind":"B"}}`},
 		"a null timestamp is read as none":                {body: `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},"timestamp":null}`},
 		"malformed JSON is refused":                       {body: `{"involvedObject":`, wantErr: "not an event in JSON"},
 		"a list is refused":                               {body: `[]`, wantErr: "not an event in JSON"},
@@ -67,6 +68,28 @@ func TestEventKeepsTheJSONFormOfFlux(t *testing.T) {
 		`"reportingController":"kustomize-controller"}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("JSON differs (-want +got):\n%s", diff)
+	}
+}
+
+// Fails when an event of Flux 2.10 loses its action or its related object, when one of them is made up for an event of version v1beta1, or when
+// a related object may have any size.
+func TestAnEventOfVersionV1KeepsItsActionAndItsRelatedObject(t *testing.T) {
+	const head = `{"involvedObject":{"kind":"A","namespace":"n","name":"x"},"relatedObject":{"kind":"B","name":"`
+	for name, related := range map[string]*event.ObjectReference{"y": {Kind: "B", Name: "y"}, strings.Repeat("y", 254): nil} {
+		e, err := event.Decode([]byte(head + name + `"},"action":"Reconciled"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(related, e.RelatedObject); diff != "" || e.Action != "Reconciled" {
+			t.Errorf("action %q, related object (-want +got):\n%s", e.Action, diff)
+		}
+		body, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(body), `"action":"Reconciled"`) || strings.Contains(string(body), `"relatedObject":{"kind":"B","name":"y"}`) != (related != nil) {
+			t.Errorf("sent on as %s", body)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/filter"
 	"notifier/internal/reconcile/bounds"
@@ -13,7 +12,7 @@ import (
 	"notifier/internal/reconcile/recorder"
 )
 
-func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
+func alertSpec(a *v1.Alert) alerts.AlertSpec {
 	spec := alerts.AlertSpec{
 		Namespace: a.Namespace, Name: a.Name, UID: string(a.UID), Created: a.CreationTimestamp.Time,
 		Provider: a.Spec.ProviderRef.Name, Severity: a.Spec.EventSeverity,
@@ -34,7 +33,7 @@ func alertSpec(a *v1beta3.Alert) alerts.AlertSpec {
 //
 // A pattern that does not compile never matches, as with Flux; the rest of the Alert works. If that leaves an inclusion list without any
 // pattern, or the spec has another fault, the Alert matches nothing.
-func compileAlert(a *v1beta3.Alert) (*alerts.Alert, *fault) {
+func compileAlert(a *v1.Alert) (*alerts.Alert, *fault) {
 	spec := alertSpec(a)
 	if kube.IsUndecodable(a) {
 		return alerts.Inert(spec), undecodable()
@@ -89,7 +88,7 @@ func deniedSources(a *alerts.Alert, spec alerts.AlertSpec) *fault {
 }
 
 // unservedSources returns the fault of an Alert that has more sources than are served, else nil. The first alerts.MaxSources work.
-func unservedSources(a *v1beta3.Alert) *fault {
+func unservedSources(a *v1.Alert) *fault {
 	if len(a.Spec.EventSources) <= alerts.MaxSources {
 		return nil
 	}
@@ -100,7 +99,7 @@ func unservedSources(a *v1beta3.Alert) *fault {
 
 // unmatchedSources returns the fault of an Alert with a source whose labels no object has, else nil. Such labels also stand for those that
 // the cache did not keep.
-func unmatchedSources(a *v1beta3.Alert) *fault {
+func unmatchedSources(a *v1.Alert) *fault {
 	for i, s := range a.Spec.EventSources[:min(len(a.Spec.EventSources), alerts.MaxSources)] {
 		if bounds.IsUnmatched(s.MatchLabels) {
 			return beyondLimit(

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/reconcile/kube"
@@ -15,13 +14,13 @@ import (
 const providerIndex = "provider"
 
 // alertsByProvider returns an Alert's values in providerIndex.
-func alertsByProvider(a *v1beta3.Alert) []string {
+func alertsByProvider(a *v1.Alert) []string {
 	return []string{kube.Key{Namespace: a.Namespace, Name: a.Spec.ProviderRef.Name}.String()}
 }
 
 // alertController compiles Alerts into the route table.
 type alertController struct {
-	*kindOf[*v1beta3.Alert]
+	*kindOf[*v1.Alert]
 	// ages reports which Alerts of a namespace are served, the oldest ones; nil serves all.
 	ages *ages
 }
@@ -53,18 +52,18 @@ func (c *alertController) compile(_ context.Context, k kube.Key) error {
 }
 
 // refuse takes an Alert out of use: it matches nothing.
-func (c *alertController) refuse(a *v1beta3.Alert, f fault) {
+func (c *alertController) refuse(a *v1.Alert, f fault) {
 	c.options.Alerts.Put(alerts.Inert(alertSpec(a)))
 	c.verdicts.put(a, refused(a, f))
 }
 
 // keys returns the keys to compile when an Alert is made, changed or deleted: its own, and those of the Alerts that it moves over the
 // namespace's limit.
-func (c *alertController) keys(a *v1beta3.Alert) []kube.Key { return noted(c.ages, c.objects, a) }
+func (c *alertController) keys(a *v1.Alert) []kube.Key { return noted(c.ages, c.objects, a) }
 
 // withProvider refines the verdict on an Alert by the state of its Provider. The Alert is served in any case: its deliveries wait for the
 // Provider, so that none is lost. It returns false while the Provider is not compiled, after which the Alert's status is enqueued again.
-func (r *Reconciler) withProvider(a *v1beta3.Alert, v verdict) (_ verdict, complete bool) {
+func (r *Reconciler) withProvider(a *v1.Alert, v verdict) (_ verdict, complete bool) {
 	if !v.ready {
 		return v, true
 	}
@@ -91,7 +90,7 @@ func (r *Reconciler) withProvider(a *v1beta3.Alert, v verdict) (_ verdict, compl
 	case !p.serving(): // or was not, and cannot be compiled now
 		v = refused(a, fault{reason: v1.ProviderNotReadyReason, retried: true, message: fmt.Sprintf(
 			"Provider %q cannot be sent to (%s): see its status; events are kept for it", name, p.reason)})
-	case v.reason == v1.SucceededReason && a.Spec.EventSeverity == v1beta3.SeverityError && registry.Resolves(named.Spec.Type):
+	case v.reason == v1.SucceededReason && a.Spec.EventSeverity == v1.SeverityError && registry.Resolves(named.Spec.Type):
 		v = served(a, v.reason, fmt.Sprintf(
 			"%s; eventSeverity %q leaves out the recoveries by which Provider %q resolves what failures open", v.message, a.Spec.EventSeverity, name))
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
@@ -31,69 +30,69 @@ func (w *world) selected(namespace string) []string {
 
 func TestAnAlertsReadyConditionStatesItsFault(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*v1beta3.Alert)
+		change func(*v1.Alert)
 		ready  string
 		says   string
 		unused bool
 	}{
 		"a good one is served": {
-			change: func(*v1beta3.Alert) {}, ready: "True Succeeded", says: "Alert initialized",
+			change: func(*v1.Alert) {}, ready: "True Succeeded", says: "Alert initialized",
 		},
 		"a suspended one matches nothing": {
-			change: func(a *v1beta3.Alert) { a.Spec.Suspend = true }, ready: "False Suspended", unused: true,
+			change: func(a *v1.Alert) { a.Spec.Suspend = true }, ready: "False Suspended", unused: true,
 		},
 		"a source of another namespace is denied, and the others work": {
-			change: func(a *v1beta3.Alert) {
+			change: func(a *v1.Alert) {
 				a.Spec.EventSources = append(a.Spec.EventSources,
 					v1.CrossNamespaceObjectReference{Kind: "Kustomization", Name: "secret", Namespace: "team-b"})
 			},
 			ready: "False CrossNamespaceDenied", says: `is in namespace "team-b": an Alert sees objects of its own namespace only; it is not served, the others are`,
 		},
 		"without a source of its own namespace it matches nothing": {
-			change: func(a *v1beta3.Alert) { a.Spec.EventSources[0].Namespace = "team-b" },
+			change: func(a *v1.Alert) { a.Spec.EventSources[0].Namespace = "team-b" },
 			ready:  "False CrossNamespaceDenied", says: "and no other source is left to serve", unused: true,
 		},
 		"a Provider that does not exist": {
-			change: func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name = "absent" },
+			change: func(a *v1.Alert) { a.Spec.ProviderRef.Name = "absent" },
 			ready:  "False ProviderNotFound", says: `Provider "absent" does not exist: make it, or correct spec.providerRef; events are kept`,
 		},
 		"a Provider that is not ready": {
-			change: func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name = "broken" },
+			change: func(a *v1.Alert) { a.Spec.ProviderRef.Name = "broken" },
 			ready:  "False ProviderNotReady", says: `Provider "broken" cannot be sent to (InvalidConfig): see its status; events are kept`,
 		},
 		"errors alone for a Provider that waits for recoveries": {
-			change: func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name, a.Spec.EventSeverity = "pager", v1beta3.SeverityError },
+			change: func(a *v1.Alert) { a.Spec.ProviderRef.Name, a.Spec.EventSeverity = "pager", v1.SeverityError },
 			ready:  "True Succeeded", says: `Alert initialized; eventSeverity "error" leaves out the recoveries by which Provider "pager" resolves`,
 		},
 		"errors alone for a chat": {
-			change: func(a *v1beta3.Alert) { a.Spec.EventSeverity = v1beta3.SeverityError }, ready: "True Succeeded", says: "Alert initialized",
+			change: func(a *v1.Alert) { a.Spec.EventSeverity = v1.SeverityError }, ready: "True Succeeded", says: "Alert initialized",
 		},
 		"an exclusion that does not compile excludes nothing": {
-			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = []string{"fine", "("} },
+			change: func(a *v1.Alert) { a.Spec.ExclusionList = []string{"fine", "("} },
 			ready:  "False InvalidConfig", says: "spec.exclusionList[1]",
 		},
 		"an inclusion that does not compile leaves the others": {
-			change: func(a *v1beta3.Alert) { a.Spec.InclusionList = []string{"(", "fine"} },
+			change: func(a *v1.Alert) { a.Spec.InclusionList = []string{"(", "fine"} },
 			ready:  "False InvalidConfig", says: "spec.inclusionList[0]",
 		},
 		"no inclusion that compiles matches nothing": {
-			change: func(a *v1beta3.Alert) { a.Spec.InclusionList = []string{"("} },
+			change: func(a *v1.Alert) { a.Spec.InclusionList = []string{"("} },
 			ready:  "False InvalidConfig", says: "spec.inclusionList[0]", unused: true,
 		},
 		"more inclusions than are served": {
-			change: func(a *v1beta3.Alert) { a.Spec.InclusionList = slices.Repeat([]string{"x"}, 257) },
+			change: func(a *v1.Alert) { a.Spec.InclusionList = slices.Repeat([]string{"x"}, 257) },
 			ready:  "False LimitExceeded", says: "too many patterns, and only the first 256 are served",
 		},
 		"more exclusions than can be served": {
-			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = slices.Repeat([]string{"x"}, 257) },
+			change: func(a *v1.Alert) { a.Spec.ExclusionList = slices.Repeat([]string{"x"}, 257) },
 			ready:  "False LimitExceeded", says: "the Alert matches nothing", unused: true,
 		},
 		"an exclusion that is too long": {
-			change: func(a *v1beta3.Alert) { a.Spec.ExclusionList = []string{strings.Repeat("x", 9000)} },
+			change: func(a *v1.Alert) { a.Spec.ExclusionList = []string{strings.Repeat("x", 9000)} },
 			ready:  "False LimitExceeded", says: "spec.exclusionList[0]: pattern is longer", unused: true,
 		},
 		"a bad inclusion and a foreign source": {
-			change: func(a *v1beta3.Alert) {
+			change: func(a *v1.Alert) {
 				a.Spec.InclusionList = []string{"(", "fine"}
 				a.Spec.EventSources = append(a.Spec.EventSources,
 					v1.CrossNamespaceObjectReference{Kind: "Kustomization", Name: "secret", Namespace: "team-b"})
@@ -101,20 +100,20 @@ func TestAnAlertsReadyConditionStatesItsFault(t *testing.T) {
 			ready: "False InvalidConfig", says: `is in namespace "team-b"`,
 		},
 		"more sources than are served": {
-			change: func(a *v1beta3.Alert) {
+			change: func(a *v1.Alert) {
 				more := v1.CrossNamespaceObjectReference{Kind: "HelmRelease", Name: "app"}
 				a.Spec.EventSources = append(a.Spec.EventSources, slices.Repeat([]v1.CrossNamespaceObjectReference{more}, alerts.MaxSources)...)
 			},
 			ready: "False LimitExceeded", says: "too many entries, and only the first 1024 are served",
 		},
 		"a spec that does not decode": {
-			change: func(a *v1beta3.Alert) { a.Annotations = map[string]string{kube.Undecodable: "true"} },
+			change: func(a *v1.Alert) { a.Annotations = map[string]string{kube.Undecodable: "true"} },
 			ready:  "False ValidationFailed", says: "cannot be read", unused: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			broken := newProvider("broken", func(p *v1beta3.Provider) { p.Spec.Address = "" })
-			pager := newProvider("pager", func(p *v1beta3.Provider) { p.Spec.Type, p.Spec.SecretRef = "pagerduty", ref("pager") })
+			broken := newProvider("broken", func(p *v1.Provider) { p.Spec.Address = "" })
+			pager := newProvider("pager", func(p *v1.Provider) { p.Spec.Type, p.Spec.SecretRef = "pagerduty", ref("pager") })
 			objects := []runtime.Object{newAlert("alert", tc.change), newProvider("chat"), broken, pager}
 			play(t, settings{objects: objects, secrets: []*corev1.Secret{newSecret("pager", "token", "t")}}, func(w *world) {
 				if message := w.ready("Alert", "alert", tc.ready); !strings.Contains(message, tc.says) {
@@ -137,7 +136,7 @@ func TestAnAlertFollowsItsProvider(t *testing.T) {
 		w.ready("Alert", "alert", "False ProviderNotFound")
 		w.apply("Provider", newProvider("chat"))
 		w.ready("Alert", "alert", "True Succeeded")
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "ftp://x" }))
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.Address = "ftp://x" }))
 		w.ready("Alert", "alert", "False ProviderNotReady")
 		w.remove("Provider", "chat")
 		w.ready("Alert", "alert", "False ProviderNotFound")
@@ -158,8 +157,8 @@ func TestADeletedAlertIsGone(t *testing.T) {
 
 // Fails when the youngest Alert is served in the place of an older one, or when a free place is not given to the next.
 func TestOnlyTheOldestAlertsOfANamespaceAreServed(t *testing.T) {
-	aged := func(name string, minutes int) *v1beta3.Alert {
-		return newAlert(name, func(a *v1beta3.Alert) {
+	aged := func(name string, minutes int) *v1.Alert {
+		return newAlert(name, func(a *v1.Alert) {
 			a.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC))
 		})
 	}
@@ -198,9 +197,9 @@ func TestOnlyTheOldestAlertsOfANamespaceAreServed(t *testing.T) {
 }
 
 func TestAnAlertsSpecIsHandedOverWhole(t *testing.T) {
-	a := newAlert("alert", func(a *v1beta3.Alert) {
+	a := newAlert("alert", func(a *v1.Alert) {
 		a.CreationTimestamp = metav1.Unix(1000, 0)
-		a.Spec = v1beta3.AlertSpec{
+		a.Spec = v1.AlertSpec{
 			ProviderRef: v1.LocalObjectReference{Name: "chat"}, EventSeverity: "error", Summary: "s",
 			EventSources: []v1.CrossNamespaceObjectReference{
 				{Kind: "HelmRelease", Name: "app", Namespace: "team-a", MatchLabels: map[string]string{"a": "b"}},
@@ -224,7 +223,7 @@ func TestAnAlertsSpecIsHandedOverWhole(t *testing.T) {
 func TestAnAlertTellsThatItsProviderIsBeingDeleted(t *testing.T) {
 	play(t, settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert")}}, func(w *world) {
 		w.ready("Alert", "alert", "True Succeeded")
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) {
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) {
 			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/others"}
 		}))
 		if says := w.ready("Alert", "alert", "False ProviderNotFound"); !strings.Contains(says, `Provider "chat" is being deleted: nothing is sent to it`) {

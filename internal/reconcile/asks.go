@@ -12,7 +12,6 @@ import (
 	"time"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 	"notifier/internal/fair"
@@ -28,8 +27,8 @@ type Requests interface {
 
 // The prefixes of the feed's keys under which an object's last handled requests are stored, one for each of the two kinds.
 const (
-	alertAsked    = v1beta3.AlertKind + askedSuffix
-	providerAsked = v1beta3.ProviderKind + askedSuffix
+	alertAsked    = v1.AlertKind + askedSuffix
+	providerAsked = v1.ProviderKind + askedSuffix
 	askedSuffix   = "Asked"
 )
 
@@ -87,7 +86,7 @@ func (k *kindOf[T]) askedKey(key kube.Key) string { return k.name + askedSuffix 
 func wants(o kube.Object) asked {
 	annotations := o.GetAnnotations()
 	w := asked{UID: string(o.GetUID()), Replay: annotations[v1.ReplayAnnotation]}
-	if _, ok := o.(*v1beta3.Provider); ok {
+	if _, ok := o.(*v1.Provider); ok {
 		w.Test = annotations[v1.TestAnnotation]
 	}
 	return w
@@ -96,9 +95,9 @@ func wants(o kube.Object) asked {
 // handledFields returns the fields of an object's status that show the last handled requests. An Alert has none for a test.
 func handledFields(o kube.Object) (replay, test *string) {
 	switch o := o.(type) {
-	case *v1beta3.Alert:
+	case *v1.Alert:
 		return &o.Status.LastHandledReplay, new(string)
-	case *v1beta3.Provider:
+	case *v1.Provider:
 		return &o.Status.LastHandledReplay, &o.Status.LastHandledTest
 	}
 	return new(string), new(string)
@@ -163,7 +162,7 @@ func (k *kindOf[T]) serveAsks(ctx context.Context, key kube.Key) error {
 
 // servable reports whether an object is compiled as it is, and the Provider of an Alert as well.
 func (k *kindOf[T]) servable(o T) bool {
-	if alert, ok := any(o).(*v1beta3.Alert); ok {
+	if alert, ok := any(o).(*v1.Alert); ok {
 		p, exists := k.providers.objects.Get(kube.Key{Namespace: o.GetNamespace(), Name: alert.Spec.ProviderRef.Name})
 		if exists && !k.providers.compiledAs(p) {
 			return false
@@ -207,7 +206,7 @@ func (k *kindOf[T]) replay(ctx context.Context, o T, value string) error {
 	if err != nil {
 		return event.NewError(event.Permanent, notReplayed, fmt.Sprintf("annotation %s: %v", v1.ReplayAnnotation, err), err)
 	}
-	if k.name == v1beta3.AlertKind {
+	if k.name == v1.AlertKind {
 		r.Alert = o.GetName()
 	} else {
 		r.Provider = o.GetName()

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event/view"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
@@ -51,7 +50,7 @@ func (u *inUse) Test(_ context.Context, namespace string, r view.TestRequest) (v
 func playInUse(t *testing.T, test func(w *world, asks *inUse)) {
 	asks := &inUse{askedFor: askedFor{result: view.ReplayResult{Replayed: 1}}}
 	play(t, settings{
-		objects: []runtime.Object{newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Suspend = true })},
+		objects: []runtime.Object{newProvider("chat", func(p *v1.Provider) { p.Spec.Suspend = true })},
 		secrets: []*corev1.Secret{newSecret("own", "token", "t")},
 		change:  func(o *Options) { o.Requests, o.Clients.Secrets = by(asks), lateSecrets{o.Clients.Secrets} },
 		prepare: func(w *world) { asks.w = w },
@@ -62,7 +61,7 @@ func playInUse(t *testing.T, test func(w *world, asks *inUse)) {
 // all since it was suspended.
 func TestARequestWaitsUntilItsObjectIsCompiled(t *testing.T) {
 	playInUse(t, func(w *world, asks *inUse) {
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.TestAnnotation: "1"}), func(p *v1beta3.Provider) {
+		w.apply(v1.ProviderKind, newProvider("chat", asking(map[string]string{v1.TestAnnotation: "1"}), func(p *v1.Provider) {
 			p.Spec.SecretRef = &v1.LocalObjectReference{Name: "own"}
 		}))
 		pass(3 * late)
@@ -75,9 +74,9 @@ func TestARequestWaitsUntilItsObjectIsCompiled(t *testing.T) {
 // Fails when an object is made anew while a request of the former one is served, and that one's other request is served by the new object.
 func TestARequestIsNotServedByAnotherObjectOfItsName(t *testing.T) {
 	playInUse(t, func(w *world, asks *inUse) {
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"})))
-		w.remove(v1beta3.ProviderKind, "chat")
-		w.apply(v1beta3.ProviderKind, newProvider("chat", func(p *v1beta3.Provider) {
+		w.apply(v1.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"})))
+		w.remove(v1.ProviderKind, "chat")
+		w.apply(v1.ProviderKind, newProvider("chat", func(p *v1.Provider) {
 			p.UID, p.Generation = "uid-other", 2
 		}))
 		pass(3 * late)
@@ -91,8 +90,8 @@ func TestARequestIsNotServedByAnotherObjectOfItsName(t *testing.T) {
 // not at all since it was suspended.
 func TestAnAlertsReplayWaitsUntilItsProviderIsCompiled(t *testing.T) {
 	playInUse(t, func(w *world, asks *inUse) {
-		w.apply(v1beta3.ProviderKind, newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = &v1.LocalObjectReference{Name: "own"} }))
-		w.apply(v1beta3.AlertKind, newAlert("all", func(a *v1beta3.Alert) {
+		w.apply(v1.ProviderKind, newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = &v1.LocalObjectReference{Name: "own"} }))
+		w.apply(v1.AlertKind, newAlert("all", func(a *v1.Alert) {
 			a.Annotations = map[string]string{v1.ReplayAnnotation: "dead"}
 		}))
 		pass(late / 2)

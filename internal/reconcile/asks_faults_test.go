@@ -10,7 +10,6 @@ import (
 	"time"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event/view"
 )
 
@@ -36,7 +35,7 @@ func TestARequestThatIsNotNotedIsServedOnce(t *testing.T) {
 		feed.HealthFeed = o.Health
 		o.Requests, o.Health = by(asks), feed
 	}}, func(w *world) {
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
+		w.apply(v1.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
 		w.settle()
 		w.settle()
 		if got := asks.take(); len(got) != 1 {
@@ -52,7 +51,7 @@ func TestARequestThatIsNotNotedIsServedOnce(t *testing.T) {
 func TestATestDoesNotWaitForAReplay(t *testing.T) {
 	asks := &failing{}
 	play(t, settings{change: func(o *Options) { o.Requests = by(asks) }}, func(w *world) {
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"})))
+		w.apply(v1.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"})))
 		w.settle()
 		if got := asks.take(); !slices.Contains(got, "test team-a chat 1") || len(got) > 1 {
 			t.Errorf("done: %q", got)
@@ -107,17 +106,17 @@ func TestE3ASweepLeavesANoteThatIsWrittenMeanwhile(t *testing.T) {
 	}}, func(w *world) {
 		ask := asking(map[string]string{v1.ReplayAnnotation: "dead"})
 		for _, name := range names {
-			w.apply(v1beta3.ProviderKind, newProvider(name, ask))
+			w.apply(v1.ProviderKind, newProvider(name, ask))
 		}
 		w.settle()
 		for _, name := range names {
-			w.remove(v1beta3.ProviderKind, name)
+			w.remove(v1.ProviderKind, name)
 		}
 		again, key := "a", providerAsked+"/team-a/a"
 		if <-slow.begun == key {
 			again, key = "b", providerAsked+"/team-a/b"
 		}
-		w.apply(v1beta3.ProviderKind, newProvider(again, ask, func(p *v1beta3.Provider) { p.UID = "uid-other" }))
+		w.apply(v1.ProviderKind, newProvider(again, ask, func(p *v1.Provider) { p.UID = "uid-other" }))
 		w.settle()
 		<-slow.proceed
 		select {

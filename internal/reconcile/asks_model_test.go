@@ -10,7 +10,6 @@ import (
 	"time"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 	"notifier/internal/reconcile/kube"
@@ -81,21 +80,21 @@ func (f moodyFeed) Put(ctx context.Context, key string, value []byte) error {
 }
 
 func (a *askers) Replay(ctx context.Context, namespace string, r view.ReplayRequest) (view.ReplayResult, error) {
-	kind, name := v1beta3.ProviderKind, r.Provider
+	kind, name := v1.ProviderKind, r.Provider
 	if r.Alert != "" {
-		kind, name = v1beta3.AlertKind, r.Alert
+		kind, name = v1.AlertKind, r.Alert
 	}
 	return view.ReplayResult{Replayed: 1}, a.serve(ctx, kind, kube.Key{Namespace: namespace, Name: name}, v1.ReplayAnnotation, r.IDs[0])
 }
 
 func (a *askers) Test(ctx context.Context, namespace string, r view.TestRequest) (view.TestResult, error) {
 	k := kube.Key{Namespace: namespace, Name: r.Provider}
-	return view.TestResult{}, a.serve(ctx, v1beta3.ProviderKind, k, v1.TestAnnotation, r.Value)
+	return view.TestResult{}, a.serve(ctx, v1.ProviderKind, k, v1.TestAnnotation, r.Value)
 }
 
 // inUse returns the UID and the spec of the object that the tables have. A Provider that cannot be used has no spec.
 func (a *askers) inUse(kind string, k kube.Key) (uid, spec string) {
-	if kind == v1beta3.AlertKind {
+	if kind == v1.AlertKind {
 		if alert, ok := a.w.options.Alerts.Lookup(k.Namespace, k.Name); ok {
 			return alert.UID, alert.Provider
 		}
@@ -146,7 +145,7 @@ func (a *askers) play(rng *rand.Rand, restless bool) {
 	stop := a.lead()
 	for range 150 {
 		<-time.After(time.Duration(rng.Int64N(int64([]time.Duration{5 * time.Millisecond, 300 * time.Millisecond, 8 * time.Second}[rng.IntN(3)]))))
-		kind := []string{v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(2)]
+		kind := []string{v1.ProviderKind, v1.AlertKind}[rng.IntN(2)]
 		namespace, name := []string{"team-a", "team-b"}[rng.IntN(2)], fmt.Sprint("x", rng.IntN(2))
 		switch n := rng.IntN(20); {
 		case n == 0 && restless:
@@ -166,7 +165,7 @@ func (a *askers) play(rng *rand.Rand, restless bool) {
 	a.mu.Unlock()
 	pass(time.Hour)
 	stop()
-	for _, kind := range []string{v1beta3.ProviderKind, v1beta3.AlertKind} {
+	for _, kind := range []string{v1.ProviderKind, v1.AlertKind} {
 		for _, k := range a.w.kinds[kind].keysIn("") {
 			o, _ := a.w.kinds[kind].get(k)
 			for annotation, value := range o.GetAnnotations() {
@@ -186,27 +185,27 @@ func (a *askers) change(rng *rand.Rand, kind, namespace, name string) {
 	if err == nil {
 		o = before.(kube.Object)
 		maps.Copy(annotations, o.GetAnnotations())
-	} else if o = newProvider(name); kind == v1beta3.AlertKind {
+	} else if o = newProvider(name); kind == v1.AlertKind {
 		o = newAlert(name)
 	}
 	if o.SetNamespace(namespace); err != nil || rng.IntN(3) == 0 {
 		a.specs++
 		switch o := o.(type) {
-		case *v1beta3.Provider:
-			o.Spec.RateLimit = &v1beta3.ProviderRateLimit{PerSecond: int32(a.specs)}
+		case *v1.Provider:
+			o.Spec.RateLimit = &v1.ProviderRateLimit{PerSecond: int32(a.specs)}
 			o.Spec.SecretRef = []*v1.LocalObjectReference{nil, {Name: "s0"}, {Name: "s1"}}[rng.IntN(3)]
-		case *v1beta3.Alert:
+		case *v1.Alert:
 			o.Spec.ProviderRef.Name = fmt.Sprint("spec-", a.specs)
 		}
 	}
 	switch o := o.(type) {
-	case *v1beta3.Provider:
+	case *v1.Provider:
 		spec = fmt.Sprint("spec-", o.Spec.RateLimit.PerSecond)
-	case *v1beta3.Alert:
+	case *v1.Alert:
 		spec = o.Spec.ProviderRef.Name
 	}
 	may := []string{v1.ReplayAnnotation, v1.TestAnnotation}
-	if kind == v1beta3.AlertKind {
+	if kind == v1.AlertKind {
 		may = may[:1]
 	}
 	var set []string

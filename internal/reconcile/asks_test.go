@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event"
 	"notifier/internal/event/view"
 )
@@ -64,8 +63,8 @@ func (a *askedFor) take() []string {
 	return all
 }
 
-func asking(annotations map[string]string) func(*v1beta3.Provider) {
-	return func(p *v1beta3.Provider) { p.Annotations = annotations }
+func asking(annotations map[string]string) func(*v1.Provider) {
+	return func(p *v1.Provider) { p.Annotations = annotations }
 }
 
 // about returns the recorded Events of some reasons.
@@ -94,7 +93,7 @@ func TestAnAnnotationIsActedOnOnceForEachValue(t *testing.T) {
 		if got := asks.take(); len(got) != 0 {
 			t.Errorf("asked for nothing: %v", got)
 		}
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(once)))
+		w.apply(v1.ProviderKind, newProvider("chat", asking(once)))
 		want := []string{"replay team-a chat  dead 0s []", "test team-a chat 1"}
 		if got := asks.take(); !slices.Equal(got, want) {
 			t.Errorf("asked %q", got)
@@ -104,22 +103,22 @@ func TestAnAnnotationIsActedOnOnceForEachValue(t *testing.T) {
 			!strings.Contains(told[1], "delivery d1") {
 			t.Errorf("told %q", told)
 		}
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(once), func(p *v1beta3.Provider) { p.Spec.Channel = "other" }))
+		w.apply(v1.ProviderKind, newProvider("chat", asking(once), func(p *v1.Provider) { p.Spec.Channel = "other" }))
 		if got := asks.take(); len(got) != 0 {
 			t.Errorf("asked again: %q", got)
 		}
-		if s := w.live(v1beta3.ProviderKind, "chat").(*v1beta3.Provider).Status; s.LastHandledReplay != "dead" || s.LastHandledTest != "1" {
+		if s := w.live(v1.ProviderKind, "chat").(*v1.Provider).Status; s.LastHandledReplay != "dead" || s.LastHandledTest != "1" {
 			t.Errorf("status %+v", s)
 		}
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "since=1h", v1.TestAnnotation: "1"})))
-		w.apply(v1beta3.AlertKind, newAlert("mine", func(a *v1beta3.Alert) {
+		w.apply(v1.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "since=1h", v1.TestAnnotation: "1"})))
+		w.apply(v1.AlertKind, newAlert("mine", func(a *v1.Alert) {
 			a.Annotations = map[string]string{v1.ReplayAnnotation: " ab12, cd34", v1.TestAnnotation: "Alerts have none"}
 		}))
 		want = []string{"replay team-a chat   1h0m0s []", "replay team-a  mine  0s [ab12 cd34]"}
 		if got := asks.take(); !slices.Equal(got, want) {
 			t.Errorf("asked %q", got)
 		}
-		if s := w.live(v1beta3.AlertKind, "mine").(*v1beta3.Alert).Status; s.LastHandledReplay != " ab12, cd34" {
+		if s := w.live(v1.AlertKind, "mine").(*v1.Alert).Status; s.LastHandledReplay != " ab12, cd34" {
 			t.Errorf("status %+v", s)
 		}
 	})
@@ -130,7 +129,7 @@ func TestAnAnnotationIsActedOnOnceForEachValue(t *testing.T) {
 		}
 	})
 	kept = map[string][]byte{}
-	given.objects = []runtime.Object{newProvider("chat", asking(once), func(p *v1beta3.Provider) {
+	given.objects = []runtime.Object{newProvider("chat", asking(once), func(p *v1.Provider) {
 		p.Status.LastHandledReplay, p.Status.LastHandledTest = "dead", "1"
 	})}
 	play(t, given, func(*world) {
@@ -163,7 +162,7 @@ func TestARequestThatFailsIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asks := &askedFor{errs: tc.errs, result: view.ReplayResult{Replayed: 1}}
 			play(t, settings{change: func(o *Options) { o.Requests = by(asks) }}, func(w *world) {
-				w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
+				w.apply(v1.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
 				w.settle()
 				if got := asks.take(); len(got) != tc.asked {
 					t.Errorf("asked %q", got)
@@ -179,7 +178,7 @@ func TestARequestThatFailsIsTriedAgain(t *testing.T) {
 // TestAReplayOfNothingSaysWhy fails when the Event about a replay that selects nothing has no reason.
 func TestAReplayOfNothingSaysWhy(t *testing.T) {
 	play(t, settings{change: func(o *Options) { o.Requests = by(&askedFor{}) }}, func(w *world) {
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
+		w.apply(v1.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead"})))
 		if told := w.events.about(notReplayed); len(told) != 1 || !strings.Contains(told[0], "nothing that is kept is selected") {
 			t.Errorf("told %q", told)
 		}
@@ -203,7 +202,7 @@ func TestARequestIsNotServedAfterTheTerm(t *testing.T) {
 			}
 		})
 		w.settle()
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"})))
+		w.apply(v1.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: "dead", v1.TestAnnotation: "1"})))
 		if got := asks.take(); len(got) != 1 || len(w.feed.values) != 0 {
 			t.Errorf("asked %q, noted %q", got, w.feed.values)
 		}
@@ -223,13 +222,13 @@ func TestAnAnnotationThatIsNotUnderstoodSaysHowItIsWritten(t *testing.T) {
 	}
 	asks := &askedFor{}
 	play(t, settings{change: func(o *Options) { o.Requests = by(asks) }}, func(w *world) {
-		w.apply(v1beta3.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: strings.Repeat("all ", 200)})))
+		w.apply(v1.ProviderKind, newProvider("chat", asking(map[string]string{v1.ReplayAnnotation: strings.Repeat("all ", 200)})))
 		told := w.events.about(notReplayed)
 		if len(told) != 1 || !strings.Contains(told[0], "Warning") || !strings.Contains(told[0], `IDs of deliveries`) ||
 			!strings.Contains(told[0], `"dead"`) || !strings.Contains(told[0], `"since=1h"`) || len(asks.take()) != 0 {
 			t.Errorf("told %q", told)
 		}
-		if s := w.live(v1beta3.ProviderKind, "chat").(*v1beta3.Provider).Status; len(s.LastHandledReplay) > maxMark || s.LastHandledReplay == "" {
+		if s := w.live(v1.ProviderKind, "chat").(*v1.Provider).Status; len(s.LastHandledReplay) > maxMark || s.LastHandledReplay == "" {
 			t.Errorf("status %+v", s)
 		}
 	})
@@ -266,7 +265,7 @@ func TestT6ANamespacesSlowRequestsWaitForEachOther(t *testing.T) {
 		all = append(all, newProvider(fmt.Sprint("chat-", i), replay))
 	}
 	play(t, settings{objects: all, change: func(o *Options) { o.Requests = by(asks) }}, func(w *world) {
-		w.apply(v1beta3.ProviderKind, newProvider("chat", replay, func(p *v1beta3.Provider) { p.Namespace = "team-b" }))
+		w.apply(v1.ProviderKind, newProvider("chat", replay, func(p *v1.Provider) { p.Namespace = "team-b" }))
 		<-time.After(2 * askPause)
 		w.settle()
 		soon := asks.take()

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/reconcile/bounds"
 )
 
@@ -21,22 +20,22 @@ func TestACutAlertIsServedAsTheWhole(t *testing.T) {
 		many[strings.Repeat("k", i%7+1)+string(rune('0'+i))] = ""
 	}
 	faulty := append(slices.Repeat([]string{"("}, 200), slices.Repeat([]string{"x"}, 1000)...)
-	for name, change := range map[string]func(*v1beta3.AlertSpec){
-		"inclusions":             func(s *v1beta3.AlertSpec) { s.InclusionList = make([]string, 5000) },
-		"faulty inclusions":      func(s *v1beta3.AlertSpec) { s.InclusionList = faulty },
-		"exclusions":             func(s *v1beta3.AlertSpec) { s.ExclusionList = make([]string, 5000) },
-		"faulty exclusions":      func(s *v1beta3.AlertSpec) { s.ExclusionList = faulty },
-		"a long exclusion":       func(s *v1beta3.AlertSpec) { s.ExclusionList = []string{long} },
-		"long exclusions":        func(s *v1beta3.AlertSpec) { s.ExclusionList = slices.Repeat([]string{long[:8<<10]}, 100) },
-		"exclusions of classes":  func(s *v1beta3.AlertSpec) { s.ExclusionList = slices.Repeat([]string{"[" + long[:8000] + "]"}, 100) },
-		"exclusion beyond many":  func(s *v1beta3.AlertSpec) { s.InclusionList, s.ExclusionList = faulty, make([]string, 256) },
-		"sources":                func(s *v1beta3.AlertSpec) { s.EventSources = slices.Repeat(s.EventSources, 5000) },
-		"metadata":               func(s *v1beta3.AlertSpec) { s.EventMetadata = many },
-		"long metadata":          func(s *v1beta3.AlertSpec) { s.EventMetadata = map[string]string{"a": long} },
-		"a summary":              func(s *v1beta3.AlertSpec) { s.Summary = strings.Repeat("é", 5000) },
-		"the name of a Provider": func(s *v1beta3.AlertSpec) { s.ProviderRef.Name = long },
+	for name, change := range map[string]func(*v1.AlertSpec){
+		"inclusions":             func(s *v1.AlertSpec) { s.InclusionList = make([]string, 5000) },
+		"faulty inclusions":      func(s *v1.AlertSpec) { s.InclusionList = faulty },
+		"exclusions":             func(s *v1.AlertSpec) { s.ExclusionList = make([]string, 5000) },
+		"faulty exclusions":      func(s *v1.AlertSpec) { s.ExclusionList = faulty },
+		"a long exclusion":       func(s *v1.AlertSpec) { s.ExclusionList = []string{long} },
+		"long exclusions":        func(s *v1.AlertSpec) { s.ExclusionList = slices.Repeat([]string{long[:8<<10]}, 100) },
+		"exclusions of classes":  func(s *v1.AlertSpec) { s.ExclusionList = slices.Repeat([]string{"[" + long[:8000] + "]"}, 100) },
+		"exclusion beyond many":  func(s *v1.AlertSpec) { s.InclusionList, s.ExclusionList = faulty, make([]string, 256) },
+		"sources":                func(s *v1.AlertSpec) { s.EventSources = slices.Repeat(s.EventSources, 5000) },
+		"metadata":               func(s *v1.AlertSpec) { s.EventMetadata = many },
+		"long metadata":          func(s *v1.AlertSpec) { s.EventMetadata = map[string]string{"a": long} },
+		"a summary":              func(s *v1.AlertSpec) { s.Summary = strings.Repeat("é", 5000) },
+		"the name of a Provider": func(s *v1.AlertSpec) { s.ProviderRef.Name = long },
 	} {
-		whole := newAlert("a", func(a *v1beta3.Alert) { change(&a.Spec) })
+		whole := newAlert("a", func(a *v1.Alert) { change(&a.Spec) })
 		cut := whole.DeepCopy()
 		bounds.Spec(cut)
 		a, f := compileAlert(whole)
@@ -49,7 +48,7 @@ func TestACutAlertIsServedAsTheWhole(t *testing.T) {
 
 // Fails when labels are dropped from a source, which then selects more, or when its owner is not told.
 func TestASourceWithTooManyLabelsMatchesNothing(t *testing.T) {
-	a := newAlert("a", func(a *v1beta3.Alert) {
+	a := newAlert("a", func(a *v1.Alert) {
 		a.Spec.EventSources = []v1.CrossNamespaceObjectReference{{
 			Kind: "Bucket", Name: "*", MatchLabels: map[string]string{"team": strings.Repeat("a", 1<<20)},
 		}}

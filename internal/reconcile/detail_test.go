@@ -13,7 +13,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 )
 
@@ -35,7 +34,7 @@ func TestAProviderShowsItsLastSuccessAndWhatWaits(t *testing.T) {
 			{faring("ok", "", waiting(7), func(s *alerts.Standing) { s.UID = "another" }), at.Add(time.Minute), 7, "of a worker that has not sent"},
 		} {
 			w.tell("Provider", "chat", step.told)
-			status := w.live("Provider", "chat").(*v1beta3.Provider).Status
+			status := w.live("Provider", "chat").(*v1.Provider).Status
 			if status.LastDelivered == nil || !status.LastDelivered.Time.Equal(step.last) || status.Waiting != step.waiting ||
 				status.Problem != step.problem {
 				t.Errorf("after %+v: last %v, waiting %d, problem %q; want %v, %d, %q",
@@ -50,7 +49,7 @@ func TestAnAlertShowsWhenItLastMatched(t *testing.T) {
 	play(t, oneOfEach(), func(w *world) {
 		before := w.writes()["update alerts/status"]
 		w.tell("Alert", "alert", alerts.Standing{UID: "another", Matched: time.Now()})
-		if shown := w.live("Alert", "alert").(*v1beta3.Alert).Status.LastMatched; shown != nil {
+		if shown := w.live("Alert", "alert").(*v1.Alert).Status.LastMatched; shown != nil {
 			t.Errorf("shown of an earlier Alert of the name: %v", shown)
 		}
 		first := time.Now().Truncate(time.Second)
@@ -58,7 +57,7 @@ func TestAnAlertShowsWhenItLastMatched(t *testing.T) {
 			w.tell("Alert", "alert", alerts.Standing{UID: "uid-alert", Matched: time.Now()})
 			pass(37 * time.Second)
 		}
-		status := w.live("Alert", "alert").(*v1beta3.Alert).Status
+		status := w.live("Alert", "alert").(*v1.Alert).Status
 		if since := status.LastMatched.Sub(first); since < 20*time.Minute {
 			t.Errorf("lastMatched is %v after the first", since)
 		}
@@ -84,7 +83,7 @@ func TestTheProblemIsTheFirstThingThatIsWrong(t *testing.T) {
 		shown("Provider", "chat", "1 given up")
 		w.tell("Provider", "chat", faring("failing", "HTTP 403:\n no"))
 		shown("Provider", "chat", "HTTP 403: no")
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.Address = "" }))
 		shown("Provider", "chat", "spec.address is not set")
 		shown("Alert", "alert", `Provider "chat" cannot be sent to (InvalidConfig)`)
 		w.feed.put("Receiver/team-a/app", weakDenied)
@@ -170,7 +169,7 @@ func TestAProblemIsReportedOncePerChange(t *testing.T) {
 				t.Errorf("after %+v: %q, want %d", step.told, events, step.want)
 			}
 		}
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.Address = "" }))
 		w.tell("Provider", "chat", faring("failing", "the address is empty", waiting(2)))
 		told := 0
 		for _, e := range w.events.take() {
@@ -189,7 +188,7 @@ func TestAProblemIsReportedWhereThereIsNoStatus(t *testing.T) {
 	s := oneOfEach()
 	s.prepare = func(w *world) {
 		w.cluster.PrependReactor("update", "providers", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewNotFound(v1beta3.Resource("providers").GroupResource(), "x")
+			return true, nil, apierrors.NewNotFound(v1.Resource("providers").GroupResource(), "x")
 		})
 	}
 	play(t, s, func(w *world) {
@@ -214,18 +213,18 @@ func TestAProblemIsReportedWhereThereIsNoStatus(t *testing.T) {
 // On definitions with a status but without our fields, or those of this release. Fails when each report on a Provider causes a write that changes
 // nothing.
 func TestFieldsThatAreDroppedAreNotWrittenForEver(t *testing.T) {
-	for name, keep := range map[string]func(v1beta3.ProviderStatus) v1beta3.ProviderStatus{
-		"Flux's": func(s v1beta3.ProviderStatus) v1beta3.ProviderStatus {
-			return v1beta3.ProviderStatus{Conditions: s.Conditions}
+	for name, keep := range map[string]func(v1.ProviderStatus) v1.ProviderStatus{
+		"Flux's": func(s v1.ProviderStatus) v1.ProviderStatus {
+			return v1.ProviderStatus{Conditions: s.Conditions}
 		},
-		"an earlier release's": func(s v1beta3.ProviderStatus) v1beta3.ProviderStatus {
-			return v1beta3.ProviderStatus{Conditions: s.Conditions, DeliveryStatus: v1beta3.DeliveryStatus{Delivered: s.Delivered}}
+		"an earlier release's": func(s v1.ProviderStatus) v1.ProviderStatus {
+			return v1.ProviderStatus{Conditions: s.Conditions, DeliveryStatus: v1.DeliveryStatus{Delivered: s.Delivered}}
 		},
 	} {
 		s := oneOfEach()
 		s.prepare = func(w *world) {
 			w.cluster.PrependReactor("update", "providers", func(a clienttesting.Action) (bool, runtime.Object, error) {
-				kept := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1beta3.Provider)
+				kept := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1.Provider)
 				kept.Status = keep(kept.Status)
 				return true, kept, w.cluster.Tracker.Update(resources["Provider"], kept, kept.Namespace)
 			})
@@ -266,13 +265,13 @@ func TestT6ZeroTimesInAStatusHideNoFieldsOfOtherObjects(t *testing.T) {
 		}
 	}
 	play(t, s, func(w *world) {
-		w.apply("Provider", newProvider("other", func(p *v1beta3.Provider) { p.Status.LastDelivered, p.Status.CountedSince = zero, zero }))
-		w.apply("Alert", newAlert("other", func(a *v1beta3.Alert) {
+		w.apply("Provider", newProvider("other", func(p *v1.Provider) { p.Status.LastDelivered, p.Status.CountedSince = zero, zero }))
+		w.apply("Alert", newAlert("other", func(a *v1.Alert) {
 			a.Status.LastMatched, a.Status.LastSent, a.Status.CountedSince = zero, zero, zero
 		}))
 		w.tell("Provider", "chat", faring("ok", "fine", outcomeAt(time.Now(), "sent")))
 		w.tell("Alert", "alert", alerts.Standing{UID: "uid-alert", Matched: time.Now(), Counted: true, Pending: 3})
-		chat, alert := w.live("Provider", "chat").(*v1beta3.Provider).Status, w.live("Alert", "alert").(*v1beta3.Alert).Status
+		chat, alert := w.live("Provider", "chat").(*v1.Provider).Status, w.live("Alert", "alert").(*v1.Alert).Status
 		if chat.LastDelivered == nil || chat.LastDelivery == nil || alert.LastMatched == nil || alert.Pending != 3 {
 			t.Errorf("shown: %+v of the Provider, %+v of the Alert", chat, alert)
 		}
@@ -284,7 +283,7 @@ func TestADroppedReplayHidesNoOtherFields(t *testing.T) {
 	s := oneOfEach()
 	s.prepare = func(w *world) {
 		w.cluster.PrependReactor("update", "alerts", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			kept := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1beta3.Alert)
+			kept := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1.Alert)
 			kept.Status.LastHandledReplay = ""
 			return true, kept, w.cluster.Tracker.Update(resources["Alert"], kept, kept.Namespace)
 		})
@@ -293,7 +292,7 @@ func TestADroppedReplayHidesNoOtherFields(t *testing.T) {
 		w.feed.put(alertAsked+"/team-a/alert", `{"uid":"uid-alert","replay":"dead"}`)
 		w.settle()
 		w.tell("Alert", "alert", alerts.Standing{UID: "uid-alert", Matched: time.Now()})
-		if w.live("Alert", "alert").(*v1beta3.Alert).Status.LastMatched == nil {
+		if w.live("Alert", "alert").(*v1.Alert).Status.LastMatched == nil {
 			t.Error("lastMatched is not shown")
 		}
 	})

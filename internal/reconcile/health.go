@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/subscribe"
@@ -143,7 +142,7 @@ func loopReport(l subscribe.Loop) report {
 // alertReport returns an Alert's or a Provider's report on its health.
 func alertReport(kind, uid string, h alerts.Health) report {
 	of := matchingCondition
-	if kind == v1beta3.ProviderKind {
+	if kind == v1.ProviderKind {
 		of = deliveringCondition
 	}
 	reason := cmp.Or(h.Reason, v1.SucceededReason) // the API server demands a reason

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"notifier/api/v1beta3"
+	v1 "notifier/api/v1"
 	"notifier/internal/alerts"
 	"notifier/internal/event"
 	"notifier/internal/reconcile/recorder"
@@ -65,7 +65,7 @@ func TestLossesAreReportedOnTheAlertAndTheProvider(t *testing.T) {
 					pass(30 * time.Minute) // the rate limit permits each object an Event again
 				}
 				pass(othersShown)
-				for kind, name := range map[string]string{v1beta3.AlertKind: "alert", v1beta3.ProviderKind: "chat"} {
+				for kind, name := range map[string]string{v1.AlertKind: "alert", v1.ProviderKind: "chat"} {
 					if short, _ := w.condition(kind, name, deliveriesLostCondition); !strings.HasPrefix(short, "False") {
 						t.Errorf("an hour later the condition of the %s is %q", kind, short)
 					}
@@ -117,13 +117,13 @@ func deliveryTo(provider string) *event.Delivery {
 // says checks the statuses and Events of the Alert and the Provider after all deliveries were given up, the last at a time.
 func (w *world) says(all int, at time.Time, last givenUp) {
 	w.t.Helper()
-	w.saysOf(v1beta3.AlertKind, "alert", alerts.ReasonDispatchFailed, last)
-	w.saysOf(v1beta3.ProviderKind, "chat", alerts.ReasonGivenUp, last)
+	w.saysOf(v1.AlertKind, "alert", alerts.ReasonDispatchFailed, last)
+	w.saysOf(v1.ProviderKind, "chat", alerts.ReasonGivenUp, last)
 	want := strconv.Itoa(all) + " given up, the last at " + at.UTC().Format(time.RFC3339) + ", about kustomization/app.team-a: " + last.reason
-	for kind, shown := range map[string]v1beta3.DeliveryStatus{
-		v1beta3.AlertKind: w.live("Alert", "alert").(*v1beta3.Alert).Status.DeliveryStatus, v1beta3.ProviderKind: w.shown(),
+	for kind, shown := range map[string]v1.DeliveryStatus{
+		v1.AlertKind: w.live("Alert", "alert").(*v1.Alert).Status.DeliveryStatus, v1.ProviderKind: w.shown(),
 	} {
-		name := map[string]string{v1beta3.AlertKind: "alert", v1beta3.ProviderKind: "chat"}[kind]
+		name := map[string]string{v1.AlertKind: "alert", v1.ProviderKind: "chat"}[kind]
 		if short, message := w.condition(kind, name, deliveriesLostCondition); short != "True DeliveryGivenUp" || message != want {
 			w.t.Errorf("the condition of the %s: %q %q, want %q", kind, short, message, want)
 		}

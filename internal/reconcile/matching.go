@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/event"
 	"notifier/internal/fair"
@@ -248,7 +247,7 @@ func (m matcher) again(o kube.Object) time.Duration {
 // mentionsOf returns the first maxLookedAt objects that an Alert or a Receiver names in its own namespace, and one more if there are more.
 func mentionsOf(o kube.Object) (all []mention) {
 	switch o := o.(type) {
-	case *v1beta3.Alert:
+	case *v1.Alert:
 		return mentionedSources(o.Namespace, o.Spec.EventSources[:min(len(o.Spec.EventSources), alerts.MaxSources)])
 	case *v1.Receiver:
 		all = mentionedSources(o.Namespace, o.Spec.EventSources)

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"notifier/api/v1beta3"
+	v1 "notifier/api/v1"
 	"notifier/internal/event"
 )
 
@@ -38,7 +38,7 @@ func TestT6CountingTakesNoMoreThanItsShareOfAProcessor(t *testing.T) {
 		pass(10 * time.Minute)
 		before := looks.Load()
 		for i := range 40 {
-			w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Channel = fmt.Sprint(i) }))
+			w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.Channel = fmt.Sprint(i) }))
 		}
 		if took := looks.Load() - before; took > 2+40*3/8 {
 			t.Errorf("counting took %d s of two minutes", took)

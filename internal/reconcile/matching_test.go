@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/event"
 )
@@ -151,7 +150,7 @@ func TestMatchesAreCountedAndAnAlertWithoutMatchesIsReported(t *testing.T) {
 		"a kind that is still being read": {[]v1.CrossNamespaceObjectReference{source("ImagePolicy", "*")}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert", func(a *v1beta3.Alert) { a.Spec.EventSources = tc.sources })}}
+			s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert", func(a *v1.Alert) { a.Spec.EventSources = tc.sources })}}
 			s.change = watching(watchedObjects{
 				"Kustomization": {"app", "db"}, "GitRepository": {"repo"}, "HelmRelease": {}, "ImagePolicy": nil,
 			})
@@ -217,7 +216,7 @@ func TestAReceiverTellsWhatItsTargetsMatch(t *testing.T) {
 func TestObjectsCreatedAfterTheAlertAreCounted(t *testing.T) {
 	var objects changingObjects
 	objects.now.Store(&watchedObjects{"Kustomization": {}})
-	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert", func(a *v1beta3.Alert) {
+	s := settings{objects: []runtime.Object{newProvider("chat"), newAlert("alert", func(a *v1.Alert) {
 		a.CreationTimestamp = metav1.NewTime(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) // the time at which the bubble begins
 	})}, change: func(o *Options) { o.Objects, o.Kinds = &objects, fluxKinds }}
 	play(t, s, func(w *world) {
@@ -269,7 +268,7 @@ func TestAnAlertThatMatchesNothingIsCountedLate(t *testing.T) {
 		{"the objects are being read", watchedObjects{"Kustomization": nil}, time.Minute, lookAgainSoon},
 	} {
 		matches := newMatcher(c.objects, fluxKinds)
-		alert := newAlert("alert", func(a *v1beta3.Alert) { a.CreationTimestamp = metav1.NewTime(time.Now().Add(-c.age)) })
+		alert := newAlert("alert", func(a *v1.Alert) { a.CreationTimestamp = metav1.NewTime(time.Now().Add(-c.age)) })
 		matches.show(alert)
 		if got := matches.again(alert); got != c.want {
 			t.Errorf("%s: counted again after %s, want %s", c.when, got, c.want)
@@ -372,7 +371,7 @@ func TestT6OnlyTheCountedEntriesOfASpecAreLookedAt(t *testing.T) {
 	r := newReceiver("app", func(r *v1.Receiver) {
 		r.Spec.Resources = slices.Repeat([]v1.ReceiverResource{reference("", "GitRepository", "app")}, 512)
 	})
-	a := newAlert("alert", func(a *v1beta3.Alert) { a.Spec.EventSources = slices.Repeat(a.Spec.EventSources, alerts.MaxSources) })
+	a := newAlert("alert", func(a *v1.Alert) { a.Spec.EventSources = slices.Repeat(a.Spec.EventSources, alerts.MaxSources) })
 	if n := max(len(mentionsOf(r)), len(mentionsOf(a))); n != maxLookedAt+1 {
 		t.Errorf("%d entries are looked at, want %d and one that tells of more", n, maxLookedAt)
 	}

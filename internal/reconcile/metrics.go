@@ -6,12 +6,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/reconcile/kube"
 )
 
 // kinds are the reconciled kinds. The labels of the metrics are kinds, the stages and kube.Results, and no others.
-var kinds = []string{v1.ReceiverKind, v1beta3.AlertKind, v1beta3.ProviderKind}
+var kinds = []string{v1.ReceiverKind, v1.AlertKind, v1.ProviderKind}
 
 // The two queues of a kind.
 const (

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
 )
@@ -50,10 +49,10 @@ func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
 			switch o := o.(type) {
 			case *v1.Receiver:
 				o.Status = v1.ReceiverStatus{}
-			case *v1beta3.Alert:
-				o.Status = v1beta3.AlertStatus{}
-			case *v1beta3.Provider:
-				o.Status = v1beta3.ProviderStatus{}
+			case *v1.Alert:
+				o.Status = v1.AlertStatus{}
+			case *v1.Provider:
+				o.Status = v1.ProviderStatus{}
 			}
 		}
 		s.objects = objects
@@ -109,7 +108,7 @@ func (m *moody) play(seed uint64) (stop func()) {
 		case more != nil && more.IntN(6) == 0:
 			m.busy(more, namespace, name, i)
 		default:
-			kind := []string{v1.ReceiverKind, v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(3)]
+			kind := []string{v1.ReceiverKind, v1.ProviderKind, v1.AlertKind}[rng.IntN(3)]
 			var o kube.Object
 			if rng.IntN(4) > 0 {
 				o = anyObject(rng, kind, name)
@@ -147,7 +146,7 @@ func (m *moody) play(seed uint64) (stop func()) {
 // busy does what owners do less often: to delete an object and make it again at once, or all of a namespace, to name other Secrets, and to have
 // something delay a deletion.
 func (m *moody) busy(rng *rand.Rand, namespace, name string, i int) {
-	kind := []string{v1.ReceiverKind, v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(3)]
+	kind := []string{v1.ReceiverKind, v1.ProviderKind, v1.AlertKind}[rng.IntN(3)]
 	o := anyObject(rng, kind, name)
 	o.SetNamespace(namespace)
 	switch rng.IntN(4) {
@@ -168,11 +167,11 @@ func (m *moody) busy(rng *rand.Rand, namespace, name string, i int) {
 		o.SetFinalizers([]string{"example.com/other"})
 		m.put(kind, namespace, name, o)
 	case 3:
-		p := anyObject(rng, v1beta3.ProviderKind, name).(*v1beta3.Provider)
+		p := anyObject(rng, v1.ProviderKind, name).(*v1.Provider)
 		p.Namespace = namespace
 		p.Spec.ProxySecretRef = &v1.LocalObjectReference{Name: fmt.Sprint("s", rng.IntN(2))}
 		p.Spec.CertSecretRef = &v1.LocalObjectReference{Name: fmt.Sprint("s", rng.IntN(2))}
-		m.put(v1beta3.ProviderKind, namespace, name, p)
+		m.put(v1.ProviderKind, namespace, name, p)
 	}
 }
 
@@ -210,8 +209,8 @@ func anyObject(rng *rand.Rand, kind, name string) kube.Object {
 				r.Spec.OIDCProviders[0].Validations[0].Expression = anyExpression(rng)
 			}
 		})
-	case v1beta3.ProviderKind:
-		return newProvider(name, func(p *v1beta3.Provider) {
+	case v1.ProviderKind:
+		return newProvider(name, func(p *v1.Provider) {
 			p.Spec.Suspend = suspend
 			if rng.IntN(4) > 0 {
 				p.Spec.SecretRef = secret
@@ -224,7 +223,7 @@ func anyObject(rng *rand.Rand, kind, name string) kube.Object {
 			}
 		})
 	}
-	return newAlert(name, func(a *v1beta3.Alert) {
+	return newAlert(name, func(a *v1.Alert) {
 		a.Spec.Suspend = suspend
 		a.Spec.ProviderRef.Name = fmt.Sprint("x", rng.IntN(3))
 		if rng.IntN(3) == 0 {

@@ -17,7 +17,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/reconcile/kube"
 )
@@ -149,17 +148,17 @@ func (m *moody) embellish(rng *rand.Rand, o kube.Object) {
 		if unreadable {
 			o.Spec = v1.ReceiverSpec{}
 		}
-	case *v1beta3.Provider:
+	case *v1.Provider:
 		o.Spec.Suspend = rng.IntN(3) == 0
 		if rng.IntN(4) == 0 {
 			o.Spec.Address = ""
 		}
 		if unreadable {
-			o.Spec = v1beta3.ProviderSpec{}
+			o.Spec = v1.ProviderSpec{}
 		}
-	case *v1beta3.Alert:
+	case *v1.Alert:
 		if unreadable {
-			o.Spec = v1beta3.AlertSpec{}
+			o.Spec = v1.AlertSpec{}
 		}
 	}
 }
@@ -168,9 +167,9 @@ func (m *moody) embellish(rng *rand.Rand, o kube.Object) {
 func (m *moody) define(rng *rand.Rand) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	kind := []string{v1.ReceiverKind, v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(3)]
+	kind := []string{v1.ReceiverKind, v1.ProviderKind, v1.AlertKind}[rng.IntN(3)]
 	m.lacks[kind] = []string{"", "status", "problem"}[rng.IntN(3)]
-	if kind == v1beta3.AlertKind {
+	if kind == v1.AlertKind {
 		m.defined = time.Now()
 	}
 }
@@ -202,7 +201,7 @@ func (m *moody) obstruct(rng *rand.Rand) {
 	for range 1 + rng.IntN(12) {
 		<-time.After(time.Duration(rng.IntN(300)) * time.Millisecond)
 		namespace, name := []string{"team-a", "team-b"}[rng.IntN(2)], fmt.Sprint("x", rng.IntN(2))
-		kind := []string{v1.ReceiverKind, v1beta3.ProviderKind, v1beta3.AlertKind}[rng.IntN(3)]
+		kind := []string{v1.ReceiverKind, v1.ProviderKind, v1.AlertKind}[rng.IntN(3)]
 		o := anyObject(rng, kind, name)
 		o.SetNamespace(namespace)
 		m.embellish(rng, o)
@@ -291,15 +290,15 @@ func (m *moody) currentReceiver(k kube.Key) {
 }
 
 func (m *moody) currentProvider(k kube.Key) {
-	o, err := m.w.cluster.Tracker.Get(resources[v1beta3.ProviderKind], k.Namespace, k.Name)
+	o, err := m.w.cluster.Tracker.Get(resources[v1.ProviderKind], k.Namespace, k.Name)
 	d := m.w.options.Destinations.Get(k.Namespace, k.Name)
-	if err != nil || o.(*v1beta3.Provider).DeletionTimestamp != nil {
+	if err != nil || o.(*v1.Provider).DeletionTimestamp != nil {
 		if d != nil {
 			m.w.t.Errorf("Provider %s is gone and has a destination", k)
 		}
 		return
 	}
-	p := o.(*v1beta3.Provider)
+	p := o.(*v1.Provider)
 	m.toldOf(p, d)
 	if d == nil || d.UID != string(p.UID) || d.Suspended != p.Spec.Suspend || d.Unsupported != (p.Spec.Type == "unheard-of") {
 		m.w.t.Errorf("destination of %s: %+v, want that of %s, %+v", k, d, p.UID, p.Spec)
@@ -307,17 +306,17 @@ func (m *moody) currentProvider(k kube.Key) {
 }
 
 // toldOf fails the test unless the Alerts of a Provider say truly whether its events are kept.
-func (m *moody) toldOf(p *v1beta3.Provider, d *alerts.Destination) {
+func (m *moody) toldOf(p *v1.Provider, d *alerts.Destination) {
 	_, decided := m.w.providers.verdicts.on(p)
-	if !decided || m.lacks[v1beta3.AlertKind] != "" || time.Since(m.defined) < 15*time.Minute {
+	if !decided || m.lacks[v1.AlertKind] != "" || time.Since(m.defined) < 15*time.Minute {
 		return // its Alerts wait with it, or for the next try of their status
 	}
 	for i := range 2 {
-		o, err := m.w.cluster.Tracker.Get(resources[v1beta3.AlertKind], p.Namespace, fmt.Sprint("x", i))
-		if err != nil || o.(*v1beta3.Alert).Spec.ProviderRef.Name != p.Name || o.(*v1beta3.Alert).DeletionTimestamp != nil || d == nil {
+		o, err := m.w.cluster.Tracker.Get(resources[v1.AlertKind], p.Namespace, fmt.Sprint("x", i))
+		if err != nil || o.(*v1.Alert).Spec.ProviderRef.Name != p.Name || o.(*v1.Alert).DeletionTimestamp != nil || d == nil {
 			continue
 		}
-		a := o.(*v1beta3.Alert)
+		a := o.(*v1.Alert)
 		c := meta.FindStatusCondition(a.Status.Conditions, v1.ServingCondition)
 		if c == nil || c.ObservedGeneration != a.Generation {
 			continue
@@ -331,13 +330,13 @@ func (m *moody) toldOf(p *v1beta3.Provider, d *alerts.Destination) {
 }
 
 func (m *moody) currentAlert(k kube.Key) {
-	o, err := m.w.cluster.Tracker.Get(resources[v1beta3.AlertKind], k.Namespace, k.Name)
+	o, err := m.w.cluster.Tracker.Get(resources[v1.AlertKind], k.Namespace, k.Name)
 	a, ok := m.w.options.Alerts.Lookup(k.Namespace, k.Name)
-	exists := err == nil && o.(*v1beta3.Alert).DeletionTimestamp == nil
+	exists := err == nil && o.(*v1.Alert).DeletionTimestamp == nil
 	switch {
 	case ok != exists:
 		m.w.t.Errorf("Alert %s exists %t, is served %t", k, exists, ok)
-	case ok && a.UID != string(o.(*v1beta3.Alert).UID):
+	case ok && a.UID != string(o.(*v1.Alert).UID):
 		m.w.t.Errorf("Alert %s is served as %s", k, a.UID)
 	}
 }

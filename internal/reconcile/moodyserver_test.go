@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
 )
@@ -241,10 +240,10 @@ func copyStatus(to, from kube.Object) {
 	switch to := to.(type) {
 	case *v1.Receiver:
 		to.Status = from.(*v1.Receiver).Status
-	case *v1beta3.Alert:
-		to.Status = from.(*v1beta3.Alert).Status
-	case *v1beta3.Provider:
-		to.Status = from.(*v1beta3.Provider).Status
+	case *v1.Alert:
+		to.Status = from.(*v1.Alert).Status
+	case *v1.Provider:
+		to.Status = from.(*v1.Provider).Status
 	}
 }
 
@@ -308,8 +307,8 @@ func (m *moody) settings() settings {
 		o.Registerer = m.registry
 		o.Clients.Secrets, o.MaxReceiversPerNamespace, o.MaxAlertsPerNamespace = m, m.most, m.most
 		through(m, v1.ReceiverKind, &o.Clients.Receivers)
-		through(m, v1beta3.AlertKind, &o.Clients.Alerts)
-		through(m, v1beta3.ProviderKind, &o.Clients.Providers)
+		through(m, v1.AlertKind, &o.Clients.Alerts)
+		through(m, v1.ProviderKind, &o.Clients.Providers)
 	}, prepare: func(w *world) {
 		m.w, m.informed, m.lacks, m.defined = w, informed{}, map[string]string{}, time.Time{}
 		m.informed.watches(w)

@@ -25,8 +25,8 @@ import (
 // Clients are the clients of the API server. The kinds and the Secrets have separate budgets.
 type Clients struct {
 	Receivers kube.Resource[*v1.Receiver]
-	Alerts    kube.Resource[*v1beta3.Alert]
-	Providers kube.Resource[*v1beta3.Provider]
+	Alerts    kube.Resource[*v1.Alert]
+	Providers kube.Resource[*v1.Provider]
 	// Secrets must have no rate limit of its own: Options.SecretQPS limits it.
 	Secrets secrets.Source
 }
@@ -53,8 +53,8 @@ func NewClients(config *rest.Config, log *slog.Logger) (Clients, error) {
 	}
 	return Clients{
 		Receivers: kube.NewResource(stable, "receivers", func() *v1.Receiver { return &v1.Receiver{} }),
-		Alerts:    kube.NewResource(beta, "alerts", func() *v1beta3.Alert { return &v1beta3.Alert{} }),
-		Providers: kube.NewResource(beta, "providers", func() *v1beta3.Provider { return &v1beta3.Provider{} }),
+		Alerts:    kube.NewResource(beta, "alerts", func() *v1.Alert { return &v1.Alert{} }),
+		Providers: kube.NewResource(beta, "providers", func() *v1.Provider { return &v1.Provider{} }),
 		Secrets:   source,
 	}, nil
 }

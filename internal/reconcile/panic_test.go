@@ -11,7 +11,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 )
 
 // T4, E2: fails when the owner of an object whose compile ends in a panic is told nothing; when the stored webhooks of such a Receiver are kept
@@ -21,7 +20,7 @@ func TestAnObjectWhoseCompilePanicsIsRefused(t *testing.T) {
 	broken.Store(true)
 	s := settings{
 		objects: []runtime.Object{
-			newReceiver("app"), newAlert("alert"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") }),
+			newReceiver("app"), newAlert("alert"), newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") }),
 		},
 		secrets: []*corev1.Secret{newSecret("hook", "token", "t")},
 		prepare: func(w *world) {
@@ -53,14 +52,14 @@ func TestAnObjectWhoseCompilePanicsIsRefused(t *testing.T) {
 		}
 		broken.Store(false)
 		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Spec.Events = nil }))
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef, p.Spec.Channel = ref("hook"), "other" }))
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef, p.Spec.Channel = ref("hook"), "other" }))
 		pass(time.Minute)
 		w.ready("Receiver", "app", "True Succeeded")
 		w.ready("Provider", "chat", "True Succeeded")
 		w.ready("Alert", "alert", "True Succeeded")
 		table := w.options.Alerts
 		w.options.Alerts = nil
-		w.apply("Alert", newAlert("alert", func(a *v1beta3.Alert) { a.Spec.Summary = "another" }))
+		w.apply("Alert", newAlert("alert", func(a *v1.Alert) { a.Spec.Summary = "another" }))
 		want("Alert", "alert")
 		w.options.Alerts = table
 		w.apply("Alert", newAlert("alert"))

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/reconcile/kube"
@@ -56,7 +55,7 @@ type secretReference struct {
 }
 
 // secretReferences returns the references of a spec, whose Secrets have their places in c.
-func secretReferences(p *v1beta3.Provider, c *credentials) []secretReference {
+func secretReferences(p *v1.Provider, c *credentials) []secretReference {
 	var refs []secretReference
 	add := func(field string, ref *v1.LocalObjectReference, to **secrets.Secret, w secrets.Want) {
 		if ref != nil {
@@ -71,7 +70,7 @@ func secretReferences(p *v1beta3.Provider, c *credentials) []secretReference {
 }
 
 // checkProvider returns the fault of a spec, found without its Secrets, or nil.
-func checkProvider(p *v1beta3.Provider) *fault {
+func checkProvider(p *v1.Provider) *fault {
 	if kube.IsUndecodable(p) {
 		return undecodable()
 	}
@@ -98,9 +97,9 @@ func wantsOf(refs []secretReference) []secrets.Want {
 
 // readCredentials reads the Secrets that the spec names. It returns a fault for a missing or unfit Secret, and an error for a failed
 // read.
-func readCredentials(ctx context.Context, s *secrets.Store, p *v1beta3.Provider) (c credentials, f *fault, err error) {
+func readCredentials(ctx context.Context, s *secrets.Store, p *v1.Provider) (c credentials, f *fault, err error) {
 	refs := secretReferences(p, &c)
-	states, err := s.Hold(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)}, wantsOf(refs)...)
+	states, err := s.Hold(ctx, secrets.User{Kind: v1.ProviderKind, Key: kube.KeyOf(p)}, wantsOf(refs)...)
 	if err != nil {
 		return c, nil, err
 	}
@@ -136,7 +135,7 @@ func (c credentials) text() int {
 }
 
 // version returns a string that changes with the spec and with each Secret. It reveals nothing of the Secrets' values.
-func (c credentials) version(p *v1beta3.Provider) string {
+func (c credentials) version(p *v1.Provider) string {
 	parts := []string{string(p.UID), strconv.FormatInt(p.Generation, 10)}
 	for _, s := range c.all() {
 		parts = append(parts, s.Version)
@@ -160,7 +159,7 @@ func (c credentials) written() time.Time {
 const maxTimeout = 5 * time.Minute
 
 // providerConfig returns the Config of a spec and its Secrets. Its errors quote nothing of a Secret.
-func providerConfig(p *v1beta3.Provider, c credentials, network provider.Network) (provider.Config, error) {
+func providerConfig(p *v1.Provider, c credentials, network provider.Network) (provider.Config, error) {
 	cfg := provider.Config{
 		Type: p.Spec.Type, Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Address: p.Spec.Address, Channel: p.Spec.Channel, Username: p.Spec.Username,
@@ -254,7 +253,7 @@ func parseHeaders(text []byte) (map[string]string, error) {
 }
 
 // sender builds the sender of a checked Provider with its credentials.
-func (c *providerController) sender(p *v1beta3.Provider, found credentials) (provider.Sender, *fault) {
+func (c *providerController) sender(p *v1.Provider, found credentials) (provider.Sender, *fault) {
 	named, f := c.statusName(p)
 	if f != nil {
 		return nil, f
@@ -279,7 +278,7 @@ func (c *providerController) sender(p *v1beta3.Provider, found credentials) (pro
 }
 
 // noAddress returns the text about a missing address, which names the searched places, and about the other faults in err.
-func noAddress(p *v1beta3.Provider, err error) string {
+func noAddress(p *v1.Provider, err error) string {
 	texts := []string{"spec.address is not set, and spec.secretRef names no Secret that has one: write one of them"}
 	if ref := p.Spec.SecretRef; ref != nil {
 		texts[0] = fmt.Sprintf("Secret %q, named by spec.secretRef, has no key %q, or it is empty, and spec.address is not set: write one of them",

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/time/rate"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
@@ -20,17 +19,17 @@ import (
 
 // providerController compiles Providers into destinations.
 type providerController struct {
-	*kindOf[*v1beta3.Provider]
+	*kindOf[*v1.Provider]
 	// alert returns an Alert from the cache.
-	alert func(kube.Key) (*v1beta3.Alert, bool)
+	alert func(kube.Key) (*v1.Alert, bool)
 }
 
 // keys returns the keys to compile when a Provider is made, changed or deleted. It first announces the Provider's Secrets, so that a
 // start knows all of them before it reads any.
-func (c *providerController) keys(p *v1beta3.Provider) []kube.Key {
+func (c *providerController) keys(p *v1.Provider) []kube.Key {
 	if checkProvider(p) == nil {
 		wants := wantsOf(secretReferences(p, &credentials{}))
-		c.secrets.Expect(secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)}, wants...)
+		c.secrets.Expect(secrets.User{Kind: v1.ProviderKind, Key: kube.KeyOf(p)}, wants...)
 	}
 	return kube.Self(p)
 }
@@ -45,7 +44,7 @@ func (c *providerController) compile(ctx context.Context, k kube.Key) error {
 		c.forget(k) // the object may have another owner than that destination's, and its compile may be put off or fail
 	}
 	if f := checkProvider(object); f != nil {
-		c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})
+		c.secrets.Release(secrets.User{Kind: v1.ProviderKind, Key: k})
 		c.refuse(object, *f)
 		return nil
 	}
@@ -64,7 +63,7 @@ func (c *providerController) compile(ctx context.Context, k kube.Key) error {
 // build returns the sender of a checked Provider and its destination, or the fault that its owner has to correct. It returns an error if the
 // Secrets cannot be read, or nothing compiled, now.
 func (c *providerController) build(
-	ctx context.Context, p *v1beta3.Provider,
+	ctx context.Context, p *v1.Provider,
 ) (sender provider.Sender, built *alerts.Destination, f *fault, err error) {
 	if err := c.refresh(ctx, p); err != nil {
 		return nil, nil, nil, err
@@ -79,18 +78,18 @@ func (c *providerController) build(
 }
 
 // refresh has the Secrets read again if the Provider has a new reconcile request, or the last read failed.
-func (c *providerController) refresh(ctx context.Context, p *v1beta3.Provider) error {
+func (c *providerController) refresh(ctx context.Context, p *v1.Provider) error {
 	before, known := c.verdicts.on(p)
 	if !known || !before.unread() && before.requestedAt == p.Annotations[v1.ReconcileRequestAnnotation] {
 		return nil
 	}
-	return c.secrets.Refresh(ctx, secrets.User{Kind: v1beta3.ProviderKind, Key: kube.KeyOf(p)})
+	return c.secrets.Refresh(ctx, secrets.User{Kind: v1.ProviderKind, Key: kube.KeyOf(p)})
 }
 
 // unbuilt ends a reconcile without a result. The destination in use stays, since the obstacle is unrelated to the Provider, unless the
 // Provider is suspended by now, or the destination drops events that the Provider as it is now keeps. One that has none gets one, so that it is
 // not taken for gone.
-func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
+func (c *providerController) unbuilt(p *v1.Provider, err error) {
 	f, isolated := unreadable(), kube.IsIsolated(err)
 	message := f.message
 	if kube.IsLater(err) {
@@ -110,7 +109,7 @@ func (c *providerController) unbuilt(p *v1beta3.Provider, err error) {
 }
 
 // serve puts a built destination into use.
-func (c *providerController) serve(p *v1beta3.Provider, sender provider.Sender, built *alerts.Destination) {
+func (c *providerController) serve(p *v1.Provider, sender provider.Sender, built *alerts.Destination) {
 	limit := c.options.Limits.Of(sender)
 	if l := p.Spec.RateLimit; l != nil {
 		limit = provider.Limit{Rate: rate.Limit(l.PerSecond), Burst: int(cmp.Or(l.Burst, l.PerSecond))}
@@ -125,7 +124,7 @@ func (c *providerController) serve(p *v1beta3.Provider, sender provider.Sender, 
 }
 
 // shortened returns the text about a time-out beyond maxTimeout, or "".
-func shortened(p *v1beta3.Provider) string {
+func shortened(p *v1.Provider) string {
 	if p.Timeout() <= maxTimeout {
 		return ""
 	}
@@ -142,13 +141,13 @@ func ignoring(sender provider.Sender) string {
 }
 
 // refuse takes the Provider out of use. Deliveries to it wait.
-func (c *providerController) refuse(p *v1beta3.Provider, f fault) {
+func (c *providerController) refuse(p *v1.Provider, f fault) {
 	c.put(p, &alerts.Destination{NotReady: f.message})
 	c.verdicts.put(p, refused(p, f))
 }
 
 // put completes a destination, replaces the former one and closes its idle connections.
-func (c *providerController) put(p *v1beta3.Provider, d *alerts.Destination) {
+func (c *providerController) put(p *v1.Provider, d *alerts.Destination) {
 	before := c.options.Destinations.Get(p.Namespace, p.Name)
 	d.UID, d.Type, d.Suspended = string(p.UID), p.Spec.Type, p.Spec.Suspend
 	d.Unsupported = !registry.Builds(p.Spec.Type) && !kube.IsUndecodable(p) // then the type is not known
@@ -181,6 +180,6 @@ func (c *providerController) forget(k kube.Key) {
 	before := c.options.Destinations.Get(k.Namespace, k.Name)
 	c.options.Destinations.Delete(k.Namespace, k.Name)
 	closeSender(before)
-	c.secrets.Release(secrets.User{Kind: v1beta3.ProviderKind, Key: k})
+	c.secrets.Release(secrets.User{Kind: v1.ProviderKind, Key: k})
 	c.verdicts.remove(k)
 }

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 	"notifier/internal/receiver/cel"
@@ -31,12 +30,12 @@ type statusNamer struct {
 	provider map[string]any
 	// namespace is the namespace of the Provider and its Alerts.
 	namespace string
-	alert     func(kube.Key) (*v1beta3.Alert, bool)
+	alert     func(kube.Key) (*v1.Alert, bool)
 }
 
 // statusName compiles a Provider's expression and returns the function that evaluates it to the name of a commit status, nil if the spec has
 // none.
-func (c *providerController) statusName(p *v1beta3.Provider) (func(context.Context, provider.Notification) (string, error), *fault) {
+func (c *providerController) statusName(p *v1.Provider) (func(context.Context, provider.Notification) (string, error), *fault) {
 	if p.Spec.CommitStatusExpr == "" {
 		return nil, nil
 	}

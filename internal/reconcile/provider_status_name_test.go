@@ -7,26 +7,26 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"notifier/api/v1beta3"
+	v1 "notifier/api/v1"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/event"
 	"notifier/internal/reconcile/kube"
 )
 
 // statusProvider returns a Provider that names commit statuses by an expression.
-func statusProvider(expr string) *v1beta3.Provider {
-	return newProvider("chat", func(p *v1beta3.Provider) {
+func statusProvider(expr string) *v1.Provider {
+	return newProvider("chat", func(p *v1.Provider) {
 		p.UID = "0c9c2e41-d2f9-4f9b-9c41-bebc1984d67a"
-		p.Spec = v1beta3.ProviderSpec{Type: "github", Address: "https://github.com/o/r", CommitStatusExpr: expr, SecretRef: ref("token")}
+		p.Spec = v1.ProviderSpec{Type: "github", Address: "https://github.com/o/r", CommitStatusExpr: expr, SecretRef: ref("token")}
 		p.Status.Problem = "hush"
 	})
 }
 
 // named evaluates an expression for an event about the Kustomization apps that the Alert on-call matched.
-func named(t *testing.T, expr string, alerts ...*v1beta3.Alert) (string, error) {
+func named(t *testing.T, expr string, alerts ...*v1.Alert) (string, error) {
 	t.Helper()
 	c := &providerController{
-		alert: func(k kube.Key) (*v1beta3.Alert, bool) {
+		alert: func(k kube.Key) (*v1.Alert, bool) {
 			for _, a := range alerts {
 				if kube.KeyOf(a) == k {
 					return a, true
@@ -51,7 +51,7 @@ func named(t *testing.T, expr string, alerts ...*v1beta3.Alert) (string, error) 
 
 // Fails when one of the three objects lacks a field that Flux passes to an expression, or when one of Flux's functions is missing.
 func TestACommitStatusIsNamedByTheProvidersExpression(t *testing.T) {
-	alert := newAlert("on-call", func(a *v1beta3.Alert) { a.Labels = map[string]string{"team": "web"} })
+	alert := newAlert("on-call", func(a *v1.Alert) { a.Labels = map[string]string{"team": "web"} })
 	for expr, want := range map[string]string{
 		`event.involvedObject.kind + '/' + event.involvedObject.name + '/' + event.metadata.environment + '/' + provider.metadata.uid`:                            "Kustomization/apps/production/0c9c2e41-d2f9-4f9b-9c41-bebc1984d67a",
 		`event.involvedObject.kind + '/' + event.involvedObject.name + '/' + event.metadata.environment + '/' + provider.metadata.uid.split('-').first().value()`: "Kustomization/apps/production/0c9c2e41",
@@ -119,7 +119,7 @@ func TestANewLabelOfAProviderReachesItsExpression(t *testing.T) {
 	s.secrets = append(s.secrets, newSecret("token", "token", "hush"))
 	play(t, s, func(w *world) {
 		before := w.options.Destinations.Get("team-a", "chat")
-		live := w.live("Provider", "chat").DeepCopyObject().(*v1beta3.Provider)
+		live := w.live("Provider", "chat").DeepCopyObject().(*v1.Provider)
 		live.Labels = map[string]string{"cluster": "blue"}
 		if err := w.cluster.Tracker.Update(resources["Provider"], live, "team-a"); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts/provider"
 	"notifier/internal/alerts/provider/registry"
 	"notifier/internal/reconcile/identity"
@@ -33,82 +32,82 @@ func TestAProvidersReadyConditionStatesItsFault(t *testing.T) {
 		newSecret("certs", "ca.crt", "hush"),
 	}
 	for name, tc := range map[string]struct {
-		change func(*v1beta3.Provider)
+		change func(*v1.Provider)
 		ready  string
 		says   string
 	}{
 		"a good one is used": {
-			change: func(*v1beta3.Provider) {}, ready: "True Succeeded", says: "Provider initialized",
+			change: func(*v1.Provider) {}, ready: "True Succeeded", says: "Provider initialized",
 		},
 		"one whose address is in its Secret is used": {
-			change: func(p *v1beta3.Provider) { p.Spec.Address, p.Spec.SecretRef = "", ref("full") },
+			change: func(p *v1.Provider) { p.Spec.Address, p.Spec.SecretRef = "", ref("full") },
 			ready:  "True Succeeded",
 		},
 		"a time-out that is longer than notifier's": {
-			change: func(p *v1beta3.Provider) { p.Spec.Timeout = &metav1.Duration{Duration: 10 * time.Minute} },
+			change: func(p *v1.Provider) { p.Spec.Timeout = &metav1.Duration{Duration: 10 * time.Minute} },
 			ready:  "True Succeeded", says: "Provider initialized; spec.timeout is cut to 5m0s",
 		},
 		"a time-out as long as notifier's": {
-			change: func(p *v1beta3.Provider) {
+			change: func(p *v1.Provider) {
 				p.Spec.Timeout, p.Spec.SecretRef = &metav1.Duration{Duration: 5 * time.Minute}, ref("ours")
 			},
 			ready: "True Succeeded", says: "Provider initialized; of the Secret's",
 		},
 		"a suspended one says so": {
-			change: func(p *v1beta3.Provider) { p.Spec.Suspend = true }, ready: "False Suspended", says: "spec.suspend",
+			change: func(p *v1.Provider) { p.Spec.Suspend = true }, ready: "False Suspended", says: "spec.suspend",
 		},
 		"a type that is not built": {
-			change: func(p *v1beta3.Provider) { p.Spec.Type = "carrier-pigeon" },
+			change: func(p *v1.Provider) { p.Spec.Type = "carrier-pigeon" },
 			ready:  "False UnsupportedType", says: strings.Join(registry.Types(), ", "),
 		},
 		"a Secret that does not exist": {
-			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("absent") },
+			change: func(p *v1.Provider) { p.Spec.SecretRef = ref("absent") },
 			ready:  "False SecretNotFound", says: `Secret "absent", named by spec.secretRef, does not exist`,
 		},
 		"a proxy's Secret that does not exist": {
-			change: func(p *v1beta3.Provider) { p.Spec.ProxySecretRef = ref("absent") },
+			change: func(p *v1.Provider) { p.Spec.ProxySecretRef = ref("absent") },
 			ready:  "False SecretNotFound", says: "spec.proxySecretRef",
 		},
 		"a certificate's Secret that does not exist": {
-			change: func(p *v1beta3.Provider) { p.Spec.CertSecretRef = ref("absent") },
+			change: func(p *v1.Provider) { p.Spec.CertSecretRef = ref("absent") },
 			ready:  "False SecretNotFound", says: "spec.certSecretRef",
 		},
 		"no address": {
-			change: func(p *v1beta3.Provider) { p.Spec.Address = "" }, ready: "False InvalidConfig", says: "names no Secret that has one: write one of them",
+			change: func(p *v1.Provider) { p.Spec.Address = "" }, ready: "False InvalidConfig", says: "names no Secret that has one: write one of them",
 		},
 		"neither an address nor a key": {
-			change: func(p *v1beta3.Provider) { p.Spec.Address, p.Spec.Type = "", "generic-hmac" }, ready: "False InvalidConfig",
+			change: func(p *v1.Provider) { p.Spec.Address, p.Spec.Type = "", "generic-hmac" }, ready: "False InvalidConfig",
 			says: "write one of them; the Secret's key token is missing",
 		},
 		"an address of the Secret that is none": {
-			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("address") }, ready: "False InvalidConfig", says: "scheme",
+			change: func(p *v1.Provider) { p.Spec.SecretRef = ref("address") }, ready: "False InvalidConfig", says: "scheme",
 		},
 		"headers that are ours": {
-			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("ours") },
+			change: func(p *v1.Provider) { p.Spec.SecretRef = ref("ours") },
 			ready:  "True Succeeded", says: "Provider initialized; of the Secret's key headers these are ignored: Host, Via",
 		},
 		"headers that are no map": {
-			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("headers") },
+			change: func(p *v1.Provider) { p.Spec.SecretRef = ref("headers") },
 			ready:  "False InvalidConfig", says: "headers is not a map of strings",
 		},
 		"a proxy's Secret without address": {
-			change: func(p *v1beta3.Provider) { p.Spec.ProxySecretRef = ref("nothing") },
+			change: func(p *v1.Provider) { p.Spec.ProxySecretRef = ref("nothing") },
 			ready:  "False InvalidConfig", says: "spec.proxySecretRef",
 		},
 		"a certificate's Secret without a certificate": {
-			change: func(p *v1beta3.Provider) { p.Spec.CertSecretRef = ref("nothing") },
+			change: func(p *v1.Provider) { p.Spec.CertSecretRef = ref("nothing") },
 			ready:  "False InvalidConfig", says: `none of the keys "ca.crt"`,
 		},
 		"an authority that is none": {
-			change: func(p *v1beta3.Provider) { p.Spec.CertSecretRef = ref("certs") },
+			change: func(p *v1.Provider) { p.Spec.CertSecretRef = ref("certs") },
 			ready:  "False InvalidConfig", says: "ca.crt (or caFile) holds no valid certificate",
 		},
 		"a reference that names no Secret": {
-			change: func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("a/b") }, ready: "False ValidationFailed", says: "spec.secretRef.name",
+			change: func(p *v1.Provider) { p.Spec.SecretRef = ref("a/b") }, ready: "False ValidationFailed", says: "spec.secretRef.name",
 		},
 		"a spec that does not decode": {
-			change: func(p *v1beta3.Provider) {
-				p.Annotations, p.Spec = map[string]string{kube.Undecodable: "true"}, v1beta3.ProviderSpec{}
+			change: func(p *v1.Provider) {
+				p.Annotations, p.Spec = map[string]string{kube.Undecodable: "true"}, v1.ProviderSpec{}
 			},
 			ready: "False ValidationFailed", says: "cannot be read",
 		},
@@ -147,16 +146,16 @@ func TestAProvidersReadyConditionStatesItsFault(t *testing.T) {
 // Fails when spec.rateLimit is dropped or does not override the default, or when an omitted burst admits nothing. Fails when the default
 // does not limit Slack, or limits other types.
 func TestAProvidersLimitIsItsOwnOrSlacks(t *testing.T) {
-	of := func(name, providerType, address string, limit *v1beta3.ProviderRateLimit) *v1beta3.Provider {
-		return newProvider(name, func(p *v1beta3.Provider) {
+	of := func(name, providerType, address string, limit *v1.ProviderRateLimit) *v1.Provider {
+		return newProvider(name, func(p *v1.Provider) {
 			p.Spec.Type, p.Spec.Address, p.Spec.Channel, p.Spec.RateLimit, p.Spec.Suspend = providerType, address, "general", limit, true
 		})
 	}
 	const slack, other = "https://hooks.slack.com/services/x", "https://mattermost.example.com/hooks/x"
 	s := settings{objects: []runtime.Object{
 		of("slack", "slack", slack, nil), of("other", "slack", other, nil), of("hook", "generic", other, nil),
-		of("own", "slack", slack, &v1beta3.ProviderRateLimit{PerSecond: 20, Burst: 100}),
-		of("burstless", "generic", other, &v1beta3.ProviderRateLimit{PerSecond: 5}),
+		of("own", "slack", slack, &v1.ProviderRateLimit{PerSecond: 20, Burst: 100}),
+		of("burstless", "generic", other, &v1.ProviderRateLimit{PerSecond: 5}),
 	}}
 	s.change = func(o *Options) { o.Limits = registry.Limits{Slack: provider.Limit{Rate: 2, Burst: 7}} }
 	play(t, s, func(w *world) {
@@ -173,7 +172,7 @@ func TestAProvidersLimitIsItsOwnOrSlacks(t *testing.T) {
 
 // Fails when a change of a Secret leaves the old Sender in use.
 func TestAProviderFollowsItsSecret(t *testing.T) {
-	p := newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("late") })
+	p := newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("late") })
 	play(t, settings{objects: []runtime.Object{p}}, func(w *world) {
 		w.ready("Provider", "chat", "False SecretNotFound")
 		pass(10 * time.Second)
@@ -204,9 +203,9 @@ func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 		}
 		return s
 	}
-	spec := func(change func(*v1beta3.ProviderSpec)) *v1beta3.Provider {
-		return newProvider("p", func(p *v1beta3.Provider) {
-			p.Spec = v1beta3.ProviderSpec{
+	spec := func(change func(*v1.ProviderSpec)) *v1.Provider {
+		return newProvider("p", func(p *v1.Provider) {
+			p.Spec = v1.ProviderSpec{
 				Type: "generic", Address: "spec-address", Channel: "c", Username: "spec-user", Proxy: "http://spec-proxy",
 				Timeout: &metav1.Duration{Duration: time.Minute},
 			}
@@ -224,17 +223,17 @@ func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 		return c
 	}
 	for name, tc := range map[string]struct {
-		spec  func(*v1beta3.ProviderSpec)
+		spec  func(*v1.ProviderSpec)
 		given credentials
 		want  provider.Config
 	}{
 		"the spec alone": {want: base},
 		"no timeout is Flux's default": {
-			spec: func(s *v1beta3.ProviderSpec) { s.Timeout = nil },
+			spec: func(s *v1.ProviderSpec) { s.Timeout = nil },
 			want: with(func(c *provider.Config) { c.Timeout = 15 * time.Second }),
 		},
 		"a timeout is 5 minutes at most, so that a send's place is free again": {
-			spec: func(s *v1beta3.ProviderSpec) { s.Timeout = &metav1.Duration{Duration: 6 * time.Minute} },
+			spec: func(s *v1.ProviderSpec) { s.Timeout = &metav1.Duration{Duration: 6 * time.Minute} },
 			want: with(func(c *provider.Config) { c.Timeout = 5 * time.Minute }),
 		},
 		"the Secret wins over the spec, trims the address and leaves the token as it is": {
@@ -274,7 +273,7 @@ func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.spec == nil {
-				tc.spec = func(*v1beta3.ProviderSpec) {}
+				tc.spec = func(*v1.ProviderSpec) {}
 			}
 			got, err := providerConfig(spec(tc.spec), tc.given, network)
 			if err != nil {
@@ -330,18 +329,18 @@ func TestHeadersAreOneFlatMapping(t *testing.T) {
 // Fails when the Secrets of a Provider are not read again on request, when they are read for each later change as well, or when the request
 // causes an Event on definitions without a status.
 func TestTheSecretsOfAProviderAreReadOnceForARequest(t *testing.T) {
-	p := newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })
+	p := newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") })
 	s := settings{objects: []runtime.Object{p}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 	s.prepare = func(w *world) {
 		w.cluster.PrependReactor("update", "providers", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewNotFound(v1beta3.Resource("providers").GroupResource(), "x")
+			return true, nil, apierrors.NewNotFound(v1.Resource("providers").GroupResource(), "x")
 		})
 	}
 	play(t, s, func(w *world) {
 		reads := len(gets(w))
 		w.events.take()
 		annotate := func(key, value string) {
-			live := w.live("Provider", "chat").DeepCopyObject().(*v1beta3.Provider)
+			live := w.live("Provider", "chat").DeepCopyObject().(*v1.Provider)
 			live.Annotations = map[string]string{v1.ReconcileRequestAnnotation: "now", key: value}
 			if err := w.cluster.Tracker.Update(resources["Provider"], live, "team-a"); err != nil {
 				t.Fatal(err)
@@ -362,7 +361,7 @@ func TestTheSecretsOfAProviderAreReadOnceForARequest(t *testing.T) {
 // Fails when a Provider that needs workload identity is accepted in an installation without it, or when the condition does not say how to
 // enable it.
 func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
-	p := newProvider("hub", func(p *v1beta3.Provider) {
+	p := newProvider("hub", func(p *v1.Provider) {
 		p.Spec.Type, p.Spec.Address, p.Spec.Channel, p.Spec.SecretRef, p.Spec.ServiceAccountName = "azureeventhub", "hub", "team", nil, "events"
 	})
 	open, err := identity.New(nil, 10, time.Hour)
@@ -370,7 +369,7 @@ func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	sender := func(o Options) (provider.Sender, *fault) {
-		c := &providerController{kindOf: &kindOf[*v1beta3.Provider]{Reconciler: &Reconciler{options: o}}}
+		c := &providerController{kindOf: &kindOf[*v1.Provider]{Reconciler: &Reconciler{options: o}}}
 		return c.sender(p, credentials{})
 	}
 	if _, f := sender(Options{}); f == nil || f.reason != v1.InvalidConfigReason ||

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"notifier/api/v1beta3"
+	v1 "notifier/api/v1"
 )
 
 // T6: one write of a Secret has all Providers that name it compiled again, with keys and certificates that take milliseconds each. Fails when
@@ -21,10 +21,10 @@ func TestT6ProvidersWithLongSecretsAreCompiledInTheirNamespacesTurn(t *testing.T
 		s.Namespace = namespace
 		return s
 	}
-	withTLS := func(namespace string) *v1beta3.Provider {
-		return newProvider("chat", func(p *v1beta3.Provider) { p.Namespace, p.Spec.CertSecretRef = namespace, ref("tls") })
+	withTLS := func(namespace string) *v1.Provider {
+		return newProvider("chat", func(p *v1.Provider) { p.Namespace, p.Spec.CertSecretRef = namespace, ref("tls") })
 	}
-	plain := newProvider("plain", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })
+	plain := newProvider("plain", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") })
 	s := settings{
 		objects: []runtime.Object{withTLS("team-a"), withTLS("team-b"), plain},
 		secrets: []*corev1.Secret{newSecret("hook", "token", "t"), long("team-a", cert), long("team-b", cert)},
@@ -95,7 +95,7 @@ func TestE2AProviderThatWaitsForItsTurnIsNotTakenForGone(t *testing.T) {
 		w.owe("team-a")
 		again := statusProvider("'x'")
 		again.UID = "another"
-		w.apply(v1beta3.ProviderKind, again)
+		w.apply(v1.ProviderKind, again)
 		waits("when it was made anew")
 	})
 }

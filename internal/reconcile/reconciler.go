@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event"
 	"notifier/internal/fair"
 	"notifier/internal/receiver/limit"
@@ -41,8 +40,8 @@ type Reconciler struct {
 	// kinds has the three kinds by their names, which follow with their types.
 	kinds     map[string]anyKind
 	receivers *kindOf[*v1.Receiver]
-	alerts    *kindOf[*v1beta3.Alert]
-	providers *kindOf[*v1beta3.Provider]
+	alerts    *kindOf[*v1.Alert]
+	providers *kindOf[*v1.Provider]
 	// recounts are the namespaces whose watched objects changed.
 	recounts *kube.Controller[string]
 }
@@ -94,40 +93,40 @@ func (r *Reconciler) wireReceivers() {
 
 func (r *Reconciler) wireAlerts() {
 	c := &alertController{
-		kindOf: newKind(r, v1beta3.AlertKind, r.options.Clients.Alerts, kube.Indexers[*v1beta3.Alert]{providerIndex: alertsByProvider}),
+		kindOf: newKind(r, v1.AlertKind, r.options.Clients.Alerts, kube.Indexers[*v1.Alert]{providerIndex: alertsByProvider}),
 		ages:   newAges(r.options.MaxAlertsPerNamespace),
 	}
 	r.alerts = c.kindOf
 	c.watchAsks()
-	c.wire(compiler[*v1beta3.Alert]{c.keys, c.compile, c.refuse}, statusOptions[*v1beta3.Alert]{
+	c.wire(compiler[*v1.Alert]{c.keys, c.compile, c.refuse}, statusOptions[*v1.Alert]{
 		outcome: v1.ServingCondition, refine: r.withProvider,
-		show: func(o *v1beta3.Alert, _ verdict) {
-			standing := r.standing(v1beta3.AlertKind, o)
+		show: func(o *v1.Alert, _ verdict) {
+			standing := r.standing(v1.AlertKind, o)
 			endExpensive(o.Conditions(), standing)
 			r.matches.show(o)
 			endLosses(o, standing)
 			detailAlert(o, standing)
-			r.showLedger(o, v1beta3.AlertKind, standing)
+			r.showLedger(o, v1.AlertKind, standing)
 		},
 	})
 }
 
 func (r *Reconciler) wireProviders() {
 	c := &providerController{
-		kindOf: newKind(r, v1beta3.ProviderKind, r.options.Clients.Providers, nil),
-		alert:  func(k kube.Key) (*v1beta3.Alert, bool) { return r.alerts.objects.Get(k) },
+		kindOf: newKind(r, v1.ProviderKind, r.options.Clients.Providers, nil),
+		alert:  func(k kube.Key) (*v1.Alert, bool) { return r.alerts.objects.Get(k) },
 	}
 	r.providers = c.kindOf
 	c.verdicts.changed = r.providerDecided
 	c.watchAsks()
-	c.wire(compiler[*v1beta3.Provider]{c.keys, c.compile, c.refuse}, statusOptions[*v1beta3.Provider]{
+	c.wire(compiler[*v1.Provider]{c.keys, c.compile, c.refuse}, statusOptions[*v1.Provider]{
 		outcome: v1.ServingCondition,
-		show: func(o *v1beta3.Provider, v verdict) {
-			standing := r.standing(v1beta3.ProviderKind, o)
+		show: func(o *v1.Provider, v verdict) {
+			standing := r.standing(v1.ProviderKind, o)
 			r.endFormer(o, v, standing)
 			endLosses(o, standing)
 			detailProvider(o, standing)
-			r.showLedger(o, v1beta3.ProviderKind, standing)
+			r.showLedger(o, v1.ProviderKind, standing)
 		},
 	})
 }

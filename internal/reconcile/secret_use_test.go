@@ -18,7 +18,6 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 )
 
 // The bounds on a kept value, of package secrets.
@@ -72,8 +71,8 @@ func TestE7ASecretThatBelongsToTheClusterIsNotUsed(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			secrets := []*corev1.Secret{secretOf(kind, "s", "token", "hush", "address", "https://hush.example.com")}
 			receiver := newReceiver("app", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "s" })
-			provider := newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("s") })
-			proxied := newProvider("proxied", func(p *v1beta3.Provider) { p.Spec.ProxySecretRef = ref("s") })
+			provider := newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("s") })
+			proxied := newProvider("proxied", func(p *v1.Provider) { p.Spec.ProxySecretRef = ref("s") })
 			play(t, settings{objects: []apiruntime.Object{receiver, provider, proxied}, secrets: secrets}, func(w *world) {
 				want := "True Succeeded"
 				if denied {
@@ -130,8 +129,8 @@ func TestASecretOfTypeTLSIsForTLSAlone(t *testing.T) {
 	cert, key := selfSigned(t, 0)
 	tls := secretOf(corev1.SecretTypeTLS, "tls", "ca.crt", cert, "tls.crt", cert, "tls.key", key, "token", "hush")
 	account := secretOf(corev1.SecretTypeServiceAccountToken, "account", "ca.crt", cert, "token", "hush")
-	withCert := func(name, secret string) *v1beta3.Provider {
-		return newProvider(name, func(p *v1beta3.Provider) { p.Spec.CertSecretRef = ref(secret) })
+	withCert := func(name, secret string) *v1.Provider {
+		return newProvider(name, func(p *v1.Provider) { p.Spec.CertSecretRef = ref(secret) })
 	}
 	both := withCert("both", "tls")
 	both.Spec.SecretRef = ref("tls")
@@ -155,7 +154,7 @@ func TestOnlyLabelledSecretsAreUsedWhereThatIsRequired(t *testing.T) {
 		return s
 	}
 	s := settings{
-		objects: []apiruntime.Object{newReceiver("app"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
+		objects: []apiruntime.Object{newReceiver("app"), newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") })},
 		secrets: []*corev1.Secret{newSecret("hook", "token", "hush")},
 		change:  func(o *Options) { o.RequireSecretLabel = true },
 	}
@@ -182,7 +181,7 @@ func TestOnlyLabelledSecretsAreUsedWhereThatIsRequired(t *testing.T) {
 func TestAValueOverItsBoundIsRefused(t *testing.T) {
 	long := strings.Repeat("hush", maxValue/4) + "!"
 	s := settings{
-		objects: []apiruntime.Object{newReceiver("app"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
+		objects: []apiruntime.Object{newReceiver("app"), newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") })},
 		secrets: []*corev1.Secret{newSecret("hook", "token", long)},
 	}
 	play(t, s, func(w *world) {
@@ -212,9 +211,9 @@ func TestT6ALargeSecretIsKeptOnceForAllItsUsers(t *testing.T) {
 	}
 	s := settings{secrets: []*corev1.Secret{newSecret("big", data...)}}
 	for i := range n {
-		s.objects = append(s.objects, newProvider(fmt.Sprintf("p%d", i), func(p *v1beta3.Provider) {
+		s.objects = append(s.objects, newProvider(fmt.Sprintf("p%d", i), func(p *v1.Provider) {
 			p.Spec.SecretRef, p.Spec.CertSecretRef = ref("big"), ref("big")
-			p.Spec.Type = v1beta3.SlackProvider
+			p.Spec.Type = v1.SlackProvider
 			p.Spec.Channel = "general"
 		}))
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/secrets"
 )
@@ -42,13 +41,13 @@ func (s *watchedSecrets) watched(name string) bool {
 
 // T6: each watch of a Secret is a connection of the API server. Fails when one stays that no object needs any more.
 func TestT6ASecretIsWatchedAsLongAsAnObjectUsesIt(t *testing.T) {
-	provider := newProvider("user", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })
+	provider := newProvider("user", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") })
 	for name, tc := range map[string]struct {
 		kind       string
 		user, then kube.Object // nil when it is deleted
 	}{
-		"until the Provider is deleted":    {v1beta3.ProviderKind, provider, nil},
-		"until the Provider needs none":    {v1beta3.ProviderKind, provider, newProvider("user")},
+		"until the Provider is deleted":    {v1.ProviderKind, provider, nil},
+		"until the Provider needs none":    {v1.ProviderKind, provider, newProvider("user")},
 		"until the Receiver is deleted":    {v1.ReceiverKind, newReceiver("user"), nil},
 		"until the Receiver needs none":    {v1.ReceiverKind, newReceiver("user"), newEventReceiver("user")},
 		"until the Receiver names another": {v1.ReceiverKind, newReceiver("user"), newReceiver("user", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "other" })},

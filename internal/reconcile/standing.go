@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 	"notifier/internal/reconcile/kube"
 	"notifier/internal/reconcile/recorder"
@@ -58,11 +57,11 @@ func (r *Reconciler) reports(kind string, o metav1.Object) (reports []report) {
 }
 
 // deliveriesOf returns the outcome of the deliveries in the status of an Alert or a Provider, nil for a Receiver.
-func deliveriesOf(o kube.Object) *v1beta3.DeliveryStatus {
+func deliveriesOf(o kube.Object) *v1.DeliveryStatus {
 	switch o := o.(type) {
-	case *v1beta3.Alert:
+	case *v1.Alert:
 		return &o.Status.DeliveryStatus
-	case *v1beta3.Provider:
+	case *v1.Provider:
 		return &o.Status.DeliveryStatus
 	}
 	return nil
@@ -79,7 +78,7 @@ func (r *Reconciler) showLedger(o kube.Object, kind string, s alerts.Standing) {
 
 // showDeliveries merges the outcome of an object's deliveries into its status. Unknown values leave the status unchanged: it is the only
 // record of other workers' deliveries.
-func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
+func showDeliveries(shown *v1.DeliveryStatus, s alerts.Standing) {
 	if s.Counted {
 		shown.Pending, shown.Dead = int64(s.Pending), int64(s.Dead)
 	}
@@ -103,26 +102,26 @@ func showDeliveries(shown *v1beta3.DeliveryStatus, s alerts.Standing) {
 		}
 	}
 	earlier := shown.Recent
-	shown.Recent = make([]v1beta3.DeliveryOutcome, 0, v1beta3.MaxRecentDeliveries)
+	shown.Recent = make([]v1.DeliveryOutcome, 0, v1.MaxRecentDeliveries)
 	for _, o := range slices.Backward(s.Recent) {
 		shown.Recent = append(shown.Recent, *outcomeShown(o, ""))
 	}
 	for _, o := range earlier {
-		if len(shown.Recent) < v1beta3.MaxRecentDeliveries && o.Time.Before(&since) {
+		if len(shown.Recent) < v1.MaxRecentDeliveries && o.Time.Before(&since) {
 			shown.Recent = append(shown.Recent, o)
 		}
 	}
 }
 
-func outcomeShown(o alerts.Outcome, failure string) *v1beta3.DeliveryOutcome {
-	return &v1beta3.DeliveryOutcome{
+func outcomeShown(o alerts.Outcome, failure string) *v1.DeliveryOutcome {
+	return &v1.DeliveryOutcome{
 		Time: inSeconds(o.Time), Object: o.Kind + "/" + o.Name, Reason: o.Reason, Outcome: o.Result,
 		Attempts: o.Attempts, Status: o.Status, Class: o.Class, Failure: cut(failure, recorder.MaxMessage),
 	}
 }
 
 // detailProvider writes the fields that only a Provider has. It reads the condition Delivering, so it runs after that is written.
-func detailProvider(p *v1beta3.Provider, s alerts.Standing) {
+func detailProvider(p *v1.Provider, s alerts.Standing) {
 	if s.Counted {
 		p.Status.Waiting = 0
 		if meta.IsStatusConditionFalse(p.Status.Conditions, deliveringCondition) {
@@ -134,7 +133,7 @@ func detailProvider(p *v1beta3.Provider, s alerts.Standing) {
 }
 
 // detailAlert writes the fields that only an Alert has.
-func detailAlert(a *v1beta3.Alert, s alerts.Standing) {
+func detailAlert(a *v1.Alert, s alerts.Standing) {
 	inSteps(&a.Status.LastMatched, s.Matched)
 	a.Status.LastSent = lastOf(a.Status.LastSent, s)
 	a.Status.Problem = problemOf(a)
@@ -166,7 +165,7 @@ func endExpensive(conditions *[]metav1.Condition, s alerts.Standing) {
 // endFormer removes the report that a Provider cannot be delivered to, once it is another one by its spec or a Secret: deliveries do not wait
 // for it to become ready any more, or were refused to it as it was. If they expired or were given up meanwhile, nothing is sent that would
 // replace the report, perhaps for days.
-func (r *Reconciler) endFormer(p *v1beta3.Provider, v verdict, s alerts.Standing) {
+func (r *Reconciler) endFormer(p *v1.Provider, v verdict, s alerts.Standing) {
 	c := meta.FindStatusCondition(p.Status.Conditions, deliveringCondition)
 	if c == nil || c.Status != metav1.ConditionFalse || !v.ready {
 		return
@@ -217,5 +216,5 @@ func lossesEnd(o kube.Object) time.Duration {
 // Providers at work, are removed.
 var feedKinds = map[string]string{
 	v1.ReceiverKind: v1.ReceiverKind, loopKind: v1.ReceiverKind, deliveriesKind: v1.ReceiverKind,
-	alertAsked: v1beta3.AlertKind, providerAsked: v1beta3.ProviderKind,
+	alertAsked: v1.AlertKind, providerAsked: v1.ProviderKind,
 }

@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"notifier/api/v1beta3"
+	v1 "notifier/api/v1"
 	"notifier/internal/alerts"
 	"notifier/internal/fair"
 	"notifier/internal/reconcile/kube"
 )
 
 // shown returns the delivery status of a live Provider.
-func (w *world) shown() v1beta3.DeliveryStatus {
+func (w *world) shown() v1.DeliveryStatus {
 	w.t.Helper()
-	return w.live("Provider", "chat").(*v1beta3.Provider).Status.DeliveryStatus
+	return w.live("Provider", "chat").(*v1.Provider).Status.DeliveryStatus
 }
 
 // since sets the time from which the worker counts.
@@ -45,7 +45,7 @@ func TestAStatusShowsWhatBecameOfItsDeliveries(t *testing.T) {
 			!got.CountedSince.Time.Equal(began) {
 			t.Fatalf("got %+v", got)
 		}
-		failed := v1beta3.DeliveryOutcome{
+		failed := v1.DeliveryOutcome{
 			Time: metav1.NewTime(began.Add(11 * time.Second)), Object: "Kustomization/app", Reason: "ReconciliationSucceeded", Outcome: "retry",
 			Attempts: 1, Status: 503, Class: "http_5xx",
 		}
@@ -67,7 +67,7 @@ func TestAStatusShowsWhatBecameOfItsDeliveries(t *testing.T) {
 		}
 		s.UID = "uid-alert"
 		w.tell("Alert", "alert", s)
-		a := w.live("Alert", "alert").(*v1beta3.Alert).Status
+		a := w.live("Alert", "alert").(*v1.Alert).Status
 		if a.Pending != 3 || len(a.Recent) != 10 || !a.LastSent.Equal(&a.LastDelivery.Time) {
 			t.Errorf("of the Alert: %+v", a)
 		}
@@ -108,11 +108,11 @@ func TestAStatusIsRightAfterATakeover(t *testing.T) {
 
 // slowClient delays each write of a status.
 type slowClient struct {
-	kube.Client[*v1beta3.Provider]
+	kube.Client[*v1.Provider]
 	takes time.Duration
 }
 
-func (c slowClient) UpdateStatus(ctx context.Context, p *v1beta3.Provider, o metav1.UpdateOptions) (*v1beta3.Provider, error) {
+func (c slowClient) UpdateStatus(ctx context.Context, p *v1.Provider, o metav1.UpdateOptions) (*v1.Provider, error) {
 	_ = fair.Sleep(ctx, c.takes)
 	return c.Client.UpdateStatus(ctx, p, o)
 }
@@ -122,11 +122,11 @@ func TestT6AFloodOfOutcomesDoesNotHoldUpOthersStatuses(t *testing.T) {
 	const flood, write = 1000, 50 * time.Millisecond
 	s := oneOfEach()
 	for i := range flood {
-		s.objects = append(s.objects, newProvider(fmt.Sprint("p", i), func(p *v1beta3.Provider) { p.Namespace = "flood" }))
+		s.objects = append(s.objects, newProvider(fmt.Sprint("p", i), func(p *v1.Provider) { p.Namespace = "flood" }))
 	}
 	s.change = func(o *Options) {
 		in := o.Clients.Providers.In
-		o.Clients.Providers.In = func(namespace string) kube.Client[*v1beta3.Provider] {
+		o.Clients.Providers.In = func(namespace string) kube.Client[*v1.Provider] {
 			return slowClient{in(namespace), write}
 		}
 	}
@@ -154,8 +154,8 @@ func TestFieldsThatDefinitionsLackDoNotKeepTheRestFromBeingWritten(t *testing.T)
 	s := oneOfEach()
 	s.prepare = func(w *world) {
 		w.cluster.PrependReactor("update", "providers", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			kept := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1beta3.Provider)
-			kept.Status.DeliveryStatus = v1beta3.DeliveryStatus{}
+			kept := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1.Provider)
+			kept.Status.DeliveryStatus = v1.DeliveryStatus{}
 			return true, kept, w.cluster.Tracker.Update(resources["Provider"], kept, kept.Namespace)
 		})
 	}
@@ -163,7 +163,7 @@ func TestFieldsThatDefinitionsLackDoNotKeepTheRestFromBeingWritten(t *testing.T)
 		at := time.Now().Truncate(time.Second)
 		told := faring("failing", "HTTP 503", waiting(2), since(at), outcomeAt(at, "sent"))
 		w.tell("Provider", "chat", told)
-		if is := w.live("Provider", "chat").(*v1beta3.Provider).Status; is.Waiting != 2 || is.LastDelivered == nil || is.Problem != "HTTP 503" {
+		if is := w.live("Provider", "chat").(*v1.Provider).Status; is.Waiting != 2 || is.LastDelivered == nil || is.Problem != "HTTP 503" {
 			t.Errorf("not written: %+v", is)
 		}
 		before := w.writes()["update providers/status"]
@@ -204,7 +204,7 @@ func TestLossesThatAnotherWorkerShowedEndAfterAnHour(t *testing.T) {
 // worker has no other report.
 func TestAMendedProviderIsNotSaidToBeUnready(t *testing.T) {
 	s := oneOfEach()
-	s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("late") })
+	s.objects[2] = newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("late") })
 	play(t, s, func(w *world) {
 		w.tell("Provider", "chat", alerts.Standing{UID: "uid-chat", Health: alerts.Health{
 			State: alerts.StateFailing, Reason: alerts.ReasonProviderNotReady, Message: "the Secret does not exist",
@@ -248,16 +248,16 @@ func TestACorrectedProviderIsNotSaidToBeRefusedAsItWas(t *testing.T) {
 			secret(w)
 		},
 		"its spec": func(w *world) {
-			w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Channel = "right" }))
+			w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.Channel = "right" }))
 		},
 		"by another worker": func(w *world) {
 			w.ledger.set("Provider", "team-a", "chat", alerts.Standing{})
-			w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Channel = "right" }))
+			w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.Channel = "right" }))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := oneOfEach()
-			s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("chat") })
+			s.objects[2] = newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("chat") })
 			s.secrets = append(s.secrets, newSecret("chat", "token", "wrong"))
 			play(t, s, func(w *world) {
 				w.tell("Provider", "chat", refused(w))
@@ -268,7 +268,7 @@ func TestACorrectedProviderIsNotSaidToBeRefusedAsItWas(t *testing.T) {
 				if got, message := w.condition("Provider", "chat", deliveringCondition); got != "" {
 					t.Errorf("got %q, %q", got, message)
 				}
-				if p := w.live("Provider", "chat").(*v1beta3.Provider); p.Status.Problem != "" {
+				if p := w.live("Provider", "chat").(*v1.Provider); p.Status.Problem != "" {
 					t.Errorf("its problem is %q", p.Status.Problem)
 				}
 				w.tell("Provider", "chat", refused(w))
@@ -302,13 +302,13 @@ func TestAProviderThatWasCorrectedWhileNothingRanIsNotSaidToBeRefused(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := oneOfEach()
-			s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) {
+			s.objects[2] = newProvider("chat", func(p *v1.Provider) {
 				p.Spec.SecretRef = ref("chat")
 				p.Status.Conditions = []metav1.Condition{{
 					Type: deliveringCondition, Status: metav1.ConditionFalse, Reason: alerts.ReasonFailed, Message: "HTTP 401; check the token",
 					LastTransitionTime: hour(2), ObservedGeneration: 1,
 				}}
-				p.Status.LastFailure = &v1beta3.DeliveryOutcome{Time: c.refused, Outcome: "dead"}
+				p.Status.LastFailure = &v1.DeliveryOutcome{Time: c.refused, Outcome: "dead"}
 			})
 			secret := newSecret("chat", "token", "right")
 			secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: &c.written, FieldsV1: metav1.NewFieldsV1(c.fields)}}
@@ -357,11 +357,11 @@ func TestT6SlowStatusesOfANamespaceDelayNoOthers(t *testing.T) {
 	const flood, write = 100, 10 * time.Second
 	s := oneOfEach()
 	for i := range flood {
-		s.objects = append(s.objects, newProvider(fmt.Sprint("p", i), func(p *v1beta3.Provider) { p.Namespace = "flood" }))
+		s.objects = append(s.objects, newProvider(fmt.Sprint("p", i), func(p *v1.Provider) { p.Namespace = "flood" }))
 	}
 	s.change = func(o *Options) {
 		in := o.Clients.Providers.In
-		o.Clients.Providers.In = func(namespace string) kube.Client[*v1beta3.Provider] {
+		o.Clients.Providers.In = func(namespace string) kube.Client[*v1.Provider] {
 			if namespace != "flood" {
 				return in(namespace)
 			}

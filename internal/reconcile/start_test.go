@@ -13,7 +13,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 )
 
 // Fails when the table is complete before the last Receiver is in it: unknown paths would be answered 404 too early.
@@ -103,7 +102,7 @@ func TestServedHooksStayWhileTheAPIServerIsAway(t *testing.T) {
 // takes the webhooks of that one, because its own Secret cannot be read.
 func TestT1WhatAFormerObjectServedEndsThoughTheNewOnesSecretCannotBeRead(t *testing.T) {
 	s := settings{
-		objects: []runtime.Object{newReceiver("app"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
+		objects: []runtime.Object{newReceiver("app"), newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") })},
 		secrets: []*corev1.Secret{newSecret("hook", "token", "t")},
 	}
 	play(t, s, func(w *world) {
@@ -114,7 +113,7 @@ func TestT1WhatAFormerObjectServedEndsThoughTheNewOnesSecretCannotBeRead(t *test
 			t.Fatal("not served")
 		}
 		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.UID, r.Spec.SecretRef.Name = "another", "broken" }))
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.UID, p.Spec.SecretRef = "another", ref("broken") }))
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.UID, p.Spec.SecretRef = "another", ref("broken") }))
 		if w.hooks.get("team-a/app") != nil {
 			t.Error("the webhooks of the former Receiver are taken")
 		}
@@ -129,7 +128,7 @@ func TestT1WhatAFormerObjectServedEndsThoughTheNewOnesSecretCannotBeRead(t *test
 // Fails when a start reads a Secret once for each kind, or each object, that names it.
 func TestAStartReadsASecretOnceForAllItsUsers(t *testing.T) {
 	s := settings{
-		objects: []runtime.Object{newReceiver("app"), newReceiver("web"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
+		objects: []runtime.Object{newReceiver("app"), newReceiver("web"), newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") })},
 		secrets: []*corev1.Secret{newSecret("hook", "token", "t1")},
 	}
 	play(t, s, func(w *world) {

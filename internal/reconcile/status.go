@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -98,7 +97,7 @@ func (k *kindOf[T]) writeStatus(ctx context.Context, key kube.Key) error {
 // again returns the delay until the status of an object is checked for facts that nothing reports.
 func (k *kindOf[T]) again(o kube.Object) time.Duration {
 	losses := max(lookForLosses, lossesEnd(o))
-	if k.name == v1beta3.ProviderKind { // it names no objects
+	if k.name == v1.ProviderKind { // it names no objects
 		return losses
 	}
 	return min(losses, k.matches.again(o))

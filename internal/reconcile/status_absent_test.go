@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"notifier/api/v1beta3"
+	v1 "notifier/api/v1"
 )
 
 // Fails when the status of an object stays empty for long after Flux's CRDs were replaced by ours: nothing else has it written.
@@ -22,7 +22,7 @@ func TestStatusesAreWrittenSoonAfterTheDefinitionsAreReplaced(t *testing.T) {
 			if replaced.Load() {
 				return false, nil, nil
 			}
-			return true, nil, apierrors.NewNotFound(v1beta3.Resource("providers").GroupResource(), "x")
+			return true, nil, apierrors.NewNotFound(v1.Resource("providers").GroupResource(), "x")
 		})
 	}
 	play(t, s, func(w *world) {
@@ -37,11 +37,11 @@ func TestStatusesAreWrittenSoonAfterTheDefinitionsAreReplaced(t *testing.T) {
 // --force", has no Event of its own because it has the fault of the former one.
 func TestAnObjectWithoutStatusThatIsMadeAgainHasEventsOfItsOwn(t *testing.T) {
 	s := oneOfEach()
-	bad := newProvider("bad", func(p *v1beta3.Provider) { p.Spec.Address = "" })
+	bad := newProvider("bad", func(p *v1.Provider) { p.Spec.Address = "" })
 	s.objects = append(s.objects, bad)
 	s.prepare = func(w *world) {
 		w.cluster.PrependReactor("update", "providers", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewNotFound(v1beta3.Resource("providers").GroupResource(), "x")
+			return true, nil, apierrors.NewNotFound(v1.Resource("providers").GroupResource(), "x")
 		})
 	}
 	play(t, s, func(w *world) {
@@ -49,11 +49,11 @@ func TestAnObjectWithoutStatusThatIsMadeAgainHasEventsOfItsOwn(t *testing.T) {
 			if told := w.events.take(); len(told) != 1 || !strings.HasPrefix(told[0], "Provider team-a/bad "+uid+" Warning InvalidConfig") {
 				t.Errorf("events of %s: %q", uid, told)
 			}
-			again := newProvider("bad", func(p *v1beta3.Provider) { p.Spec.Address, p.UID = "", "uid-again" })
-			if err := w.cluster.Tracker.Delete(resources[v1beta3.ProviderKind], "team-a", "bad"); err != nil {
+			again := newProvider("bad", func(p *v1.Provider) { p.Spec.Address, p.UID = "", "uid-again" })
+			if err := w.cluster.Tracker.Delete(resources[v1.ProviderKind], "team-a", "bad"); err != nil {
 				t.Fatal(err)
 			}
-			w.apply(v1beta3.ProviderKind, again)
+			w.apply(v1.ProviderKind, again)
 		}
 	})
 }

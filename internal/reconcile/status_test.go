@@ -16,7 +16,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alerts"
 )
 
@@ -63,7 +62,7 @@ func TestOnlyTheLeaderWrites(t *testing.T) {
 			t.Error(err)
 		}
 		before := len(w.cluster.Actions())
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.Address = "" }))
 		if got := len(w.cluster.Actions()); got != before {
 			t.Error("a former leader writes on")
 		}
@@ -89,7 +88,7 @@ func TestAConflictIsWrittenAgain(t *testing.T) {
 		w.cluster.PrependReactor("update", "alerts", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if conflicts > 0 {
 				conflicts--
-				return true, nil, apierrors.NewConflict(v1beta3.Resource("alerts").GroupResource(), "alert", errors.New("changed"))
+				return true, nil, apierrors.NewConflict(v1.Resource("alerts").GroupResource(), "alert", errors.New("changed"))
 			}
 			return false, nil, nil
 		})
@@ -101,10 +100,10 @@ func TestAConflictIsWrittenAgain(t *testing.T) {
 // for each good object.
 func TestFaultsOfAKindWithoutStatusAreReportedByEvents(t *testing.T) {
 	s := oneOfEach()
-	s.objects = append(s.objects, newProvider("bad", func(p *v1beta3.Provider) { p.Spec.Address = "" }))
+	s.objects = append(s.objects, newProvider("bad", func(p *v1.Provider) { p.Spec.Address = "" }))
 	s.prepare = func(w *world) {
 		w.cluster.PrependReactor("update", "providers", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewNotFound(v1beta3.Resource("providers").GroupResource(), "x")
+			return true, nil, apierrors.NewNotFound(v1.Resource("providers").GroupResource(), "x")
 		})
 	}
 	play(t, s, func(w *world) {
@@ -134,7 +133,7 @@ func TestAFinalizerThatFluxLeftBlocksNoDeletion(t *testing.T) {
 		r.DeletionTimestamp, r.Finalizers = &now, []string{"other/one", v1.Finalizer}
 	})
 	staying := newReceiver("staying", func(r *v1.Receiver) { r.Finalizers = []string{v1.Finalizer} })
-	alert := newAlert("leaving", func(a *v1beta3.Alert) { a.DeletionTimestamp, a.Finalizers = &now, []string{v1.Finalizer, "other/one"} })
+	alert := newAlert("leaving", func(a *v1.Alert) { a.DeletionTimestamp, a.Finalizers = &now, []string{v1.Finalizer, "other/one"} })
 	s := settings{objects: []runtime.Object{leaving, staying, alert}, secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
 	var patches []string
 	s.prepare = func(w *world) {
@@ -280,7 +279,7 @@ func TestWriteDeniedIsTakenBack(t *testing.T) {
 // Fails when a new leader removes conditions of which it has no report yet.
 func TestANewLeaderKeepsTheHealthThatIsShown(t *testing.T) {
 	s := oneOfEach()
-	s.objects[2] = newProvider("chat", func(p *v1beta3.Provider) {
+	s.objects[2] = newProvider("chat", func(p *v1.Provider) {
 		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: deliveringCondition, Status: "False", Reason: "DeliveryFailed"})
 	})
 	play(t, s, func(w *world) {
@@ -374,7 +373,7 @@ func TestAStartTellsOnlyFaultsOfWhatItFinds(t *testing.T) {
 		w.applySecret(newSecret("absent", "token", "t2"))
 		pass(10 * time.Second)
 		w.apply("Provider", newProvider("new"))
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.Address = "https://example.com/other" }))
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.Address = "https://example.com/other" }))
 		if events := w.events.take(); len(events) != 3 {
 			t.Errorf("events of changes: %q", events)
 		}

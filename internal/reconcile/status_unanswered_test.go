@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"notifier/api/v1beta3"
+	v1 "notifier/api/v1"
 	"notifier/internal/reconcile/kube"
 )
 
@@ -16,7 +16,7 @@ import (
 // finds nothing to write, or has one for each try. Also fails when a good object that a new worker finds has one.
 func TestAnEventIsRecordedAlthoughTheAnswerToTheStatusIsLost(t *testing.T) {
 	s, lost := oneOfEach(), 2
-	bad := newProvider("bad", func(p *v1beta3.Provider) { p.Spec.Address = "" })
+	bad := newProvider("bad", func(p *v1.Provider) { p.Spec.Address = "" })
 	s.objects = append(s.objects, bad)
 	s.prepare = func(w *world) {
 		w.cluster.PrependReactor("update", "providers", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -24,8 +24,8 @@ func TestAnEventIsRecordedAlthoughTheAnswerToTheStatusIsLost(t *testing.T) {
 				return false, nil, nil
 			}
 			lost--
-			o := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1beta3.Provider)
-			if err := w.cluster.Tracker.Update(resources[v1beta3.ProviderKind], o, o.Namespace); err != nil {
+			o := a.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*v1.Provider)
+			if err := w.cluster.Tracker.Update(resources[v1.ProviderKind], o, o.Namespace); err != nil {
 				t.Error(err)
 			}
 			return true, nil, apierrors.NewTimeoutError("no answer", 0)
@@ -40,9 +40,9 @@ func TestAnEventIsRecordedAlthoughTheAnswerToTheStatusIsLost(t *testing.T) {
 			}
 		}
 		one("at the start", "Provider team-a/bad uid-bad Warning InvalidConfig")
-		good := w.live(v1beta3.ProviderKind, "bad").(*v1beta3.Provider)
+		good := w.live(v1.ProviderKind, "bad").(*v1.Provider)
 		good.Spec.Address, good.Generation, lost = "https://chat.test/x", good.Generation+1, 1
-		w.apply(v1beta3.ProviderKind, kube.Object(good))
+		w.apply(v1.ProviderKind, kube.Object(good))
 		one("mended", "Provider team-a/bad uid-bad Normal Succeeded")
 	})
 }

@@ -15,7 +15,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/receivertest"
 )
@@ -25,7 +24,7 @@ import (
 func TestARequestedReadOfASecretIsRepeatedUntilItSucceeds(t *testing.T) {
 	asked := map[string]string{v1.ReconcileRequestAnnotation: "now"}
 	s := settings{
-		objects: []runtime.Object{newReceiver("app"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })},
+		objects: []runtime.Object{newReceiver("app"), newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") })},
 		secrets: []*corev1.Secret{newSecret("hook", "token", "t")},
 	}
 	var refused atomic.Bool
@@ -40,7 +39,7 @@ func TestARequestedReadOfASecretIsRepeatedUntilItSucceeds(t *testing.T) {
 	play(t, s, func(w *world) {
 		refused.Store(true)
 		w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Annotations = asked }))
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Annotations, p.Spec.SecretRef = asked, ref("hook") }))
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Annotations, p.Spec.SecretRef = asked, ref("hook") }))
 		pass(time.Minute)
 		w.ready("Receiver", "app", "False ProgressingWithRetry")
 		w.ready("Provider", "chat", "False ProgressingWithRetry")
@@ -68,7 +67,7 @@ func TestAnAlertWaitsForTheFirstVerdictOnItsProvider(t *testing.T) {
 	}
 	play(t, s, func(w *world) {
 		away.Store(true)
-		w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") }))
+		w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") }))
 		w.apply("Alert", newAlert("alert"))
 		if got, message := w.condition("Alert", "alert", v1.ServingCondition); got != "" {
 			t.Errorf("before the Provider is known: %q %q", got, message)
@@ -94,7 +93,7 @@ func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var away atomic.Bool
 			s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t")}}
-			s.objects = []runtime.Object{newReceiver("app"), newAlert("alert"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") })}
+			s.objects = []runtime.Object{newReceiver("app"), newAlert("alert"), newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") })}
 			s.prepare = func(w *world) {
 				w.core.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return away.Load(), nil, cause
@@ -104,7 +103,7 @@ func TestASuspensionIsEffectiveWhileTheSecretCannotBeRead(t *testing.T) {
 				apply := func(suspend bool, asked string) {
 					annotations := map[string]string{v1.ReconcileRequestAnnotation: asked}
 					w.apply("Receiver", newReceiver("app", func(r *v1.Receiver) { r.Annotations, r.Spec.Suspend = annotations, suspend }))
-					w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) {
+					w.apply("Provider", newProvider("chat", func(p *v1.Provider) {
 						p.Annotations, p.Spec.SecretRef, p.Spec.Suspend = annotations, ref("hook"), suspend
 					}))
 				}
@@ -144,7 +143,7 @@ func TestAProviderThatIsMadeAnewHasADestinationOfItsOwn(t *testing.T) {
 	}}
 	play(t, s, func(w *world) {
 		for _, uid := range []types.UID{"former", "present"} {
-			w.apply("Provider", newProvider("chat", func(p *v1beta3.Provider) { p.UID, p.Spec.SecretRef = uid, ref("hook") }))
+			w.apply("Provider", newProvider("chat", func(p *v1.Provider) { p.UID, p.Spec.SecretRef = uid, ref("hook") }))
 			if d := w.options.Destinations.Get("team-a", "chat"); d == nil || d.UID != string(uid) {
 				t.Errorf("the destination of %s: %+v", uid, d)
 			}
@@ -159,13 +158,13 @@ func TestE2AResumedProviderKeepsEventsWhileItCannotBeCompiled(t *testing.T) {
 	for name, cause := range map[string]error{
 		"the API server is away": apierrors.NewServiceUnavailable("starting"), "a refusal": refusal, "its turn is later": nil,
 	} {
-		for state, change := range map[string]func(*v1beta3.Provider){
-			"suspended":   func(p *v1beta3.Provider) { p.Spec.Suspend = true },
-			"unsupported": func(p *v1beta3.Provider) { p.Spec.Type = "unheard-of" },
+		for state, change := range map[string]func(*v1.Provider){
+			"suspended":   func(p *v1.Provider) { p.Spec.Suspend = true },
+			"unsupported": func(p *v1.Provider) { p.Spec.Type = "unheard-of" },
 		} {
 			t.Run(name+", it was "+state, func(t *testing.T) {
 				s := settings{secrets: []*corev1.Secret{newSecret("hook", "token", "t"), newSecret("other", "token", "t")}}
-				s.objects = []runtime.Object{newAlert("all"), newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("hook") }, change)}
+				s.objects = []runtime.Object{newAlert("all"), newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("hook") }, change)}
 				var back atomic.Bool
 				s.prepare = func(w *world) {
 					w.core.PrependReactor("get", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -173,7 +172,7 @@ func TestE2AResumedProviderKeepsEventsWhileItCannotBeCompiled(t *testing.T) {
 					})
 				}
 				play(t, s, func(w *world) {
-					resumed := newProvider("chat", func(p *v1beta3.Provider) { p.Spec.SecretRef = ref("other") })
+					resumed := newProvider("chat", func(p *v1.Provider) { p.Spec.SecretRef = ref("other") })
 					if cause == nil {
 						resumed.Spec.CommitStatusExpr = "'x'"
 						w.owe("team-a")

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/alloctest"
 	"notifier/internal/event/view"
 )
@@ -21,9 +20,9 @@ func TestTheHealthOfANamespaceSaysWhatToMend(t *testing.T) {
 		s.follower = follower
 		s.objects = append(s.objects,
 			newReceiver("lost", func(r *v1.Receiver) { r.Spec.SecretRef.Name = "missing" }),
-			newAlert("lonely", func(a *v1beta3.Alert) { a.Spec.ProviderRef.Name = "none" }),
-			newProvider("off", func(p *v1beta3.Provider) { p.Spec.Suspend = true }),
-			newAlert("quiet", func(a *v1beta3.Alert) { a.Namespace, a.Spec.Suspend = "team-b", true }),
+			newAlert("lonely", func(a *v1.Alert) { a.Spec.ProviderRef.Name = "none" }),
+			newProvider("off", func(p *v1.Provider) { p.Spec.Suspend = true }),
+			newAlert("quiet", func(a *v1.Alert) { a.Namespace, a.Spec.Suspend = "team-b", true }),
 		)
 		play(t, s, func(w *world) {
 			<-w.Complete()
@@ -61,7 +60,7 @@ func TestTheHealthOfAnObjectIsNotItsPredecessors(t *testing.T) {
 	s := oneOfEach()
 	s.follower = true
 	play(t, s, func(w *world) {
-		former := newProvider("chat", func(p *v1beta3.Provider) { p.UID = "former" })
+		former := newProvider("chat", func(p *v1.Provider) { p.UID = "former" })
 		w.providers.verdicts.put(former, refused(former, fault{reason: v1.InvalidConfigReason, message: "of another owner"}))
 		for _, h := range w.Health("team-a") {
 			if strings.Contains(h.Problem, "of another owner") {

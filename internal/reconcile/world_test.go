@@ -146,10 +146,10 @@ func fakeClients(w *world) Clients {
 		Secrets: fakeSecrets{w.core},
 		Receivers: kubetest.Resource(w.cluster, resources[v1.ReceiverKind], v1.ReceiverKind,
 			func() *v1.Receiver { return &v1.Receiver{} }),
-		Alerts: kubetest.Resource(w.cluster, resources[v1beta3.AlertKind], v1beta3.AlertKind,
-			func() *v1beta3.Alert { return &v1beta3.Alert{} }),
-		Providers: kubetest.Resource(w.cluster, resources[v1beta3.ProviderKind], v1beta3.ProviderKind,
-			func() *v1beta3.Provider { return &v1beta3.Provider{} }),
+		Alerts: kubetest.Resource(w.cluster, resources[v1.AlertKind], v1.AlertKind,
+			func() *v1.Alert { return &v1.Alert{} }),
+		Providers: kubetest.Resource(w.cluster, resources[v1.ProviderKind], v1.ProviderKind,
+			func() *v1.Provider { return &v1.Provider{} }),
 	}
 }
 
@@ -157,8 +157,8 @@ func fakeClients(w *world) Clients {
 func (w *world) settle() { pass(3 * time.Second) }
 
 var resources = map[string]schema.GroupVersionResource{
-	v1.ReceiverKind: v1.Resource("receivers"), v1beta3.AlertKind: v1beta3.Resource("alerts"),
-	v1beta3.ProviderKind: v1beta3.Resource("providers"),
+	v1.ReceiverKind: v1.Resource("receivers"), v1.AlertKind: v1beta3.Resource("alerts"),
+	v1.ProviderKind: v1beta3.Resource("providers"),
 }
 
 // apply creates or replaces an object like a user: the generation increases and the status stays.
@@ -171,10 +171,10 @@ func (w *world) apply(kind string, o kube.Object) {
 		switch o := o.(type) {
 		case *v1.Receiver:
 			o.Status = is.(*v1.Receiver).Status
-		case *v1beta3.Alert:
-			o.Status = is.(*v1beta3.Alert).Status
-		case *v1beta3.Provider:
-			o.Status = is.(*v1beta3.Provider).Status
+		case *v1.Alert:
+			o.Status = is.(*v1.Alert).Status
+		case *v1.Provider:
+			o.Status = is.(*v1.Provider).Status
 		}
 		if err := w.cluster.Tracker.Update(r, o, o.GetNamespace()); err != nil {
 			w.t.Fatal(err)
@@ -285,11 +285,11 @@ func newReceiver(name string, change ...func(*v1.Receiver)) *v1.Receiver {
 	return r
 }
 
-func newProvider(name string, change ...func(*v1beta3.Provider)) *v1beta3.Provider {
-	p := &v1beta3.Provider{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta3.GroupVersion.String(), Kind: v1beta3.ProviderKind},
+func newProvider(name string, change ...func(*v1.Provider)) *v1.Provider {
+	p := &v1.Provider{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind},
 		ObjectMeta: objectMeta(name),
-		Spec:       v1beta3.ProviderSpec{Type: v1beta3.GenericProvider, Address: "https://example.com/in"},
+		Spec:       v1.ProviderSpec{Type: v1.GenericProvider, Address: "https://example.com/in"},
 	}
 	for _, c := range change {
 		c(p)
@@ -297,11 +297,11 @@ func newProvider(name string, change ...func(*v1beta3.Provider)) *v1beta3.Provid
 	return p
 }
 
-func newAlert(name string, change ...func(*v1beta3.Alert)) *v1beta3.Alert {
-	a := &v1beta3.Alert{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta3.GroupVersion.String(), Kind: v1beta3.AlertKind},
+func newAlert(name string, change ...func(*v1.Alert)) *v1.Alert {
+	a := &v1.Alert{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.AlertKind},
 		ObjectMeta: objectMeta(name),
-		Spec: v1beta3.AlertSpec{
+		Spec: v1.AlertSpec{
 			ProviderRef:  v1.LocalObjectReference{Name: "chat"},
 			EventSources: []v1.CrossNamespaceObjectReference{{Kind: "Kustomization", Name: "*"}},
 		},

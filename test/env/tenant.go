@@ -31,8 +31,8 @@ var Kinds = map[string]schema.GroupVersionResource{
 	"ImagePolicy":           {Group: "image.toolkit.fluxcd.io", Version: "v1", Resource: "imagepolicies"},
 	"ImageUpdateAutomation": {Group: "image.toolkit.fluxcd.io", Version: "v1", Resource: "imageupdateautomations"},
 	"Receiver":              {Group: "notification.toolkit.fluxcd.io", Version: "v1", Resource: "receivers"},
-	"Alert":                 {Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "alerts"},
-	"Provider":              {Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "providers"},
+	"Alert":                 {Group: "notification.toolkit.fluxcd.io", Version: "v1", Resource: "alerts"},
+	"Provider":              {Group: "notification.toolkit.fluxcd.io", Version: "v1", Resource: "providers"},
 }
 
 // Patchable are the kinds on which Tenant grants `patch` to a tenant's service account.

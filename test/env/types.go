@@ -92,10 +92,10 @@ func (w *System) AddProviderType(ctx context.Context, name string) error {
 		return err
 	}
 	probe := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "notification.toolkit.fluxcd.io/v1beta3", "kind": "Provider",
+		"apiVersion": "notification.toolkit.fluxcd.io/v1", "kind": "Provider",
 		"metadata": map[string]any{"name": "probe", "namespace": "default"}, "spec": map[string]any{"type": name},
 	}}
-	providers := w.Dynamic.Resource(schema.GroupVersionResource{Group: "notification.toolkit.fluxcd.io", Version: "v1beta3", Resource: "providers"})
+	providers := w.Dynamic.Resource(schema.GroupVersionResource{Group: "notification.toolkit.fluxcd.io", Version: "v1", Resource: "providers"})
 	return Eventually(ctx, func(ctx context.Context) error {
 		_, err := providers.Namespace("default").Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err

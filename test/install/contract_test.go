@@ -150,7 +150,7 @@ func TestTheProcessServesAsTheInstallationsServiceAccount(t *testing.T) {
 	s.Must(err)
 
 	// A finalizer that Flux left does not keep the object.
-	s.Must(tenant.Apply(s.Ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1beta3","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
+	s.Must(tenant.Apply(s.Ctx, `{"apiVersion":"notification.toolkit.fluxcd.io/v1","kind":"Alert","metadata":{"name":"left","namespace":"$NS",
 		"finalizers":["finalizers.fluxcd.io"]},"spec":{"providerRef":{"name":"all"},"eventSources":[{"kind":"Kustomization","name":"*"}]}}`))
 	s.Must(tenant.Delete(s.Ctx, "Alert", "left"))
 	s.Must(s.System.DeleteNamespace(s.Ctx, tenant.Namespace))

@@ -205,6 +205,17 @@ func TestADefinitionThatStoredAnOlderVersionIsRefused(t *testing.T) {
 	}
 }
 
+// Fails when our definitions cannot follow those of Flux 2.10, which stores version v1.
+func TestDefinitionsOfAReleaseThatStoresV1AreTakenOver(t *testing.T) {
+	s := swap(t)
+	ours, err := manifests("crd")
+	s.Must(err)
+	s.as(byKubectl, ours)
+	s.stored(`["v1beta3","v1"]`)
+	defer s.stored(`["v1beta3"]`)
+	s.as(byKubectl, ours)
+}
+
 // stored sets the stored versions in the status of the definition of Alerts.
 func (s *fixture) stored(versions string) {
 	s.Helper()

@@ -99,6 +99,7 @@ func TestTheEventsEndpointAnswers(t *testing.T) {
 		"a kind with a slash":            {with(func(e *event.Event) { e.InvolvedObject.Kind = "a/b" }), nil, 400, "invalid", "kind"},
 		"a wildcard for a name":          {with(func(e *event.Event) { e.InvolvedObject.Name = "*" }), nil, 400, "invalid", "name"},
 		"a uid with a space":             {with(func(e *event.Event) { e.InvolvedObject.UID = "a b" }), nil, 400, "invalid", "uid"},
+		"an action of two lines":         {with(func(e *event.Event) { e.Action = "a\nb" }), nil, 400, "invalid", "action"},
 		"a reason of two lines":          {with(func(e *event.Event) { e.Reason = "a\nb" }), nil, 400, "invalid", "reason"},
 		"an event of our own":            {request(func(r *http.Request) { r.Header.Set("Via", "1.1 notifier") }), nil, 508, "loop", "sent by notifier"},
 		"one that a proxy passed on":     {request(func(r *http.Request) { r.Header.Set("Via", "1.0 fred, 1.1 Notifier (x), 2 p.example.net") }), nil, 508, "loop", "sent by notifier"},
@@ -185,6 +186,36 @@ func TestARecordIsCleanedAfterItsIdentityWasComputed(t *testing.T) {
 	for _, r := range bus.records {
 		if diff := cmp.Diff(want, r.Event.Metadata); diff != "" {
 			t.Errorf("metadata (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Fails when an event of Flux 2.10 is published without its action or its related object, or with a related object that cannot exist.
+func TestARelatedObjectIsPublishedIfItMayExist(t *testing.T) {
+	bus := &eventLog{}
+	h := newEvents(t, bus, nil)
+	source := event.ObjectReference{APIVersion: "source.toolkit.fluxcd.io/v1", Kind: "GitRepository", Namespace: "team-a", Name: "app", UID: "uid-2"}
+	odd := []*event.ObjectReference{&source, {Kind: "Node", Name: "n1"}}
+	for _, change := range []func(*event.ObjectReference){
+		func(r *event.ObjectReference) { r.Kind = "" }, func(r *event.ObjectReference) { r.Kind = "a b" },
+		func(r *event.ObjectReference) { r.Name = "a\r\nb" }, func(r *event.ObjectReference) { r.Namespace = "Team" },
+		func(r *event.ObjectReference) { r.UID = "a b" }, func(r *event.ObjectReference) { r.APIVersion = "a\nb" },
+		func(r *event.ObjectReference) { r.FieldPath = "a\nb" }, func(r *event.ObjectReference) { r.ResourceVersion = "\x00" },
+	} {
+		r := source
+		change(&r)
+		odd = append(odd, &r)
+	}
+	for i, related := range odd {
+		body := posted(func(e *event.Event) { e.Action, e.RelatedObject, e.Message = "Failed", related, fmt.Sprint(i) })
+		if resp := do(h, post(body)); resp.StatusCode != 202 {
+			t.Fatalf("%+v: %d", related, resp.StatusCode)
+		}
+		if i > 1 {
+			related = nil
+		}
+		if got := bus.records[i].Event; got.Action != "Failed" || !cmp.Equal(got.RelatedObject, related) {
+			t.Errorf("action %q, related object %+v, want %+v", got.Action, got.RelatedObject, related)
 		}
 	}
 }

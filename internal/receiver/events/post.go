@@ -32,10 +32,19 @@ func decodePost(body []byte) (event.Event, error) {
 		return event.Event{}, invalidPost("involvedObject has a name or uid that no object can have")
 	case !isWord(o.APIVersion, "-./") && o.APIVersion != "":
 		return event.Event{}, invalidPost("involvedObject.apiVersion is not the name of a version")
-	case !isLine(e.Severity) || !isLine(e.Reason) || !isLine(e.ReportingController) || !isLine(e.ReportingInstance):
-		return event.Event{}, invalidPost("severity, reason and reporter must be short and of one line")
+	case !isLine(e.Severity) || !isLine(e.Reason) || !isLine(e.Action) || !isLine(e.ReportingController) || !isLine(e.ReportingInstance):
+		return event.Event{}, invalidPost("severity, reason, action and reporter must be short and of one line")
+	}
+	if related := e.RelatedObject; related != nil && !isReference(related) {
+		e.RelatedObject = nil // an addition, for which the event is not lost
 	}
 	return e, nil
+}
+
+// isReference reports whether r names an object that may exist, of any namespace or of none.
+func isReference(r *event.ObjectReference) bool {
+	return isWord(r.Kind, "") && isWord(r.Name, "-.:_") && (r.Namespace == "" || isLabel(r.Namespace)) && (r.UID == "" || isWord(r.UID, "-.:_")) &&
+		(r.APIVersion == "" || isWord(r.APIVersion, "-./")) && isLine(r.ResourceVersion) && isLine(r.FieldPath)
 }
 
 // invalidPost is the reason why a body is no event that a controller could have sent.

@@ -2,7 +2,6 @@ package bounds
 
 import (
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 )
 
 // The bounds on what is served of the specs, as packages alerts and cel check them.
@@ -21,7 +20,7 @@ const (
 // it: labels beyond it are replaced by ones that no object has.
 const maxSourceLabels = 128 << 10
 
-func boundAlert(s *v1beta3.AlertSpec) {
+func boundAlert(s *v1.AlertSpec) {
 	cutName(&s.ProviderRef.Name)
 	Text(&s.Summary, 4*maxSummary+1) // a character has at most four bytes
 	boundPatterns(&s.InclusionList)
@@ -53,7 +52,7 @@ func boundPatterns(list *[]string) {
 	List(list, n)
 }
 
-func boundProvider(s *v1beta3.ProviderSpec) {
+func boundProvider(s *v1.ProviderSpec) {
 	for _, ref := range []*v1.LocalObjectReference{s.SecretRef, s.ProxySecretRef, s.CertSecretRef} {
 		if ref != nil {
 			cutName(&ref.Name)

@@ -11,16 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 )
 
 // Spec drops what is never served from the spec of an Alert, Provider or Receiver, except that what is beyond a bound stays beyond it. The
 // CRDs bound kinds, names and namespaces.
 func Spec(object any) {
 	switch o := object.(type) {
-	case *v1beta3.Alert:
+	case *v1.Alert:
 		boundAlert(&o.Spec)
-	case *v1beta3.Provider:
+	case *v1.Provider:
 		boundProvider(&o.Spec)
 	case *v1.Receiver:
 		boundReceiver(o)
@@ -34,9 +33,9 @@ const maxStatus = 64 << 10
 // statuses.
 func Status(object any) {
 	switch o := object.(type) {
-	case *v1beta3.Alert:
+	case *v1.Alert:
 		dropLarge(&o.Status)
-	case *v1beta3.Provider:
+	case *v1.Provider:
 		dropLarge(&o.Status)
 	case *v1.Receiver:
 		dropLarge(&o.Status)

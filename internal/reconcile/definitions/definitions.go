@@ -50,8 +50,8 @@ type definition struct {
 
 var definitions = []definition{
 	{v1.ReceiverKind, "receivers." + v1.Group, v1.GroupVersion.Version, reflect.TypeFor[v1.Receiver]()},
-	{v1beta3.AlertKind, "alerts." + v1.Group, v1beta3.GroupVersion.Version, reflect.TypeFor[v1beta3.Alert]()},
-	{v1beta3.ProviderKind, "providers." + v1.Group, v1beta3.GroupVersion.Version, reflect.TypeFor[v1beta3.Provider]()},
+	{v1.AlertKind, "alerts." + v1.Group, v1beta3.GroupVersion.Version, reflect.TypeFor[v1.Alert]()},
+	{v1.ProviderKind, "providers." + v1.Group, v1beta3.GroupVersion.Version, reflect.TypeFor[v1.Provider]()},
 }
 
 // New returns a Checker and registers its metric. It returns an error if an option is missing.

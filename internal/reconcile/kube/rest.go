@@ -30,6 +30,7 @@ func NewAPI(config *rest.Config, scheme *runtime.Scheme, gv schema.GroupVersion,
 	// Custom resources are served as JSON only, for any configuration.
 	c.ContentType = runtime.ContentTypeJSON
 	c.AcceptContentTypes = runtime.ContentTypeJSON
+	c.WarningHandler = rest.NoWarnings{} // each answer may say that the version is deprecated
 	c.NegotiatedSerializer = tolerantSerializer{serializer.NewCodecFactory(scheme).WithoutConversion(), scheme}
 	client, err := rest.RESTClientFor(c)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 )
 
 const (
@@ -63,7 +62,7 @@ func TestT6AnOversizedObjectIsKeptSmall(t *testing.T) {
 		empty func() Object
 		specs map[string]string
 	}{
-		"Alert": {func() Object { return &v1beta3.Alert{} }, map[string]string{
+		"Alert": {func() Object { return &v1.Alert{} }, map[string]string{
 			"inclusions": `{"inclusionList":` + empty + `}`, "exclusions": `{"exclusionList":` + empty + `}`,
 			"a long pattern": `{"inclusionList":[` + text + `]}`,
 			"long patterns":  `{"exclusionList":` + repeated(`"`+strings.Repeat("a", 8000)+`"`) + `}`,
@@ -74,7 +73,7 @@ func TestT6AnOversizedObjectIsKeptSmall(t *testing.T) {
 			"label of a source":      `{"eventSources":[` + source(`,"matchLabels":{"a":`+text+`}`) + `]}`,
 			"many labels of sources": `{"eventSources":` + repeated(source(`,"matchLabels":`+numbered(1200))) + `}`,
 		}},
-		"Provider": {func() Object { return &v1beta3.Provider{} }, map[string]string{
+		"Provider": {func() Object { return &v1.Provider{} }, map[string]string{
 			"secret": `{"secretRef":{"name":` + text + `}}`, "proxy": `{"proxySecretRef":{"name":` + text + `}}`,
 			"certificate": `{"certSecretRef":{"name":` + text + `}}`, "account": `{"serviceAccountName":` + text + `}`,
 			"status name": `{"commitStatusExpr":` + text + `}`,
@@ -157,10 +156,10 @@ func TestTheAnnotationsThatAreReadAreKept(t *testing.T) {
 
 // Fails when a status as Flux or this program writes it counts as too large: it would be dropped, and written again for ever.
 func TestAStatusOfAnObjectIsKept(t *testing.T) {
-	a := &v1beta3.Alert{}
+	a := &v1.Alert{}
 	long := strings.Repeat("a", 1024)
 	a.Status.Conditions = append(slices.Repeat([]metav1.Condition{{Message: long}}, 8), metav1.Condition{Message: strings.Repeat("a", 32<<10)})
-	a.Status.Recent = slices.Repeat([]v1beta3.DeliveryOutcome{{Object: long, Reason: long}}, v1beta3.MaxRecentDeliveries)
+	a.Status.Recent = slices.Repeat([]v1.DeliveryOutcome{{Object: long, Reason: long}}, v1.MaxRecentDeliveries)
 	want := a.Status.DeepCopy()
 	trimObject(a)
 	if !reflect.DeepEqual(a.Status, *want) {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 )
 
 // copied returns a copy of s in memory of its own, as a decoder makes it.
@@ -18,20 +17,20 @@ func copied(s string) string { return string([]byte(s)) }
 
 // Fails when each of a cluster's thousands of objects keeps its own copy of common texts, or the spare capacity that a decoder left.
 func TestObjectsThatSayTheSameShareIt(t *testing.T) {
-	objects := make([]*v1beta3.Alert, 2)
+	objects := make([]*v1.Alert, 2)
 	for i := range objects {
 		conditions := make([]metav1.Condition, 1, 4)
 		conditions[0] = metav1.Condition{
 			Type: copied(v1.ServingCondition), Status: metav1.ConditionStatus(copied("True")), Reason: copied(v1.SucceededReason),
 			Message: copied("Alert initialized"),
 		}
-		a := &v1beta3.Alert{
-			TypeMeta: metav1.TypeMeta{Kind: copied("Alert"), APIVersion: copied("notification.toolkit.fluxcd.io/v1beta3")},
+		a := &v1.Alert{
+			TypeMeta: metav1.TypeMeta{Kind: copied("Alert"), APIVersion: copied("notification.toolkit.fluxcd.io/v1")},
 			ObjectMeta: metav1.ObjectMeta{
 				Labels:      map[string]string{"app.kubernetes.io/part-of": "tenants"},
 				Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"},
 			},
-			Spec: v1beta3.AlertSpec{
+			Spec: v1.AlertSpec{
 				ProviderRef: v1.LocalObjectReference{Name: copied("chat")}, EventSeverity: copied("info"),
 				EventSources: []v1.CrossNamespaceObjectReference{{Kind: copied("Kustomization"), Name: copied("*")}},
 			},
@@ -56,7 +55,7 @@ func TestObjectsThatSayTheSameShareIt(t *testing.T) {
 
 // Fails when each text that distinguishes an object is an object for the collector: there are four, and tens of thousands of objects.
 func TestTheNamesOfAnObjectAreOneString(t *testing.T) {
-	a := &v1beta3.Alert{ObjectMeta: metav1.ObjectMeta{
+	a := &v1.Alert{ObjectMeta: metav1.ObjectMeta{
 		Namespace: copied("team-a"), Name: copied("chat"), UID: types.UID(copied("u")), ResourceVersion: copied("7"),
 	}}
 	trimObject(a)
@@ -73,7 +72,7 @@ func TestTheNamesOfAnObjectAreOneString(t *testing.T) {
 	}
 }
 
-func texts(a *v1beta3.Alert) []string {
+func texts(a *v1.Alert) []string {
 	c := a.Status.Conditions[0]
 	return []string{
 		a.Kind, a.APIVersion, a.Spec.ProviderRef.Name, a.Spec.EventSeverity, a.Spec.EventSources[0].Kind, a.Spec.EventSources[0].Name,

@@ -59,9 +59,9 @@ const (
 
 // apiVersions has the kinds that Events may be about, with their API versions.
 var apiVersions = map[string]string{
-	v1.ReceiverKind:      v1.GroupVersion.String(),
-	v1beta3.AlertKind:    v1beta3.GroupVersion.String(),
-	v1beta3.ProviderKind: v1beta3.GroupVersion.String(),
+	v1.ReceiverKind: v1.GroupVersion.String(),
+	v1.AlertKind:    v1beta3.GroupVersion.String(),
+	v1.ProviderKind: v1beta3.GroupVersion.String(),
 }
 
 // Sink writes Kubernetes Events, at a rate of its own.

@@ -1,9 +1,7 @@
-package v1beta3
+package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	v1 "notifier/api/v1"
 )
 
 // AlertKind is the kind of an Alert.
@@ -19,7 +17,7 @@ const (
 type AlertSpec struct {
 	// ProviderRef names the Provider, of the Alert's own namespace, that the events are sent to.
 	// +required
-	ProviderRef v1.LocalObjectReference `json:"providerRef"`
+	ProviderRef LocalObjectReference `json:"providerRef"`
 
 	// EventSeverity is the least severity that is sent: "error" sends errors only, "info" sends everything.
 	// +kubebuilder:validation:Enum=info;error
@@ -30,7 +28,7 @@ type AlertSpec struct {
 	// EventSources selects the objects, of the Alert's own namespace, whose events are sent. An event is sent if any entry
 	// selects its object. The entries' apiVersion is not looked at.
 	// +required
-	EventSources []v1.CrossNamespaceObjectReference `json:"eventSources"`
+	EventSources []CrossNamespaceObjectReference `json:"eventSources"`
 
 	// InclusionList holds regular expressions in Go's syntax. Where there are any, an event is sent only if its message
 	// matches at least one of them.
@@ -88,7 +86,6 @@ type AlertStatus struct {
 // Alert sends the events of selected objects of its namespace to a Provider.
 //
 // +genclient
-// +kubebuilder:storageversion
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=all;fluxcd;fluxcd-notifications
 // +kubebuilder:subresource:status

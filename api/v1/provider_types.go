@@ -1,11 +1,9 @@
-package v1beta3
+package v1
 
 import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	v1 "notifier/api/v1"
 )
 
 // ProviderKind is the kind of a Provider.
@@ -116,12 +114,12 @@ type ProviderSpec struct {
 	// ProxySecretRef names the Secret that holds the proxy: its key "address" is a URL with scheme http, https or socks5, and
 	// the keys "username" and "password" may be added.
 	// +optional
-	ProxySecretRef *v1.LocalObjectReference `json:"proxySecretRef,omitempty"`
+	ProxySecretRef *LocalObjectReference `json:"proxySecretRef,omitempty"`
 
 	// SecretRef names the Secret that holds the credentials. Its keys, as far as the type uses them: "address", "token",
 	// "username" with "password", "headers", a YAML map of HTTP headers, and keys of one type, such as "githubAppID" and "nkey".
 	// +optional
-	SecretRef *v1.LocalObjectReference `json:"secretRef,omitempty"`
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty"`
 
 	// ServiceAccountName is the service account, of the Provider's own namespace, whose workload identity logs in at the
 	// cloud. For the types azureeventhub, azuredevops and googlepubsub.
@@ -131,7 +129,7 @@ type ProviderSpec struct {
 	// CertSecretRef names the Secret with the TLS material: "ca.crt" replaces the system's authorities, "tls.crt" and
 	// "tls.key" together are the client's certificate. The older keys "caFile", "certFile" and "keyFile" are understood.
 	// +optional
-	CertSecretRef *v1.LocalObjectReference `json:"certSecretRef,omitempty"`
+	CertSecretRef *LocalObjectReference `json:"certSecretRef,omitempty"`
 
 	// RateLimit bounds what is sent to the destination. Messages beyond it wait, errors for the shortest time. Where it is left out, a
 	// vendor's own hosts are sent what the vendor publishes, and others what they take.
@@ -187,7 +185,6 @@ type ProviderStatus struct {
 // Provider is a destination for events: a chat, an alerting or tracing service, a Git host, or any HTTP server.
 //
 // +genclient
-// +kubebuilder:storageversion
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=all;fluxcd;fluxcd-notifications
 // +kubebuilder:subresource:status
