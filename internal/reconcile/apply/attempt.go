@@ -105,9 +105,9 @@ func (t *term) settled(k item, at *attempt, o outcome) []*event.Message[event.Tr
 func (t *term) send(ctx context.Context, k item, at *attempt) outcome {
 	began := time.Now()
 	t.mu.Lock()
-	trigger, before := at.job.trigger, t.slots[k].stamp
+	trigger, before, refusedAs := at.job.trigger, t.slots[k].stamp, at.refusedAs
 	t.mu.Unlock()
-	receiver, target, why := t.resolve(trigger)
+	receiver, target, why := t.resolve(trigger, refusedAs)
 	t.mend(trigger, receiver, k.object.name)
 	switch why {
 	case "":
@@ -218,7 +218,7 @@ func (t *term) refusedAgain(k item, at *attempt, o outcome) (last bool) {
 	}
 	t.refusals.deny(o.receiver, d)
 	at.pause = longer(at.pause, minRefusedPause)
-	at.notBefore = time.Now().Add(at.pause)
+	at.notBefore, at.refusedAs = time.Now().Add(at.pause), o.receiver.ServiceAccount
 	if !retried(&at.refused, at.pause) {
 		at.job.result = resultRefused
 		return true

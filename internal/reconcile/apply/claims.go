@@ -19,8 +19,10 @@ type attempt struct {
 	// claim waits calls slot.moved.
 	notBefore, floor time.Time
 	// pause is the pause after the last unsuccessful answer. refused is the time of the first of the present refusals, zero for none.
-	pause   time.Duration
-	refused time.Time
+	// refusedAs is the service account of the last refusal.
+	pause     time.Duration
+	refused   time.Time
+	refusedAs string
 	// place is its index in the heap, turn the number of claims that were added before it.
 	place int
 	turn  uint64

@@ -124,7 +124,7 @@ func (t *term) expand(ctx context.Context, it item) {
 	if j == nil {
 		return
 	}
-	receiver, target, why := t.resolve(trigger)
+	receiver, target, why := t.resolve(trigger, "")
 	if t.unseen(trigger, why, taken) {
 		why = resultUnseen
 	} else {

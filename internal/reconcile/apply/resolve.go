@@ -24,19 +24,27 @@ var (
 
 // resolve returns the Receiver that asks for the trigger's target, and the target as that Receiver names it. The Receiver whose webhook
 // it was takes precedence. If it is gone or no longer asks, resolve returns any other that asked for the same as the same account by
-// then, because their triggers were one message. Otherwise why is the result of the trigger. With resultRefused the returned Receiver
-// may ask for the target, but this cannot be known because the kind is not watched. It must not be called under the lock.
-func (a *Applier) resolve(w *event.Trigger) (r Receiver, target event.Target, why string) {
+// then, because their triggers were one message. So it does if that Receiver has another account by now, as which the last request was
+// refused. Otherwise why is the result of the trigger. With resultRefused the returned Receiver may ask for the target, but this cannot be
+// known because the kind is not watched. It must not be called under the lock.
+func (a *Applier) resolve(w *event.Trigger, refusedAs string) (r Receiver, target event.Target, why string) {
 	named, alive := a.own(w)
+	asks := false
 	if alive {
-		if target, why = a.asked(named, w); why != resultRemoved {
+		target, why = a.asked(named, w)
+		asks = why != resultRemoved
+		if asks && (named.ServiceAccount != refusedAs || event.TargetKey(w.Target, refusedAs) == w.Key) {
 			return named, target, why
 		}
 	}
-	if r, target, why = a.search(w); why == resultOwnerGone && alive {
-		why = resultRemoved
+	other, otherTarget, not := a.search(w)
+	switch {
+	case asks && not != "":
+		return named, target, why
+	case not == resultOwnerGone && alive:
+		not = resultRemoved
 	}
-	return r, target, why
+	return other, otherTarget, not
 }
 
 // searchWindow and searchTime bound the time of searches for a namespace to an eighth of a processor: a thousand Receivers have half a

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,4 +122,46 @@ func TestT4ATriggerWaitsForObjectsThatAreNotReadYet(t *testing.T) {
 		w.want(selector, "done")
 		w.want(choice, "done")
 	})
+}
+
+// T4: the webhooks of two Receivers for one object, as one account, are one message, which names the Receiver of the later one. That Receiver
+// gets another account, which may not write the object. Fails when the other Receiver's webhook is then refused as well, and when what either
+// account may write is not tried as that account.
+func TestT4AnotherReceiversWebhookIsNotRefusedForItsNewAccount(t *testing.T) {
+	for may, accounts := range map[string][2]string{
+		"deployer": {"deployer", "weak"},
+		"strong":   {"weak", "strong"}, // as for an owner who corrects what is refused
+	} {
+		t.Run(may, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.stop()
+				w.api.respond(func(p patch) (int, http.Header) {
+					if p.user == "system:serviceaccount:team-a:"+may {
+						return http.StatusOK, nil
+					}
+					return http.StatusForbidden, nil
+				})
+				one := w.receiver("team-a", "one", accounts[0], repo("app"))
+				two := w.receiver("team-a", "two", accounts[0], repo("app"))
+				w.hook(one) // its slot is busy for an interval, so that the next triggers wait
+				pass(100 * time.Millisecond)
+				accepted := time.Now()
+				w.hook(one)
+				h := w.hook(two)
+				two.ServiceAccount = accounts[1]
+				w.receivers.put(two)
+				pass(2 * time.Minute)
+				w.want(h, "done")
+				for _, p := range w.api.seen() {
+					stamp, err := time.Parse(time.RFC3339Nano, p.stamp)
+					w.must(err)
+					if strings.HasSuffix(p.user, ":"+may) && !stamp.Before(accepted) {
+						return
+					}
+				}
+				t.Errorf("no request as %s: %+v", may, w.api.seen())
+			})
+		})
+	}
 }
