@@ -21,6 +21,12 @@ type ownersBus struct {
 	messages map[item]*ownersMessage
 	handed   map[item]*handed
 	more     chan struct{}
+	// rough has the bus behave as the real one does at its worst. queue are then the messages that the client has pulled and not yet handed
+	// out, also after newer ones have taken their places on disk. inHand is the last message that may have been handed out before an
+	// interruption: the acknowledgement of that ends the second one as well.
+	rough  bool
+	queue  []*handed
+	inHand uint64
 	// twice counts the messages that ended more than once.
 	twice atomic.Int32
 	// end ends the present term. With kill the worker loses it half a second before it learns of that.
@@ -36,7 +42,8 @@ type ownersMessage struct {
 
 func newOwnersBus(seed uint64) *ownersBus {
 	return &ownersBus{
-		rng: rand.New(rand.NewPCG(seed, 3)), messages: map[item]*ownersMessage{}, handed: map[item]*handed{}, more: make(chan struct{}, 1),
+		rough: seed%4 != 0, rng: rand.New(rand.NewPCG(seed, 3)),
+		messages: map[item]*ownersMessage{}, handed: map[item]*handed{}, more: make(chan struct{}, 1),
 	}
 }
 
@@ -61,9 +68,39 @@ func (b *ownersBus) publish(t event.Trigger) {
 	if h := b.handed[subject]; h != nil && h.trigger.ReceiverUID == t.ReceiverUID {
 		return
 	}
+	b.store(subject, t)
+	if b.rough && !b.cured && b.rng.IntN(10) == 0 { // the answer was lost, and it is published again
+		time.AfterFunc(time.Duration(b.rng.Int64N(int64(4*time.Second))), func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.store(subject, t)
+		})
+	}
+}
+
+// store puts a trigger in the place of an earlier one. The caller has the lock.
+func (b *ownersBus) store(subject item, t event.Trigger) {
 	b.seq++
 	b.messages[subject] = &ownersMessage{seq: b.seq, trigger: t}
 	b.wake()
+}
+
+// reset has all messages handed out again at once, as when a consumer is taken over. The caller has the lock.
+func (b *ownersBus) reset() {
+	clear(b.handed)
+	b.queue = nil
+	for _, m := range b.messages {
+		m.due = time.Time{}
+	}
+	b.wake()
+}
+
+// interrupt has the connection lost for a moment, within a term.
+func (b *ownersBus) interrupt() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inHand = b.seq
+	b.reset()
 }
 
 // Triggers implements Bus.
@@ -74,6 +111,10 @@ func (b *ownersBus) Triggers(ctx context.Context, serve func(context.Context, <-
 		var wg sync.WaitGroup
 		over, in := make(chan struct{}), make(chan event.Message[event.Trigger])
 		b.mu.Lock()
+		if b.rough {
+			b.inHand = 0
+			b.reset()
+		}
 		b.end = func(kill bool) {
 			if lost.Store(kill); kill {
 				<-time.After(time.Second / 2)
@@ -128,12 +169,20 @@ func (b *ownersBus) next(lost *atomic.Bool) (h *handed, wait time.Duration) {
 			first = m
 		}
 	}
-	if first == nil || lost.Load() {
+	if lost.Load() || first == nil && len(b.queue) == 0 {
 		return nil, wait
 	}
-	first.due = time.Now().Add(event.AckWait)
-	h = &handed{bus: b, lost: lost, seq: first.seq, trigger: first.trigger}
-	b.handed[h.subject()] = h
+	if first != nil && (len(b.queue) == 0 || b.rng.IntN(2) == 0) {
+		first.due = time.Now().Add(event.AckWait)
+		b.queue = append(b.queue, &handed{bus: b, lost: lost, seq: first.seq, trigger: first.trigger})
+	}
+	if b.rough && b.rng.IntN(2) == 0 {
+		return nil, time.Duration(b.rng.IntN(20)) * time.Millisecond // it is under way
+	}
+	h, b.queue = b.queue[0], b.queue[1:]
+	if h.seq > b.inHand {
+		b.handed[h.subject()] = h
+	}
 	return h, 0
 }
 
@@ -180,6 +229,9 @@ func (h *handed) Ack(ctx context.Context) error {
 	h.Take()
 	h.end()
 	<-time.After(time.Duration(1+h.bus.draw(20)) * time.Millisecond)
+	if h.bus.rough && h.bus.one(8) { // it is late
+		<-time.After(time.Duration(h.bus.draw(5000)) * time.Millisecond)
+	}
 	if h.lost.Load() || h.bus.one(8) {
 		<-ctx.Done()
 		return ctx.Err()
@@ -197,7 +249,12 @@ func (h *handed) Nak() error {
 	if h.lost.Load() || h.bus.one(8) {
 		return errOwners
 	}
-	h.change(func(m *ownersMessage) { m.due = time.Now() })
+	h.change(func(m *ownersMessage) {
+		m.due = time.Now()
+		if h.bus.rough {
+			m.due = m.due.Add(time.Second)
+		}
+	})
 	return nil
 }
 
