@@ -74,9 +74,7 @@ func (p *play) reported(id subscriber, g *guard) {
 	if _, pending := p.watch.reports[id]; pending {
 		return
 	}
-	p.mu.Lock()
-	stored, known := p.reports[LoopPrefix+id.namespace+"/"+id.name]
-	p.mu.Unlock()
+	stored, known := p.get(LoopPrefix + id.namespace + "/" + id.name)
 	var l Loop
 	if known && json.Unmarshal([]byte(stored), &l) != nil {
 		p.t.Errorf("the report of %v is %q", id, stored)

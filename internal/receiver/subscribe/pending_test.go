@@ -3,6 +3,7 @@ package subscribe
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,4 +133,48 @@ func TestT4WhatWasHeldBackIsReportedUntilItsTriggerIsStored(t *testing.T) {
 			})
 		})
 	}
+}
+
+// T4: a worker is cut off as it reports that nothing is held back, and that is stored when its successor has reported that something is. Fails
+// when the successor's report is not stored again: the next worker triggers nothing.
+func TestT4AReportThatIsStoredLateIsReplaced(t *testing.T) {
+	for name, stored := range map[string]string{"nothing is held": `{"uid":"uid-r","generation":1,"looping":false}`, "removed": ""} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sub := subscription("team/r")
+				sub.Targets[0].Generation = sub.Generation
+				s := newStage(t, sub)
+				stop := s.run()
+				s.lose(nil, "team")
+				s.must("ImagePolicy/app")
+				var late []byte
+				if stored != "" {
+					late = []byte(stored)
+				}
+				s.store(LoopPrefix+"team/r", late)
+				s.wait(2 * clockTick)
+				stop()
+				s.lose(nil, "")
+				defer s.run()()
+				if n := s.wait(time.Minute); n != 1 {
+					t.Errorf("%d triggers, the reports are %v", n, s.all())
+				}
+			})
+		})
+	}
+}
+
+// Fails when what a worker before held back stays in the status of a Receiver, and when the report about one that is gone stays.
+func TestAReportOfAWorkerBeforeIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, subscription("team/r"))
+		defer s.run()()
+		for _, name := range []string{"r", "gone"} {
+			s.store(LoopPrefix+"team/"+name, []byte(`{"uid":"uid-r","generation":1,"held":true,"looping":false}`))
+		}
+		s.wait(2 * clockTick)
+		if got, _ := s.get(LoopPrefix + "team/r"); len(s.all()) != 1 || strings.Contains(got, "held") {
+			t.Errorf("the reports are %v", s.all())
+		}
+	})
 }

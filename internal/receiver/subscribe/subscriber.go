@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +31,8 @@ type LoopReports interface {
 	receiver.Reports
 	// All calls each with every report.
 	All(ctx context.Context, each func(key string, value []byte)) error
+	// Watch calls each with every report, and then with each that is put, until ctx ends. The value of a removed one is nil.
+	Watch(ctx context.Context, each func(key string, value []byte)) error
 }
 
 const (
@@ -95,6 +96,7 @@ func (w *watch) serve(ctx context.Context, events event.Reader) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { w.keepTime(ctx); return nil })
+	g.Go(func() error { w.followReports(ctx); return nil })
 	g.Go(func() error {
 		w.idle(ctx, events)
 		return events.Read(ctx, w.handle)
@@ -175,15 +177,9 @@ func (w *watch) restore(ctx context.Context) error {
 	defer w.mu.Unlock()
 	now := time.Now()
 	err := w.Reports.All(ctx, func(key string, value []byte) {
-		rest, ours := strings.CutPrefix(key, LoopPrefix)
+		id, l, ours := reportOf(key, value)
 		if !ours {
 			return
-		}
-		var id subscriber
-		id.namespace, id.name, _ = strings.Cut(rest, "/")
-		var l Loop
-		if json.Unmarshal(value, &l) != nil {
-			l = Loop{} // an unreadable report delays nothing
 		}
 		s, exists := w.Subscriptions.get(id)
 		if !exists {

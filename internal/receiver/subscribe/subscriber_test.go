@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +22,7 @@ import (
 
 // stage is a Subscriber between a feed and a bus of the test's own.
 type stage struct {
+	*followed
 	t        *testing.T
 	table    *Subscriptions
 	bus      *receivertest.Recorder
@@ -33,10 +33,9 @@ type stage struct {
 	over     atomic.Bool // the term is, and the process has not noticed
 
 	mu        sync.Mutex
-	fail      error // of every publish and report
-	refuse    error // of every report
-	lost      error // of every publish
-	reports   map[string]string
+	fail      error  // of every publish and report
+	refuse    error  // of every report
+	lost      error  // of every publish
 	overQuota string // the namespace that has too many triggers
 }
 
@@ -48,7 +47,7 @@ type told struct {
 
 func newStage(t *testing.T, subscriptions ...*Subscription) *stage {
 	s := &stage{
-		t: t, table: NewSubscriptions(), bus: &receivertest.Recorder{}, batches: make(chan told), reports: map[string]string{},
+		t: t, table: NewSubscriptions(), bus: &receivertest.Recorder{}, batches: make(chan told), followed: newFollowed(),
 	}
 	for _, sub := range subscriptions {
 		if err := s.table.Put(sub); err != nil {
@@ -133,21 +132,7 @@ func (s *stage) Put(_ context.Context, key string, value []byte) error {
 	if s.refuse != nil {
 		return s.refuse
 	}
-	if value == nil {
-		delete(s.reports, key)
-	} else {
-		s.reports[key] = string(value)
-	}
-	return nil
-}
-
-func (s *stage) All(_ context.Context, each func(string, []byte)) error {
-	s.mu.Lock()
-	all := maps.Clone(s.reports)
-	s.mu.Unlock()
-	for key, value := range all {
-		each(key, []byte(value))
-	}
+	s.store(key, value)
 	return nil
 }
 
@@ -159,9 +144,8 @@ func (s *stage) failure() error {
 
 // looping reports whether a Receiver's status would report a loop.
 func (s *stage) looping(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Contains(s.reports[LoopPrefix+key], `"looping":true`)
+	value, _ := s.get(LoopPrefix + key)
+	return strings.Contains(value, `"looping":true`)
 }
 
 // tell passes records to the subscriber as one batch, numbered as the stream does.
