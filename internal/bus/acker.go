@@ -2,11 +2,13 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // nakDelay is how soon a returned message is handed out again. It keeps a loop of Nak from spinning.
@@ -18,9 +20,33 @@ type acker struct {
 	ended atomic.Bool
 	// onDone is called once, when the message is done or returned.
 	onDone func()
+
+	stream jetstream.Stream
+	nc     *nats.Conn
+	lost   uint64 // connections, when the message came
 }
 
-func newAcker(m *nats.Msg) *acker { return &acker{msg: &nats.Msg{Reply: m.Reply, Sub: m.Sub}} }
+func (c *consumer) newAcker(m *nats.Msg) *acker {
+	nc := c.bus.nc
+	return &acker{msg: &nats.Msg{Reply: m.Reply, Sub: m.Sub}, stream: c.bus.streams[c.role.stream], nc: nc, lost: nc.Stats().Reconnects}
+}
+
+// isStored reports whether the stream still has the message. A server that was restarted may have lost the end of the stream, and given the
+// message's place to another one, which the server would take an acknowledgement for.
+func (h *acker) isStored(ctx context.Context) (bool, error) {
+	if h.nc.Stats().Reconnects == h.lost {
+		return true, nil
+	}
+	meta, err := h.msg.Metadata()
+	if err != nil {
+		return false, err
+	}
+	m, err := h.stream.GetMsg(ctx, meta.Sequence.Stream)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil && m.Time.Equal(meta.Timestamp), err
+}
 
 // Ack acknowledges the message and returns when the server has confirmed it. After a failure the message may be handed out again, and Ack
 // may be called again.
@@ -30,7 +56,11 @@ func newAcker(m *nats.Msg) *acker { return &acker{msg: &nats.Msg{Reply: m.Reply,
 func (h *acker) Ack(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	return h.end("acknowledge", h.msg.AckSync(nats.Context(ctx)))
+	stored, err := h.isStored(ctx)
+	if stored {
+		err = h.msg.AckSync(nats.Context(ctx))
+	}
+	return h.end("acknowledge", err)
 }
 
 // InProgress restarts the server's clock for this message.

@@ -160,7 +160,7 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return fmt.Errorf("read metadata: %w", err)
 	}
-	h, seq := newAcker(m), meta.Sequence.Stream
+	h, seq := p.c.newAcker(m), meta.Sequence.Stream
 	if meta.NumDelivered > uint64(p.c.bus.poisoning.maxDeliveries) {
 		return p.deadLetter(ctx, h, m, "poison", "handed out too often without an outcome")
 	}

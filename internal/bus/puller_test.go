@@ -60,7 +60,7 @@ func TestE2AfterALostAcknowledgementTheNextMessageIsHandedOut(t *testing.T) {
 	p.gauge = b.progress.start(r)
 	defer p.gauge.stop()
 	for seq := range uint64(2) {
-		a := newAcker(&nats.Msg{})
+		a := c.newAcker(&nats.Msg{})
 		p.queue = append(p.queue, incoming[event.Trigger]{message: event.Message[event.Trigger]{Seq: seq + 1, Acker: a}, acker: a, msg: &nats.Msg{}})
 	}
 	_, first, err := p.next(ctx)
