@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
@@ -178,7 +179,7 @@ type stage[T any] struct {
 	decode decoder[T]
 	serve  func(ctx context.Context, shard int, in <-chan event.Message[T]) error
 	// offer, if any, is called with each message before it is offered to serve, and may replace its Acker.
-	offer func(subject string, m *event.Message[T])
+	offer func(from *nats.Msg, m *event.Message[T])
 }
 
 // consume serves a consumer that was taken over: it runs a puller and the stage. When the term or the puller ends, the context given to

@@ -52,6 +52,13 @@ func (s *pendingTriggers) add(subject string, m *event.Message[event.Trigger]) {
 	s.waiting[in.subject] = in
 }
 
+// remove has the trigger of a subject, if there is one, cover no others from now on.
+func (s *pendingTriggers) remove(subject string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, subject)
+}
+
 // drop removes the triggers of a shard, when its consumer is given up.
 func (s *pendingTriggers) drop(shard int) {
 	s.mu.Lock()

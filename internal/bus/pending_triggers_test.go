@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -200,4 +201,29 @@ func TestT3ATriggerThatIsHandedOutAgainStandsForNoOther(t *testing.T) {
 	}
 	must(t, second.Ack(ctx))
 	must(t, third.Ack(ctx))
+}
+
+// T3: the same, and the trigger is handed out again as it was in hand for longer than the server waits, as in a process that was stopped.
+func TestT3ATriggerWhoseAckWaitIsOverStandsForNoOther(t *testing.T) {
+	b := open(t, t.TempDir(), func(o *Options) { o.Shards = 1 })
+	ctx := testContext(t)
+	held := make(chan event.Message[event.Trigger])
+	start(t, triggerTo(b, held))
+	must(t, b.PublishTriggers(ctx, testTrigger("team", "k", 1)))
+	first := receive(t, held)
+	soon := consumerConfig(triggerRole(0))
+	soon.AckWait = 100 * time.Millisecond
+	_, err := b.streams[streamTriggers].UpdateConsumer(ctx, soon)
+	must(t, err)
+	second := receive(t, held)
+	if second.Seq != first.Seq {
+		t.Fatalf("got the trigger %d, want %d again", second.Seq, first.Seq)
+	}
+	must(t, b.PublishTriggers(ctx, testTrigger("team", "k", 2)))
+	must(t, first.Ack(ctx))
+	info, err := b.streams[streamTriggers].Info(ctx)
+	must(t, err)
+	if info.State.Msgs != 1 {
+		t.Errorf("%d triggers are on disk, want the second", info.State.Msgs)
+	}
 }

@@ -228,7 +228,7 @@ func (p *puller[T]) next(ctx context.Context) (chan event.Message[T], event.Mess
 			p.live.Add(1)
 			head.acker.onDone = p.onDone
 			if p.stage.offer != nil {
-				p.stage.offer(head.msg.Subject, &head.message)
+				p.stage.offer(head.msg, &head.message)
 			}
 		}
 		return p.out, head.message, nil

@@ -90,15 +90,19 @@ func (b *Bus) pullTriggers(ctx context.Context, shard int, in chan event.Message
 	taken := false
 	b.serveTerm(ctx, triggerRole(shard), func(ctx context.Context, c *consumer) error {
 		defer b.pendingTriggers.drop(shard)
-		inHand := uint64(0) // the messages that may be in hand since before an interruption: their acks also end what is handed out again
+		// The messages that may be in hand since before an interruption. Their acks also end what is handed out again, as do those of messages
+		// whose event.AckWait is over.
+		inHand := uint64(0)
 		if taken {
 			inHand = c.last
 		}
 		taken = true
 		if b.embedded != nil {
-			s.offer = func(subject string, m *event.Message[event.Trigger]) {
-				if m.Seq > inHand {
-					b.pendingTriggers.add(subject, m)
+			s.offer = func(from *nats.Msg, m *event.Message[event.Trigger]) {
+				if meta, err := from.Metadata(); err == nil && meta.NumDelivered == 1 && m.Seq > inHand {
+					b.pendingTriggers.add(from.Subject, m)
+				} else {
+					b.pendingTriggers.remove(from.Subject)
 				}
 			}
 		}
