@@ -46,7 +46,7 @@ func postOf(it item, r *event.Record) post {
 // no other revision, and is not older than the observation of prior. A client that reaches the events endpoint and knows the UID can
 // forge that (invariant E9), so there are more conditions. A failure must be in the object's own words, which no client can know
 // before. A success must be accepted at most statusLag before the state was reached, or later. If the state may have existed before the
-// term, the time in its condition is that, unless the revisions agree.
+// term, or before a list showed it, the time in its condition is that, unless the revisions agree.
 func (x post) covers(tr *transition, prior lastPublished) bool {
 	switch {
 	case x.uid != tr.UID, x.outcome != tr.Outcome, x.accepted.Before(prior.Observed):
@@ -105,7 +105,7 @@ func (n *posts) add(x post) {
 // the older posts of the object, which no later transition may use.
 //
 // With left the object left the state then, and later POSTs do not count. Otherwise a POST does not count if one of another outcome followed
-// it: that was told last. About a success that may have existed before the term, of the POSTs of that time only the last one counts.
+// it: that was told last. About a success that may have existed before it was found, of the POSTs of that time only the last one counts.
 func (n *posts) take(it item, tr *transition, prior lastPublished, left time.Time) *decision {
 	n.mu.Lock()
 	defer n.mu.Unlock()

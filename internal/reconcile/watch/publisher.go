@@ -176,7 +176,7 @@ func (t *publisher) follow(ctx context.Context, caughtUp chan<- struct{}) {
 }
 
 // take makes a post of a record that may cover a transition. The record must be POSTed and not doubted, and the events endpoint must
-// have known its object by that UID. The cache must not know the object by another UID.
+// have known its object by that UID. The cache may know another one still: a list may show an object that was made anew late.
 func (t *publisher) take(r *event.Record) {
 	o := r.Event.InvolvedObject
 	kind := kindNamed(o.Kind)
@@ -194,9 +194,6 @@ func (t *publisher) take(r *event.Record) {
 	defer t.mu.Unlock()
 	t.posted[kind] = r.Accepted
 	if r.Outcome == event.OutcomeNone {
-		return
-	}
-	if cached := t.current(it); cached != nil && cached.UID != o.UID {
 		return
 	}
 	if s := t.subjects[it]; s != nil && r.Seq <= s.published {

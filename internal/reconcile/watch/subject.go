@@ -20,7 +20,8 @@ type subject struct {
 	came time.Time
 	// torn counts the forms in which the object was since one lasted for wholeAfter.
 	torn int
-	// found is when the term or the kind began, if the object has been in no terminal state since. Its next one may have existed before.
+	// found is when the term or the kind began, or a list showed what no watch did, if the object has been in no terminal state since. Its next
+	// one may have existed before.
 	found time.Time
 	// pending are, in this order, transitions that are decided and not yet recorded, the end of the object, and one waiting transition.
 	// Each of them may be missing.
@@ -46,7 +47,8 @@ type transition struct {
 	disputed time.Time
 	// decided, unless nil, is how the transition is published. From then on nothing replaces it.
 	decided *decision
-	// found is when the term or the kind began, if the state existed then or may have, so that it may have been published before.
+	// found is when the term or the kind began, or a list showed what no watch did, if the state existed then or may have, so that it may have
+	// been published before.
 	found time.Time
 
 	// The following fields belong to the worker that settles the transition.
@@ -118,7 +120,7 @@ func (t *publisher) consider(o *object, found time.Time) {
 		return // unlike the present state of a cluster that was restored from a backup
 	}
 	st, terminal := o.terminal()
-	if s == nil && !terminal {
+	if s == nil && !terminal && found.IsZero() && !o.listed {
 		return
 	}
 	s = t.subjectOf(it)
@@ -132,7 +134,7 @@ func (t *publisher) consider(o *object, found time.Time) {
 		s.change(now, terminal) // with another message it is the first request of another status
 	}
 	if !terminal {
-		s.found = found
+		s.found = o.foundAt(found, now)
 		return
 	}
 	if len(s.pending) == 0 && s.last.state == st {
@@ -146,7 +148,16 @@ func (t *publisher) consider(o *object, found time.Time) {
 		tr.observed, tr.found, tr.disputed = w.observed, w.found, w.disputed
 	}
 	tr.reached = t.reached(s, tr)
+	tr.found = o.foundAt(tr.found, now)
 	t.arrive(it, s, tr)
+}
+
+// foundAt returns when the object was found, by a term or a kind that began at found or, if that is zero, now by a list.
+func (o *object) foundAt(found, now time.Time) time.Time {
+	if found.IsZero() && o.listed {
+		return now
+	}
+	return found
 }
 
 // change takes in that the object has another form, terminal or not.

@@ -120,7 +120,9 @@ func TestE6AStateIsNotCorrectedBeforeThePostsAreReadBack(t *testing.T) {
 // E6: a success is POSTed and has not settled when the worker dies, and the object is being reconciled when the next one begins. Fails when
 // consider does not take the success, which that worker sees late, for one of before its term.
 func TestE6APostCountsForAStateThatANewWorkerSeesLate(t *testing.T) {
-	for name, first := range map[string]kustomization{"a recovery": {failed: true, revision: "r2"}, "a revision": {}} {
+	for name, first := range map[string]kustomization{
+		"a recovery": {failed: true, revision: "r2"}, "a revision": {}, "the first of an object": {name: "former"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			restarted(t, first, func(t *testing.T, w *world, stop func()) {
 				pass(time.Minute)
