@@ -13,7 +13,6 @@ import (
 	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -237,9 +236,14 @@ type fakeState struct {
 	puts     int
 	// loseAnswers is how many values are stored but not confirmed.
 	loseAnswers int
+	// slow, unless nil, is called before each read and write, which fails with its error.
+	slow func() error
 }
 
 func (s *fakeState) Get(_ context.Context, key string) ([]byte, uint64, bool, error) {
+	if err := s.delay(); err != nil {
+		return nil, 0, false, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, ok := s.values[key]
@@ -247,6 +251,9 @@ func (s *fakeState) Get(_ context.Context, key string) ([]byte, uint64, bool, er
 }
 
 func (s *fakeState) Put(ctx context.Context, key string, value []byte, revision uint64) error {
+	if err := s.delay(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail || key == s.failKey || ctx.Err() != nil {
@@ -303,6 +310,8 @@ type fakeObjects struct {
 	listing func(context.Context, *Kind)
 	// expiring, unless nil, returns a channel that closes when the watches of now end, and the changes since are no longer available.
 	expiring func() <-chan struct{}
+	// hides, unless nil, reports that watches send nothing. One that has left out a change sends no other.
+	hides func() bool
 }
 
 func (f fakeObjects) ListerWatcher(kind *Kind, resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
@@ -334,44 +343,11 @@ func (f fakeObjects) ListerWatcher(kind *Kind, resource schema.GroupVersionResou
 				return e, true
 			})
 			if f.expiring != nil {
-				decoded = expire(decoded, f.expiring())
+				decoded = expire(decoded, f.expiring(), f.hides)
 			}
 			return decoded, nil
 		},
 	}, kube.ListFirst{})
-}
-
-// expire returns a watch that ends, and has to begin with a list, when a channel closes.
-func expire(w watch.Interface, expired <-chan struct{}) watch.Interface {
-	sent := make(chan watch.Event)
-	proxy := watch.NewProxyWatcher(sent)
-	go func() {
-		defer close(sent)
-		defer func() {
-			w.Stop()
-			for range w.ResultChan() { // its goroutine may be sending
-			}
-		}()
-		for {
-			var e watch.Event
-			select {
-			case e = <-w.ResultChan():
-			case <-expired:
-				e = watch.Event{Type: watch.Error, Object: &apierrors.NewResourceExpired("too old").ErrStatus}
-			case <-proxy.StopChan():
-				return
-			}
-			select {
-			case sent <- e:
-			case <-proxy.StopChan():
-				return
-			}
-			if e.Type == watch.Error {
-				return
-			}
-		}
-	}()
-	return proxy
 }
 
 func objectOf(kind *Kind, u *unstructured.Unstructured) *object {

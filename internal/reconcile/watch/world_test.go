@@ -35,6 +35,7 @@ type world struct {
 	state     *fakeState
 	listing   func(context.Context, *Kind) // of fakeObjects
 	expiring  func() <-chan struct{}       // of fakeObjects
+	hides     func() bool                  // of fakeObjects
 	version   int
 	log       slog.Handler
 	leader    *Watcher    // the last that began to lead
@@ -106,7 +107,7 @@ func (w *world) watcher() *Watcher {
 	})
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 	watcher, err := New(Options{
-		Objects: fakeObjects{w.dynamic, w.listing, w.expiring}, Catalogue: catalogue, Events: w.bus, State: w.state,
+		Objects: fakeObjects{w.dynamic, w.listing, w.expiring, w.hides}, Catalogue: catalogue, Events: w.bus, State: w.state,
 		Log: slog.New(w.log), Registerer: prometheus.NewRegistry(),
 	})
 	w.must(err)
