@@ -85,6 +85,40 @@ func TestE6APostAboutAStateThatWasReachedUnseenCovers(t *testing.T) {
 	}
 }
 
+// E6: a POST told a recovery while the watch was away, and the POST of the next failure was lost. Fails when the failure, which the object was in
+// before as well, is not told once more; or when it is though the object was Ready at no time.
+func TestE6AReturnFromAStateThatAPostToldUnseenIsPublished(t *testing.T) {
+	for name, tc := range map[string]struct {
+		unknown, ever bool // the object is at work when it is listed, and was Ready
+		want          []string
+	}{
+		"it is listed":        {ever: true, want: []string{"failed app r1"}},
+		"it is listed before": {unknown: true, ever: true, want: []string{"failed app r1"}},
+		"it was never Ready":  {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			restarted(t, kustomization{failed: true}, func(t *testing.T, w *world, stop func()) {
+				defer stop()
+				pass(time.Minute)
+				k := kustomization{failed: true, unknown: tc.unknown, since: time.Now().Add(-time.Hour)}
+				w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
+				pass(time.Minute)
+				if tc.ever {
+					k.since = time.Now()
+				}
+				w.leader.list(t, w.object(k))
+				if tc.unknown {
+					pass(time.Second)
+					k.unknown = false
+					w.put(k)
+				}
+				pass(time.Minute)
+				w.wantTold(tc.want...)
+			})
+		})
+	}
+}
+
 // list has the watcher observe an object as an answer to a list shows it.
 func (w *Watcher) list(t *testing.T, o *unstructured.Unstructured) {
 	t.Helper()

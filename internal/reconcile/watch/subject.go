@@ -130,16 +130,17 @@ func (t *publisher) consider(o *object, found time.Time) {
 	}
 	s.found = time.Time{}
 	now, w := time.Now(), s.waiting()
+	late := o.foundAt(found, now)
 	if same := w != nil && w.state == st && w.object.ready.message == o.ready.message; !terminal || !same || s.came.IsZero() {
 		s.change(now, terminal) // with another message it is the first request of another status
 	}
 	if !terminal {
-		s.found = o.foundAt(found, now)
+		s.found = late
 		return
 	}
 	if len(s.pending) == 0 && s.last.state == st {
 		s.last.state, t.subjects[it] = st, s // the same state and key, but sharing the strings of the object
-		if found.IsZero() || !t.toldOtherwise(it, s, o) {
+		if late.IsZero() || !t.toldOtherwise(it, s, o, late) {
 			return
 		}
 	}
@@ -148,13 +149,15 @@ func (t *publisher) consider(o *object, found time.Time) {
 		tr.observed, tr.found, tr.disputed = w.observed, w.found, w.disputed
 	}
 	tr.reached = t.reached(s, tr)
-	tr.found = o.foundAt(tr.found, now)
+	if !late.IsZero() {
+		tr.found = late
+	}
 	t.arrive(it, s, tr)
 }
 
-// foundAt returns when the object was found, by a term or a kind that began at found or, if that is zero, now by a list.
+// foundAt returns when the object was found in its form: now if a list shows it, else when the term or the kind began, if that is found.
 func (o *object) foundAt(found, now time.Time) time.Time {
-	if found.IsZero() && o.listed {
+	if o.listed {
 		return now
 	}
 	return found
@@ -202,20 +205,21 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 	default:
 		t.leave(it, s)
 	}
-	tr.again = tr.again || len(s.pending) == 0 && tr.state == s.last.state && t.toldOtherwise(it, s, tr.object)
+	tr.again = tr.again || len(s.pending) == 0 && tr.state == s.last.state && t.toldOtherwise(it, s, tr.object, tr.found)
 	if tr.state != s.decided() || tr.again {
 		t.push(it, s, tr)
 	}
 }
 
-// toldOtherwise reports whether a POST of another outcome than the last published state, which the object is in, was accepted before this term
-// and covered no transition. The object was in that outcome, the former worker died before it settled, and the POST of the return was lost:
-// what was told last would stay wrong (invariant E6). If Ready has not changed since the POST, the object was never in its outcome: such are
+// toldOtherwise reports whether a POST of another outcome than the last published state, which the object is in, was accepted before this term,
+// or before the object was found, and covered no transition. The object was in that outcome, the former worker died before it settled or no
+// watch showed it, and the POST of the return was lost: what was told last would stay wrong (invariant E6). If Ready has not changed since the POST, the object was never in its outcome: such are
 // errors about an object that is Ready all the time. The POST itself proves nothing (invariant E9) and is not recorded. The caller holds the
 // lock.
-func (t *publisher) toldOtherwise(it item, s *subject, o *object) bool {
-	last, found := t.posts.last(it)
-	if !found || !last.contradicts(s.last.state) || !last.accepted.After(s.last.Observed) || !last.accepted.Before(t.began) {
+func (t *publisher) toldOtherwise(it item, s *subject, o *object, found time.Time) bool {
+	last, told := t.posts.last(it)
+	if !told || !last.contradicts(s.last.state) || !last.accepted.After(s.last.Observed) ||
+		!last.accepted.Before(t.began) && !last.accepted.Before(found) {
 		return false
 	}
 	since := o.ready.since.time()
