@@ -62,8 +62,9 @@ type fakeBus struct {
 	stored   []time.Time // of events
 	ids      map[string]bool
 	follower func(*event.Record)
-	// late reports that the follower gets no event before catchUp; behind are those that it has not got.
+	// late reports that the follower gets no event before catchUp; behind are those that it has not got. With a lag it gets them that late.
 	late   bool
+	lag    time.Duration
 	behind []*event.Record
 	fail   bool
 	// loseAnswers is how many events of watchers are stored but not confirmed.
@@ -93,6 +94,9 @@ func (b *fakeBus) PublishEvent(ctx context.Context, r *event.Record) (bool, erro
 	switch {
 	case b.late:
 		b.behind = append(b.behind, headersOf(r))
+	case b.follower != nil && (b.lag > 0 || len(b.behind) > 0):
+		b.behind = append(b.behind, headersOf(r))
+		time.AfterFunc(max(b.lag, time.Millisecond), b.catchUp)
 	case b.follower != nil:
 		b.follower(headersOf(r))
 	}
@@ -135,6 +139,7 @@ func headersOf(r *event.Record) *event.Record {
 
 func (b *fakeBus) FollowEvents(ctx context.Context, from time.Time, h func(*event.Record), caughtUp func()) {
 	b.mu.Lock()
+	b.behind = nil
 	for i := 0; i < len(b.events); i++ {
 		if r := b.events[i]; !r.Accepted.Before(from) {
 			h(headersOf(r))
@@ -199,8 +204,10 @@ func (b *fakeBus) setLate() {
 func (b *fakeBus) catchUp() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.follower(b.behind[0])
-	b.behind = b.behind[1:]
+	if len(b.behind) > 0 && b.follower != nil {
+		b.follower(b.behind[0])
+		b.behind = b.behind[1:]
+	}
 }
 
 func (b *fakeBus) setRefusing(refusing bool) {

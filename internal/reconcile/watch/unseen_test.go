@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// unseen is the first of the seeds whose watches leave out changes for a time and end then, whose object is deleted and made again, and whose
-// store of states is slow and fails to answer.
+// unseen is the first of the seeds whose watches leave out changes for a time and end then, whose object is deleted and made again, whose store
+// of states is slow and fails to answer, and whose bus is slow and forgets answers.
 const unseen = 1 << 21
 
 // watches are those of a cluster, which leave out changes at times and then end.
@@ -66,10 +66,10 @@ func (i *watches) hid(at time.Time) bool {
 	return false
 }
 
-// disturb has the watches leave out changes, or end, the store be slow, or the object be made again.
+// disturb has the watches leave out changes, or end, the store or the bus be slow, or the object be made again.
 func (o *truth) disturb() {
 	o.t.Helper()
-	switch o.more.IntN(8) {
+	switch o.more.IntN(10) {
 	case 0, 1:
 		o.watches.see(false)
 	case 2, 3, 4:
@@ -96,6 +96,13 @@ func (o *truth) disturb() {
 		})
 	case 7:
 		o.state.setSlow(nil)
+	case 8:
+		o.slow.Store(o.more.Int64N(4) * int64(700*time.Millisecond))
+	case 9:
+		o.bus.mu.Lock()
+		o.bus.lag = time.Duration(o.more.Int64N(2)) * 900 * time.Millisecond
+		o.bus.loseAnswers = o.more.IntN(2)
+		o.bus.mu.Unlock()
 	}
 }
 
