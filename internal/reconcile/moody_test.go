@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -21,10 +22,11 @@ import (
 )
 
 // FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay plays objects and Secrets that are made, changed, deleted and made again, while
-// reads, watches and writes fail or come late and terms of the worker end. In the end all is as if the process had just started, and nothing is
-// written any more. All that is kept is of objects that exist, and nothing is kept when all are deleted. Fails when a Provider's verdict does
-// not enqueue the statuses of its Alerts, or when something is served as a former object, or as the object was before or during a suspension,
-// because it cannot be compiled now, or when an owner is told of a fault neither by a status nor by an Event.
+// reads, watches and writes fail or come late, reports about Receivers are made and lost, and terms of the worker end. In the end all is as if
+// the process had just started, and nothing is written any more. All that is kept is of objects that exist, and nothing is kept when all are
+// deleted. Fails when a Provider's verdict does not enqueue the statuses of its Alerts, or when something is served as a former object, or as
+// the object was before or during a suspension, because it cannot be compiled now, or when an owner is told of a fault neither by a status nor
+// by an Event.
 func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
 	for _, seed := range []uint64{5, 11, 42, 59} {
 		f.Add(seed)
@@ -36,10 +38,12 @@ func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		m := newMoody(seed)
 		var restless, fresh []string
+		var reports map[string][]byte
 		var objects []runtime.Object
 		play(t, m.settings(), func(*world) {
 			stop := m.play(seed)
 			restless, objects = m.served()
+			reports = maps.Clone(m.w.feed.values)
 			m.consistent()
 			m.deleteAll()
 			stop()
@@ -57,6 +61,7 @@ func FuzzWhatIsServedAndSaidIsWhatAFreshStartWouldServeAndSay(f *testing.F) {
 		}
 		s.objects = objects
 		play(t, s, func(w *world) {
+			w.feed.values = reports
 			stop := m.lead()
 			pass(time.Hour)
 			stop()
@@ -87,6 +92,7 @@ func (m *moody) play(seed uint64) (stop func()) {
 	if seed >= busy {
 		more = rand.New(rand.NewPCG(seed, 3))
 	}
+	reports := rand.New(rand.NewPCG(seed, 4))
 	stop = m.lead()
 	for i := range 150 {
 		<-time.After(time.Duration(rng.Int64N(int64([]time.Duration{5 * time.Millisecond, 300 * time.Millisecond, 8 * time.Second}[rng.IntN(3)]))))
@@ -123,6 +129,7 @@ func (m *moody) play(seed uint64) (stop func()) {
 			m.put(kind, namespace, name, o)
 		}
 		m.inOrder()
+		m.report(reports, kube.Key{Namespace: namespace, Name: name})
 		if seed >= wild && i%15 == 14 {
 			m.obstruct(more)
 		}
@@ -285,6 +292,9 @@ func (m *moody) served() (lines []string, objects []runtime.Object) {
 func statusLine(kind string, o kube.Object) string {
 	var said []string
 	for _, c := range *o.Conditions() {
+		if reported := c.Type == v1.WriteDeniedCondition || c.Type == v1.LoopDetectedCondition; reported && c.Status == metav1.ConditionFalse {
+			continue // it ended, and a fresh start does not know that it was
+		}
 		said = append(said, fmt.Sprint(c.Type, c.Status, c.Reason, c.Message, c.ObservedGeneration))
 	}
 	slices.Sort(said)
