@@ -212,10 +212,10 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 }
 
 // toldOtherwise reports whether a POST of another outcome than the last published state, which the object is in, was accepted before this term,
-// or before the object was found, and covered no transition. The object was in that outcome, the former worker died before it settled or no
-// watch showed it, and the POST of the return was lost: what was told last would stay wrong (invariant E6). If Ready has not changed since the POST, the object was never in its outcome: such are
-// errors about an object that is Ready all the time. The POST itself proves nothing (invariant E9) and is not recorded. The caller holds the
-// lock.
+// or before the object was found, and covered no transition. The object was in that outcome, and the former worker died before it settled or
+// no watch showed it, and the POST of the return was lost: what was told last would stay wrong (invariant E6). If Ready has not changed since
+// the POST, the object was never in its outcome: such are errors about an object that is Ready all the time. The POST itself proves nothing
+// (invariant E9) and is not recorded. The caller holds the lock.
 func (t *publisher) toldOtherwise(it item, s *subject, o *object, found time.Time) bool {
 	last, told := t.posts.last(it)
 	if !told || !last.contradicts(s.last.state) || !last.accepted.After(s.last.Observed) ||
