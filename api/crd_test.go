@@ -23,7 +23,7 @@ const (
 		"gitea,standard-webhooks,event"
 	providerTypes = "slack,discord,msteams,rocket,generic,generic-hmac,github,gitlab,gitea,giteapullrequestcomment,bitbucketserver," +
 		"bitbucket,azuredevops,googlechat,googlepubsub,webex,sentry,azureeventhub,telegram,lark,matrix,opsgenie,alertmanager," +
-		"grafana,githubdispatch,githubpullrequestcomment,gitlabmergerequestcomment,pagerduty,datadog,nats,zulip,otel,zoom,incident.io,email,mattermost,cloudevents"
+		"grafana,githubdispatch,githubpullrequestcomment,gitlabmergerequestcomment,pagerduty,datadog,nats,zulip,otel,zoom,incident.io,mastodon,email,mattermost,cloudevents"
 )
 
 // reference is the part of a list that selects objects, below the list's path.

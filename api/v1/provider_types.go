@@ -48,6 +48,7 @@ const (
 	OTelProvider                      = "otel"
 	ZoomProvider                      = "zoom"
 	IncidentIOProvider                = "incident.io"
+	MastodonProvider                  = "mastodon"
 	EmailProvider                     = "email"
 	MattermostProvider                = "mattermost"
 	CloudEventsProvider               = "cloudevents"
@@ -72,7 +73,7 @@ type ProviderRateLimit struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.commitStatusExpr) || self.type in ['github', 'gitlab', 'gitea', 'bitbucketserver', 'bitbucket', 'azuredevops']",message="commitStatusExpr belongs to the types github, gitlab, gitea, bitbucketserver, bitbucket and azuredevops only"
 type ProviderSpec struct {
 	// Type of the destination. It decides the form of the message and how the other fields and the Secret are used.
-	// +kubebuilder:validation:Enum=slack;discord;msteams;rocket;generic;generic-hmac;github;gitlab;gitea;giteapullrequestcomment;bitbucketserver;bitbucket;azuredevops;googlechat;googlepubsub;webex;sentry;azureeventhub;telegram;lark;matrix;opsgenie;alertmanager;grafana;githubdispatch;githubpullrequestcomment;gitlabmergerequestcomment;pagerduty;datadog;nats;zulip;otel;zoom;incident.io;email;mattermost;cloudevents
+	// +kubebuilder:validation:Enum=slack;discord;msteams;rocket;generic;generic-hmac;github;gitlab;gitea;giteapullrequestcomment;bitbucketserver;bitbucket;azuredevops;googlechat;googlepubsub;webex;sentry;azureeventhub;telegram;lark;matrix;opsgenie;alertmanager;grafana;githubdispatch;githubpullrequestcomment;gitlabmergerequestcomment;pagerduty;datadog;nats;zulip;otel;zoom;incident.io;mastodon;email;mattermost;cloudevents
 	// +required
 	Type string `json:"type"`
 

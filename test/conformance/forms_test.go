@@ -46,6 +46,8 @@ var forms = []form{
 	{"matrix", values{"address": "https://matrix.org", "channel": "!jezptmDwEeLapMLjOc:matrix.org"}, values{"token": "syt_x"}},
 	{"zulip", values{"address": "https://zulip.example", "channel": "flux/alerts"}, values{"username": "bot@zulip.example", "password": "key"}},
 	{"zoom", values{"address": "https://inbots.zoom.us/incoming/hook/x"}, values{"token": "verification"}},
+	{"mastodon", values{"address": "https://mastodon.example"}, values{"token": "token"}},
+	{"mastodon", nil, values{"address": "https://mastodon.example/api/v1/statuses/", "token": "token"}},
 	{"opsgenie", values{"address": "https://api.opsgenie.com/v2/alerts"}, values{"token": "0123456789abcdef"}},
 	{"pagerduty", values{"address": "https://events.pagerduty.com", "channel": "0123456789abcdef0123456789abcdef"}, nil},
 	{"alertmanager", nil, values{"address": "https://user:password@alertmanager.example:9093/api/v2/alerts/"}},

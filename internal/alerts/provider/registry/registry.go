@@ -27,6 +27,7 @@ import (
 	"notifier/internal/alerts/provider/grafana"
 	"notifier/internal/alerts/provider/incidentio"
 	"notifier/internal/alerts/provider/lark"
+	"notifier/internal/alerts/provider/mastodon"
 	"notifier/internal/alerts/provider/matrix"
 	"notifier/internal/alerts/provider/mattermost"
 	"notifier/internal/alerts/provider/msteams"
@@ -78,6 +79,7 @@ var destinations = map[string]destination{
 	"grafana":                   {new: provider.Builder(grafana.New), takes: provider.TakesMessagesAndClosings},
 	"incident.io":               {new: provider.Builder(incidentio.New), takes: provider.TakesOutcomes},
 	"lark":                      {new: provider.Builder(lark.New), takes: provider.TakesMessages},
+	"mastodon":                  {new: provider.Builder(mastodon.New), takes: provider.TakesMessages},
 	"matrix":                    {new: provider.Builder(matrix.New), takes: provider.TakesMessages},
 	"mattermost":                {new: provider.Builder(mattermost.New), takes: provider.TakesMessages},
 	"msteams":                   {new: provider.Builder(msteams.New), takes: provider.TakesMessages},

@@ -20,7 +20,7 @@ import (
 var types = []string{
 	"alertmanager", "azuredevops", "azureeventhub", "bitbucket", "bitbucketserver", "cloudevents", "datadog", "discord", "email",
 	"generic", "generic-hmac", "gitea", "giteapullrequestcomment", "github", "githubdispatch", "githubpullrequestcomment", "gitlab",
-	"gitlabmergerequestcomment", "googlechat", "googlepubsub", "grafana", "incident.io", "lark", "matrix", "mattermost", "msteams",
+	"gitlabmergerequestcomment", "googlechat", "googlepubsub", "grafana", "incident.io", "lark", "mastodon", "matrix", "mattermost", "msteams",
 	"nats", "opsgenie", "otel", "pagerduty", "rocket", "sentry", "slack", "telegram", "webex", "zoom", "zulip",
 }
 
