@@ -136,8 +136,13 @@ func (e Event) Validate() error {
 // overlong returns the name of the first field that is longer than Kubernetes allows, empty if there is none.
 func (r ObjectReference) overlong() string {
 	for _, part := range [...]struct{ name, value string }{
-		{"kind", r.Kind}, {"namespace", r.Namespace}, {"name", r.Name}, {"uid", r.UID}, {"apiVersion", r.APIVersion},
-		{"resourceVersion", r.ResourceVersion}, {"fieldPath", r.FieldPath},
+		{"kind", r.Kind},
+		{"namespace", r.Namespace},
+		{"name", r.Name},
+		{"uid", r.UID},
+		{"apiVersion", r.APIVersion},
+		{"resourceVersion", r.ResourceVersion},
+		{"fieldPath", r.FieldPath},
 	} {
 		if len(part.value) > maxNameLength {
 			return part.name
