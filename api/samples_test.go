@@ -37,7 +37,7 @@ func TestSamplesDecodeStrictly(t *testing.T) {
 			if err := yaml.Unmarshal(document, &meta); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			if meta.APIVersion != v1.GroupVersion.String() && meta.APIVersion != v1.GroupVersion.String() {
+			if meta.APIVersion != v1.GroupVersion.String() {
 				continue
 			}
 			if _, _, err := decoder.Decode(document, nil, nil); err != nil {
