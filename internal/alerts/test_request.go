@@ -17,7 +17,7 @@ const (
 
 	reasonTest = "Test"
 	// providerVersion is the apiVersion of Providers in events about them.
-	providerVersion = "notification.toolkit.fluxcd.io/v1beta3"
+	providerVersion = "notification.toolkit.fluxcd.io/v1"
 	// reportingController is the controller in events of this program.
 	reportingController = "notifier"
 )

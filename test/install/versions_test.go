@@ -1,12 +1,12 @@
 package install
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"notifier/test/env"
@@ -35,7 +35,8 @@ func TestAlertsAndProvidersOfBothVersionsAreServed(t *testing.T) {
 		})
 		s.Must(err)
 		for _, plural := range []string{"alerts", "providers"} {
-			if diff := cmp.Diff(s.specOf(plural, "v1", version), s.specOf(plural, "v1beta3", version)); diff != "" {
+			now, before := s.served(plural, "v1", version), s.served(plural, "v1beta3", version)
+			if diff := cmp.Diff(now.Object["spec"], before.Object["spec"]); diff != "" {
 				t.Errorf("%s (-v1 +v1beta3):\n%s", plural, diff)
 			}
 		}
@@ -45,11 +46,11 @@ func TestAlertsAndProvidersOfBothVersionsAreServed(t *testing.T) {
 	}
 }
 
-// specOf returns the spec of an object as one version serves it.
-func (s *fixture) specOf(plural, version, name string) string {
+// served returns an object as one version serves it.
+func (s *fixture) served(plural, version, name string) *unstructured.Unstructured {
 	s.Helper()
 	resource := schema.GroupVersionResource{Group: "notification.toolkit.fluxcd.io", Version: version, Resource: plural}
 	obj, err := s.System.Dynamic.Resource(resource).Namespace(s.Tenant.Namespace).Get(s.Ctx, name, metav1.GetOptions{})
 	s.Must(err)
-	return fmt.Sprint(obj.Object["spec"])
+	return obj
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/record/util"
 
 	v1 "notifier/api/v1"
-	"notifier/api/v1beta3"
 	"notifier/internal/event"
 	"notifier/internal/fair"
 	"notifier/internal/reconcile/kube"
@@ -57,11 +56,11 @@ const (
 	maxReason  = 128
 )
 
-// apiVersions has the kinds that Events may be about, with their API versions.
+// apiVersions has the kinds that Events may be about, with the version that the API server prefers: "kubectl events --for" finds no other.
 var apiVersions = map[string]string{
 	v1.ReceiverKind: v1.GroupVersion.String(),
-	v1.AlertKind:    v1beta3.GroupVersion.String(),
-	v1.ProviderKind: v1beta3.GroupVersion.String(),
+	v1.AlertKind:    v1.GroupVersion.String(),
+	v1.ProviderKind: v1.GroupVersion.String(),
 }
 
 // Sink writes Kubernetes Events, at a rate of its own.

@@ -59,7 +59,7 @@ func TestAnEventStandsOnTheObject(t *testing.T) {
 		}
 		e := list.Items[0]
 		o := e.InvolvedObject
-		if o.Kind != "Provider" || o.APIVersion != "notification.toolkit.fluxcd.io/v1beta3" || o.Name != "chat" || o.UID != "u1" {
+		if o.Kind != "Provider" || o.APIVersion != "notification.toolkit.fluxcd.io/v1" || o.Name != "chat" || o.UID != "u1" {
 			t.Errorf("object: %+v", o)
 		}
 		if e.Type != "Warning" || e.Reason != "DeliveryFailed" || e.Source.Component != "notification-controller" {
