@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,8 +44,8 @@ func listeners(o Options, webhooks, events http.Handler, registry prometheus.Gat
 	}
 }
 
-// certificate returns that of a listener, nil for none. Run follows its files.
-func (a *App) certificate(l listener, log *slog.Logger) (*server.Certificate, error) {
+// tls returns the TLS configuration of a listener, nil for none. Run follows the files of its certificate.
+func (a *App) tls(l listener, log *slog.Logger) (*tls.Config, error) {
 	if l.cert == "" {
 		return nil, nil
 	}
@@ -53,7 +54,7 @@ func (a *App) certificate(l listener, log *slog.Logger) (*server.Certificate, er
 		return nil, fmt.Errorf("certificate of the listener for %s: %w", l.name, err)
 	}
 	a.listeners = append(a.listeners, part{"certificate of " + l.name, c.Run})
-	return c, nil
+	return c.Config(), nil
 }
 
 // open makes the server of a listener, and listens.
@@ -62,7 +63,7 @@ func (a *App) open(ctx context.Context, l listener, log *slog.Logger) error {
 	o.Name, o.Addr, o.Handler, o.Drain, o.Log, o.Registerer = l.name, l.addr, l.handler, listenersDrain, log, a.registry
 	o.WholeAddresses, o.Streams = l.inside, cmp.Or(l.streams, o.Streams)
 	var err error
-	if o.Certificate, err = a.certificate(l, log); err != nil {
+	if o.TLS, err = a.tls(l, log); err != nil {
 		return err
 	}
 	s, err := server.New(o)

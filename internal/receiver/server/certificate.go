@@ -105,8 +105,8 @@ func (c *Certificate) load() (changed bool, err error) {
 	return true, nil
 }
 
-// config returns the TLS configuration with the certificate.
-func (c *Certificate) config() *tls.Config {
+// Config returns the TLS configuration of a listener with the certificate.
+func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current.Load(), nil },

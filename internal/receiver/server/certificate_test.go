@@ -116,7 +116,7 @@ func TestACertificateIsReadAgainAndABrokenOneChangesNothing(t *testing.T) {
 			step.change()
 			elapse(certificatePoll)
 			synctest.Wait()
-			served, err := c.config().GetCertificate(nil)
+			served, err := c.Config().GetCertificate(nil)
 			if err != nil || served.Leaf.SerialNumber.Int64() != step.serial {
 				t.Errorf("%s: certificate %v is served, want %d", step.name, served.Leaf.SerialNumber, step.serial)
 			}
@@ -168,7 +168,7 @@ func TestAProcessDoesNotStartWithoutAGoodCertificate(t *testing.T) {
 func serveTLS(t testing.TB, h http.Handler, change func(*Options)) (url string, s *Server) {
 	t.Helper()
 	_, s = serveReal(t, h, func(o *Options) {
-		o.Certificate = newCertificate(t)
+		o.TLS = newCertificate(t).Config()
 		if change != nil {
 			change(o)
 		}

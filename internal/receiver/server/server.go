@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,8 +40,9 @@ type Options struct {
 	// WholeAddresses counts IPv6 addresses one by one, for senders inside the cluster: the Pods of a node share a /64. Otherwise a /64 counts
 	// as one address, since a sender outside has all of one.
 	WholeAddresses bool
-	// Certificate makes the listener HTTPS, with HTTP/2 beside HTTP/1. Without one it is HTTP/1 in clear text and nothing else.
-	Certificate *Certificate
+	// TLS makes the listener HTTPS, with HTTP/2 beside HTTP/1. Without it the listener is HTTP/1 in clear text and nothing else. It is this
+	// listener's own.
+	TLS *tls.Config
 	// Drain bounds the time that requests in progress may take after the end of Run's context.
 	Drain      time.Duration
 	Log        *slog.Logger
@@ -103,7 +105,7 @@ func New(o Options) (*Server, error) {
 	}, func() float64 { return float64(s.conns.open()) })
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(o.Certificate != nil)
+	protocols.SetHTTP2(o.TLS != nil)
 	s.http = &http.Server{
 		Handler:                      o.Handler,
 		Protocols:                    &protocols,
@@ -117,8 +119,8 @@ func New(o Options) (*Server, error) {
 		ErrorLog:                     slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 		HTTP2:                        http2Limits(o.Streams),
 	}
-	if o.Certificate != nil {
-		s.http.TLSConfig = o.Certificate.config()
+	if o.TLS != nil {
+		s.http.TLSConfig = o.TLS
 		// A fault of HTTP/2 is mended with a module then, and not only with the compiler: that of net/http in Go 1.26.8 and before lets any
 		// client end the process (GO-2026-6617).
 		if err := http2.ConfigureServer(s.http, nil); err != nil { //nolint:staticcheck // deprecated in favour of that of net/http
@@ -160,7 +162,7 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // serve blocks until the server is shut down.
 func (s *Server) serve() error {
-	if s.options.Certificate == nil {
+	if s.options.TLS == nil {
 		return s.http.Serve(s.listener)
 	}
 	return s.http.ServeTLS(s.listener, "", "")

@@ -129,7 +129,7 @@ func TestTheEndWaitsForRequestsAndNotForEver(t *testing.T) {
 			o.Addr, o.Handler, o.Log, o.Drain = "127.0.0.1:0", w, slog.New(slog.DiscardHandler), tc.drain
 			sender, scheme := client(t, 1), "http://"
 			if tc.secure {
-				o.Certificate = newCertificate(t)
+				o.TLS = newCertificate(t).Config()
 				sender, scheme = secureClient(t, "HTTP/2.0"), "https://"
 			}
 			s, err := New(o)
