@@ -3,7 +3,7 @@ ARG GO_IMAGE=docker.io/library/golang:1.26.10-alpine
 
 FROM ${GO_IMAGE} AS build
 WORKDIR /src
-ENV CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-buildvcs=false
+ENV CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS="-buildvcs=false -tags=grpcnotrace"
 COPY go.mod go.sum ./
 RUN go mod download
 COPY api ./api

@@ -50,6 +50,10 @@ func TestImportArrows(t *testing.T) {
 			pkg: "internal/receiver/server", internal: []string{"internal/fair", "internal/receiver/limit"},
 			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
 		},
+		"the authentication of clients by their SVIDs knows no listener": {
+			pkg: "internal/receiver/spiffe", internal: []string{"internal/event", "internal/fair"},
+			forbidden: []string{"k8s.io/", "github.com/nats-io/", "github.com/go-chi/"},
+		},
 		"types of Receivers know no handler": {
 			pkg: "internal/receiver/verify", internal: []string{
 				"internal/event", "internal/fair", "internal/patterns", "internal/receiver/answer", "internal/receiver/cel", "internal/receiver/limit",
@@ -76,7 +80,7 @@ func TestImportArrows(t *testing.T) {
 		},
 		"the program has nothing that is for tests": {
 			pkg: "cmd/notifier", internal: []string{"api/", "internal/"}, forbidden: []string{
-				module + "internal/receiver/receivertest", module + "internal/receiver/oidc/oidctest",
+				module + "internal/receiver/receivertest", module + "internal/receiver/oidc/oidctest", module + "internal/receiver/spiffe/spiffetest",
 				module + "internal/alerts/provider/providertest", module + "internal/alloctest", "testing", "net/http/httptest",
 				"github.com/cdevents/sdk-go", "github.com/cloudevents/sdk-go", "github.com/google/go-github", "github.com/santhosh-tekuri/jsonschema",
 			},
