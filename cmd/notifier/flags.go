@@ -24,7 +24,7 @@ func newFlags() (*pflag.FlagSet, func() app.Options) {
 	legacyFlags(fs)
 
 	return fs, func() app.Options {
-		o.RuntimeNamespace = os.Getenv("RUNTIME_NAMESPACE")
+		o.RuntimeNamespace, o.SPIFFESocket = os.Getenv("RUNTIME_NAMESPACE"), os.Getenv("SPIFFE_ENDPOINT_SOCKET")
 		fs.VisitAll(func(f *pflag.Flag) {
 			// The caller may have added the flags to another set before parsing.
 			if meaning, ok := strings.CutPrefix(f.Usage, acceptedForFlux); ok && f.Changed {
@@ -47,6 +47,11 @@ func listenFlags(fs *pflag.FlagSet, o *app.Options) {
 	fs.StringVar(&o.TLSCertFile, "tls-cert-file", o.TLSCertFile,
 		"certificate chain of the webhook endpoint, which is then HTTPS; read again when it changes; empty is HTTP, for a proxy in front")
 	fs.StringVar(&o.TLSKeyFile, "tls-key-file", o.TLSKeyFile, "private key for --tls-cert-file")
+	fs.StringArrayVar(&o.AuthorizedNotifiers, "authorized-notifier-spiffe-id", nil,
+		"SPIFFE ID of a client that may POST events, which are then taken by mutual TLS alone; repeatable; needs SPIFFE_ENDPOINT_SOCKET")
+	fs.StringArrayVar(&o.AuthorizedReceivers, "authorized-receiver-spiffe-id", nil,
+		"SPIFFE ID of a client, such as an ingress, that may send webhooks, which are then taken by mutual TLS alone; repeatable; "+
+			"needs SPIFFE_ENDPOINT_SOCKET")
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "address of the metrics endpoint")
 	fs.StringVar(&o.HealthAddr, "health-addr", o.HealthAddr, "address of /healthz and /readyz")
 	fs.StringVar(&o.APIAddr, "api-addr", o.APIAddr, "address of the API and the page for owners of namespaces; empty is none")

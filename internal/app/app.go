@@ -18,6 +18,7 @@ import (
 	"notifier/internal/alerts"
 	"notifier/internal/bus"
 	"notifier/internal/receiver"
+	"notifier/internal/receiver/spiffe"
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
@@ -60,8 +61,10 @@ type App struct {
 	deliveries *receiver.Reporter
 	// subscriber triggers the Receivers of type event.
 	subscriber *subscribe.Subscriber
-	listeners  []part
-	health     *health
+	// svid is nil if no listener asks for clients' SPIFFE IDs.
+	svid      *spiffe.Source
+	listeners []part
+	health    *health
 }
 
 // New opens the bus, wires every part and listens on every address. The options must have passed Validate.

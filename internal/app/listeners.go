@@ -17,14 +17,16 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/limit"
 	"notifier/internal/receiver/server"
+	"notifier/internal/receiver/spiffe"
 )
 
 // listener is one address of the process and the handler of its requests.
 type listener struct {
 	name, addr string
 	handler    http.Handler
-	// cert and key are the files of its certificate, empty for none.
+	// cert and key are the files of its certificate, empty for none. peers are the SPIFFE IDs of its clients, empty for any client.
 	cert, key string
+	peers     []string
 	// inside says that its clients are inside the cluster.
 	inside bool
 	// streams are server.Options.Streams, 0 for the default.
@@ -37,8 +39,8 @@ func listeners(o Options, webhooks, events http.Handler, registry prometheus.Gat
 	metrics := http.NewServeMux()
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return []listener{
-		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, cert: o.TLSCertFile, key: o.TLSKeyFile},
-		{name: "events", addr: o.EventsAddr, handler: events, inside: true},
+		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, cert: o.TLSCertFile, key: o.TLSKeyFile, peers: o.AuthorizedReceivers},
+		{name: "events", addr: o.EventsAddr, handler: events, inside: true, peers: o.AuthorizedNotifiers},
 		{name: "metrics", addr: o.MetricsAddr, handler: metrics, inside: true},
 		{name: "health", addr: o.HealthAddr, handler: h.handler(), inside: true},
 	}
@@ -46,6 +48,13 @@ func listeners(o Options, webhooks, events http.Handler, registry prometheus.Gat
 
 // tls returns the TLS configuration of a listener, nil for none. Run follows the files of its certificate.
 func (a *App) tls(l listener, log *slog.Logger) (*tls.Config, error) {
+	if len(l.peers) > 0 {
+		peers, err := spiffe.ParsePeers(l.peers)
+		if err != nil {
+			return nil, fmt.Errorf("clients of the listener for %s: %w", l.name, err)
+		}
+		return a.svid.Config(l.name, peers), nil
+	}
 	if l.cert == "" {
 		return nil, nil
 	}

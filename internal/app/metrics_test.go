@@ -162,19 +162,11 @@ func registered(t *testing.T) map[string][]string {
 // process returns the metrics of a process with every listener.
 func process(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	o := DefaultOptions()
-	o.EventsAddr, o.ReceiverAddr, o.MetricsAddr, o.HealthAddr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	o.APIAddr = "127.0.0.1:0"
-	o.DataDir, o.LogOutput = t.TempDir(), io.Discard
+	o := processOptions(t)
 	o.TLSCertFile, o.TLSKeyFile = certificateFiles(t)
 	o.APITLSCertFile, o.APITLSKeyFile = o.TLSCertFile, o.TLSKeyFile
-	o.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	write(t, o.Kubeconfig, []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
-		clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]}`))
-	a, err := New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o.AuthorizedNotifiers, o.SPIFFESocket = []string{"spiffe://self"}, "unix:///nowhere"
+	a := newApp(t, o)
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -183,11 +175,39 @@ func process(t *testing.T) *prometheus.Registry {
 				t.Error(err)
 			}
 		}
+	})
+	return a.registry
+}
+
+// processOptions returns those of a process with every listener, whose API server is away.
+func processOptions(t *testing.T) Options {
+	t.Helper()
+	o := DefaultOptions()
+	o.EventsAddr, o.ReceiverAddr, o.MetricsAddr, o.HealthAddr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	o.APIAddr = "127.0.0.1:0"
+	o.DataDir, o.LogOutput = t.TempDir(), io.Discard
+	o.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, o.Kubeconfig, []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
+		clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]}`))
+	return o
+}
+
+// newApp returns a process that listens. Its bus is closed when the test ends.
+func newApp(t *testing.T, o Options) *App {
+	t.Helper()
+	if err := o.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
 		if err := a.closeBus(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	return a.registry
+	return a
 }
 
 // certificateFiles writes a certificate and its key for --tls-cert-file and --tls-key-file.

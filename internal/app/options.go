@@ -35,8 +35,14 @@ type Options struct {
 	APITLSCertFile string
 	APITLSKeyFile  string
 	APIAudiences   []string
-	LogLevel       string
-	LogEncoding    string
+	// AuthorizedNotifiers and AuthorizedReceivers are the SPIFFE IDs of the clients of the events endpoint and of the webhook endpoint; of an
+	// endpoint without any every client may connect.
+	AuthorizedNotifiers []string
+	AuthorizedReceivers []string
+	// SPIFFESocket is the address of the SPIFFE Workload API, of the environment variable SPIFFE_ENDPOINT_SOCKET.
+	SPIFFESocket string
+	LogLevel     string
+	LogEncoding  string
 
 	NoCrossNamespaceRefs  bool
 	DefaultServiceAccount string
@@ -130,6 +136,7 @@ func (o Options) Validate() error {
 	o.validateBus(bad)
 	o.validateLimits(bad)
 	o.validateReceiver(bad)
+	o.validatePeers(bad)
 	o.validateAPI(bad)
 	return errors.Join(errs...)
 }

@@ -17,6 +17,7 @@ import (
 	"notifier/internal/receiver"
 	"notifier/internal/receiver/events"
 	"notifier/internal/receiver/oidc"
+	"notifier/internal/receiver/spiffe"
 	"notifier/internal/receiver/subscribe"
 	"notifier/internal/reconcile"
 	"notifier/internal/reconcile/apply"
@@ -193,6 +194,10 @@ func (a *App) listen(ctx context.Context, hooks *receiver.Table) error {
 		a.takeUp = &takeUp{
 			compiled: a.reconcile.Complete(), serves: a.deliverer.ServesAll, trim: debug.FreeOSMemory, over: make(chan struct{}),
 		}
+	}
+	if len(a.options.AuthorizedNotifiers)+len(a.options.AuthorizedReceivers) > 0 {
+		a.svid = spiffe.New(a.options.SPIFFESocket, log, a.registry)
+		a.listeners = append(a.listeners, part{"X509-SVID", a.svid.Run})
 	}
 	a.health = &health{checks: a.checks()}
 	all := listeners(a.options, webhooks, events, a.registry, a.health)

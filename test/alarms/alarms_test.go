@@ -217,6 +217,17 @@ var cases = map[string]struct{ fires, quiet map[string][]string }{
 		},
 	},
 	// The series end at 7200, in seconds since 1970.
+	"NotifierWithoutSVID": {
+		fires: map[string][]string{
+			"of one of two": {`notifier_spiffe_svid_expiry_timestamp_seconds{pod="a"} 0+0x241`, `notifier_spiffe_svid_expiry_timestamp_seconds{pod="b"} 9000+0x241`},
+			"it expired":    {`notifier_spiffe_svid_expiry_timestamp_seconds 7000+0x241`},
+		},
+		quiet: map[string][]string{
+			"it was renewed":    {`notifier_spiffe_svid_expiry_timestamp_seconds 7200+0x200 10800+0x40`},
+			"it has just begun": {`notifier_spiffe_svid_expiry_timestamp_seconds 9000+0x237 0+0x3`},
+			"no peer is named":  {`up 1+0x241`},
+		},
+	},
 	"NotifierCertificateExpires": {
 		fires: map[string][]string{
 			"in six days": {`notifier_tls_certificate_expiry_timestamp_seconds{listener="webhooks"} 525600+0x241`},
