@@ -40,8 +40,8 @@ type Options struct {
 	// WholeAddresses counts IPv6 addresses one by one, for senders inside the cluster: the Pods of a node share a /64. Otherwise a /64 counts
 	// as one address, since a sender outside has all of one.
 	WholeAddresses bool
-	// TLS makes the listener HTTPS, with HTTP/2 beside HTTP/1. Without it the listener is HTTP/1 in clear text and nothing else. It is this
-	// listener's own.
+	// TLS makes the listener HTTPS, with HTTP/2 beside HTTP/1. Without it the listener is HTTP/1 in clear text and nothing else. New
+	// adds HTTP/2 to it, so that each listener needs its own.
 	TLS *tls.Config
 	// Drain bounds the time that requests in progress may take after the end of Run's context.
 	Drain      time.Duration
