@@ -32,6 +32,8 @@ type decision struct {
 	// last is the sequence of the object's last event, zero for none, and lastID its ID.
 	last   uint64
 	lastID string
+	// disputed says that this event is a POST of what the object had not become in the time that this was waited for.
+	disputed bool
 }
 
 // settle publishes the first pending transition of an object, once it is due.
@@ -105,11 +107,12 @@ func (t *publisher) decide(ctx context.Context, it item, tr *transition, prior l
 	case coveredBy(it, last, tr, prior):
 		d = postedBy(last)
 	case last != nil:
-		if wait := t.contradicted(last, tr); wait > 0 {
+		wait, disputed := t.contradicted(last, tr)
+		if wait > 0 {
 			t.queue.EnqueueAfter(it, wait)
 			return nil, nil
 		}
-		d.last, d.lastID = last.Seq, last.ID
+		d.last, d.lastID, d.disputed = last.Seq, last.ID, disputed
 	}
 	return t.claim(it, tr, func() *decision { return d }), nil
 }
@@ -147,13 +150,13 @@ func (t *publisher) claim(it item, tr *transition, how func() *decision) *decisi
 	return tr.decided
 }
 
-// contradicted returns the pause that a later POST which does not cover the transition demands. The object is then about to leave the
-// state, and an event published after a newer one of the object would be out of order (invariant E4). A POST proves nothing (invariant
-// E9), so the wait is bounded, from when the first such POST was seen: the bus may have been away before. The transition is published if the
-// object stays in the state. The wait is longer after a POST of the time before this term, which may have had no answer.
-func (t *publisher) contradicted(last *event.Record, tr *transition) time.Duration {
+// contradicted returns the pause that a later POST which does not cover the transition demands, and whether there is such a POST. The object
+// is then about to leave the state, and an event published after a newer one of the object would be out of order (invariant E4). A POST proves
+// nothing (invariant E9), so the wait is bounded, from when the first such POST was seen: the bus may have been away before. The transition is
+// published if the object stays in the state. The wait is longer after a POST of the time before this term, which may have had no answer.
+func (t *publisher) contradicted(last *event.Record, tr *transition) (wait time.Duration, disputed bool) {
 	if last.Source != event.SourcePost || !last.Known || last.Doubted || last.Event.InvolvedObject.UID != tr.UID {
-		return 0
+		return 0, false
 	}
 	var until time.Time
 	switch {
@@ -162,7 +165,7 @@ func (t *publisher) contradicted(last *event.Record, tr *transition) time.Durati
 	case last.Accepted.After(tr.observed):
 		until = last.Accepted.Add(settleTime)
 	default:
-		return 0
+		return 0, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,17 +175,20 @@ func (t *publisher) contradicted(last *event.Record, tr *transition) time.Durati
 	if latest := tr.disputed.Add(maxWait); until.After(latest) {
 		until = latest
 	}
-	return time.Until(until)
+	return time.Until(until), until.After(tr.observed)
 }
 
 // publish publishes the transition, unless the term is over. If an event of the object was published since the decision, the transition is
-// decided anew: that event may cover it, or may be about a later state. After maxOvertaken such events it is published anyway.
+// decided anew: that event may cover it, or may be about a later state. After maxOvertaken such events it is published anyway. A disputed
+// decision is made anew as well if the object has left the state meanwhile, as the bus was away: the POST was right.
 func (t *publisher) publish(ctx context.Context, it item, tr *transition, d *decision, r *event.Record) (done bool, err error) {
 	switch {
 	case !event.Owned(ctx):
 		return false, nil
 	case d.lastID == r.ID: // another worker published it
 		r.Seq = d.last
+	case d.disputed && t.hasLeft(it):
+		err = event.ErrOvertaken
 	case tr.overtaken < maxOvertaken:
 		_, err = t.opts.Events.PublishEventAfter(ctx, r, d.last)
 	default:
@@ -205,6 +211,14 @@ func (t *publisher) publish(ctx context.Context, it item, tr *transition, d *dec
 	tr.published = true
 	t.published(it, r.Seq) // before the follower has it
 	return true, nil
+}
+
+// hasLeft reports whether the object is no longer in the state of its first pending transition.
+func (t *publisher) hasLeft(it item) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.subjects[it]
+	return s.came.IsZero() || len(s.pending) > 1
 }
 
 // unclaim undoes claim because of a later event. If another transition is pending by now, the object only passed through the state, which is

@@ -22,17 +22,19 @@ func FuzzE6TheLastEventIsTheObjectsState(f *testing.F) {
 		f.Add(restless + seed)
 		f.Add(unseen + seed)
 	}
-	f.Add(uint64(707))           // fails when a POST's state that is left soon is not recorded
-	f.Add(uint64(1040))          // fails when a POST that is read back counts before those that followed it are
-	f.Add(uint64(24903))         // fails when a POST counts that a watcher's event followed
-	f.Add(uint64(22882))         // fails when a POST's state that is left is recorded only if nothing else has no record
-	f.Add(uint64(25483))         // fails when a state that is due is published between the two requests of the next status
-	f.Add(uint64(13392))         // fails when a state of before the term that is seen late is not compared with the last event
-	f.Add(uint64(7624))          // fails when the POSTs about a state that is left are forgotten
-	f.Add(uint64(unseen + 1436)) // fails when an earlier POST does not count for a success that comes after a list
-	f.Add(uint64(unseen + 32))   // fails when a POST is forgotten because the cache knows the object by another UID
-	f.Add(uint64(unseen + 1578)) // fails when the return from a state that a POST told unseen is not published
-	f.Add(uint64(unseen + 8494)) // fails when a POST counts by the first of two lists
+	f.Add(uint64(707))            // fails when a POST's state that is left soon is not recorded
+	f.Add(uint64(1040))           // fails when a POST that is read back counts before those that followed it are
+	f.Add(uint64(24903))          // fails when a POST counts that a watcher's event followed
+	f.Add(uint64(22882))          // fails when a POST's state that is left is recorded only if nothing else has no record
+	f.Add(uint64(25483))          // fails when a state that is due is published between the two requests of the next status
+	f.Add(uint64(13392))          // fails when a state of before the term that is seen late is not compared with the last event
+	f.Add(uint64(7624))           // fails when the POSTs about a state that is left are forgotten
+	f.Add(uint64(unseen + 1436))  // fails when an earlier POST does not count for a success that comes after a list
+	f.Add(uint64(unseen + 32))    // fails when a POST is forgotten because the cache knows the object by another UID
+	f.Add(uint64(unseen + 1578))  // fails when the return from a state that a POST told unseen is not published
+	f.Add(uint64(unseen + 8494))  // fails when a POST counts by the first of two lists
+	f.Add(uint64(unseen + 13690)) // fails when a disputed state that the bus refused is published after its object was deleted
+	f.Add(uint64(unseen + 14311)) // the same as 13690, and the object goes on
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { playTruth(t, seed) })
 	})
