@@ -199,18 +199,29 @@ func (t *publisher) publish(ctx context.Context, it item, tr *transition, d *dec
 		if err != nil {
 			return false, err
 		}
-		if last == nil || last.ID != r.ID {
+		switch seq := t.lastPublished(it); { // by an attempt whose answer was lost
+		case last != nil && last.ID == r.ID:
+			r.Seq = last.Seq
+		case seq > d.last:
+			r.Seq = seq
+		default:
 			tr.overtaken++
 			t.unclaim(it, tr, last)
 			return false, nil
 		}
-		r.Seq = last.Seq // by an attempt whose answer was lost
 	} else if err != nil {
 		return false, fmt.Errorf("publish transition: %w", err)
 	}
 	tr.published = true
 	t.published(it, r.Seq) // before the follower has it
 	return true, nil
+}
+
+// lastPublished returns the sequence of the last event of a watcher about the object, as far as it is known; zero for none.
+func (t *publisher) lastPublished(it item) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.subjects[it].published
 }
 
 // hasLeft reports whether the object is no longer in the state of its first pending transition.
