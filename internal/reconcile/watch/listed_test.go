@@ -119,6 +119,37 @@ func TestE6AReturnFromAStateThatAPostToldUnseenIsPublished(t *testing.T) {
 	}
 }
 
+// E6: a state is told and cannot be recorded, as the store is away. A POST tells another one while the watch is away too, and the POST of the
+// return is lost. Fails when the state, which has no record yet, is not told once more.
+func TestE6AReturnToAStateWithoutARecordFromAnotherThatAPostToldUnseenIsPublished(t *testing.T) {
+	failed := kustomization{failed: true}
+	for name, tc := range map[string]struct {
+		posted bool
+		want   []string
+	}{
+		"a POST told the state":    {posted: true, want: []string{"failed app r1"}},
+		"a watcher told the state": {want: []string{"failed app r1", "failed app r1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			led(t, func(t *testing.T, w *world) {
+				if tc.posted {
+					w.accept(postRecord(event.OutcomeFailed, "uid-1", "r1"))
+				}
+				w.state.setFail(true)
+				w.put(failed)
+				pass(emitterTime)
+				w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
+				pass(time.Second)
+				w.leader.list(t, w.object(failed))
+				pass(time.Second)
+				w.state.setFail(false)
+				pass(time.Minute)
+				w.wantTold(tc.want...)
+			})
+		})
+	}
+}
+
 // list has the watcher observe an object as an answer to a list shows it.
 func (w *Watcher) list(t *testing.T, o *unstructured.Unstructured) {
 	t.Helper()

@@ -92,6 +92,28 @@ func (s *subject) decided() state {
 	}
 }
 
+// told returns the last published state, or, if an event has told another one since, that one, which lacks only its record. It is zero while a
+// state before the waiting one is not told yet, or the object has ended.
+func (s *subject) told() lastPublished {
+	n := len(s.pending)
+	if s.waiting() != nil {
+		n--
+	}
+	if n == 0 {
+		return s.last
+	}
+	switch tr := s.pending[n-1]; {
+	case tr.gone:
+		return lastPublished{}
+	case !tr.decided.told.IsZero():
+		return lastPublished{state: tr.state, Observed: tr.decided.told}
+	case tr.decided.result == resultPublished && s.published > tr.decided.last:
+		return lastPublished{state: tr.state, Observed: tr.observed}
+	default:
+		return lastPublished{}
+	}
+}
+
 // observe takes in an object from the informer.
 func (t *publisher) observe(in *informer, o *object) {
 	t.mu.Lock()
@@ -140,7 +162,7 @@ func (t *publisher) consider(o *object, found time.Time) {
 	}
 	if len(s.pending) == 0 && s.last.state == st {
 		s.last.state, t.subjects[it] = st, s // the same state and key, but sharing the strings of the object
-		if late.IsZero() || !t.toldOtherwise(it, s, o, late) {
+		if late.IsZero() || !t.toldOtherwise(it, s.last, o, late) {
 			return
 		}
 	}
@@ -205,20 +227,21 @@ func (t *publisher) arrive(it item, s *subject, tr *transition) {
 	default:
 		t.leave(it, s)
 	}
-	tr.again = tr.again || len(s.pending) == 0 && tr.state == s.last.state && t.toldOtherwise(it, s, tr.object, tr.found)
+	told := s.told()
+	tr.again = tr.again || tr.state == told.state && t.toldOtherwise(it, told, tr.object, tr.found)
 	if tr.state != s.decided() || tr.again {
 		t.push(it, s, tr)
 	}
 }
 
-// toldOtherwise reports whether a POST of another outcome than the last published state, which the object is in, was accepted before this term,
-// or before the object was found, and covered no transition. The object was in that outcome, and the former worker died before it settled or
+// toldOtherwise reports whether a POST of another outcome than the state told before, which the object is in, was accepted before this term, or
+// before the object was found, and covered no transition. The object was in that outcome, and the former worker died before it settled or
 // no watch showed it, and the POST of the return was lost: what was told last would stay wrong (invariant E6). If Ready has not changed since
 // the POST, the object was never in its outcome: such are errors about an object that is Ready all the time. The POST itself proves nothing
 // (invariant E9) and is not recorded. The caller holds the lock.
-func (t *publisher) toldOtherwise(it item, s *subject, o *object, found time.Time) bool {
+func (t *publisher) toldOtherwise(it item, before lastPublished, o *object, found time.Time) bool {
 	last, told := t.posts.last(it)
-	if !told || !last.contradicts(s.last.state) || !last.accepted.After(s.last.Observed) ||
+	if !told || !last.contradicts(before.state) || !last.accepted.After(before.Observed) ||
 		!last.accepted.Before(t.began) && !last.accepted.Before(found) {
 		return false
 	}

@@ -87,7 +87,7 @@ func (t *publisher) pushUnrecorded(it item, r *event.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.subjectOf(it)
-	s.pending = append(s.pending, &transition{state: stateOf(r), decided: &decision{}, unrecorded: r})
+	s.pending = append(s.pending, &transition{state: stateOf(r), decided: &decision{told: r.Accepted}, unrecorded: r})
 	t.metrics.waiting.Inc()
 	t.queue.Enqueue(it)
 }

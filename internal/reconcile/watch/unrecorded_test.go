@@ -97,6 +97,25 @@ func TestE6TheNextWorkerCorrectsWhatAPostTold(t *testing.T) {
 	})
 }
 
+// E6: as above, and the worker dies before it has recorded the state of before the POST, which it has published. Fails when the next worker
+// does not publish that state once more, as it compares the object with the record alone.
+func TestE6TheNextWorkerCorrectsWhatAPostToldAfterAnEventWithoutARecord(t *testing.T) {
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		pass(time.Minute)
+		w.crash(stop, kustomization{failed: true})
+		w.accept(postRecord(event.OutcomeSucceeded, "uid-1", "r1"))
+		pass(time.Second)
+		w.put(kustomization{failed: true})
+		w.state.setFail(true)
+		_, stop = w.replica(true)
+		defer stop()
+		pass(time.Second)
+		w.state.setFail(false)
+		pass(time.Minute)
+		w.wantTold("failed app r1", "failed app r1")
+	})
+}
+
 // E6: POSTs tell a failure and the return from it, and the worker dies before either settles. The next reads the POSTs back one by one. Fails
 // when it publishes the return once more as long as it has read the first alone.
 func TestE6AStateIsNotCorrectedBeforeThePostsAreReadBack(t *testing.T) {
