@@ -37,6 +37,9 @@ func (t *publisher) loaded(key string, value []byte) {
 	defer t.mu.Unlock()
 	if name, ok := strings.CutPrefix(key, baselinePrefix); ok {
 		t.recorded[kindNamed(name)] = true
+		if at, err := time.Parse(time.RFC3339, string(value)); err == nil && at.After(t.baselined) {
+			t.baselined = at
+		}
 		return
 	}
 	parts := strings.Split(key, "/")

@@ -61,8 +61,10 @@ type publisher struct {
 	subjects map[item]*subject
 	// posted is when a POST about an object of a kind was last accepted.
 	posted map[*Kind]time.Time
-	// recorded are the kinds whose baseline is recorded. publishing has the informer whose observations count.
+	// recorded are the kinds whose baseline is recorded, baselined when the last of them was before this term. publishing has the informer whose
+	// observations count.
 	recorded   map[*Kind]bool
+	baselined  time.Time
 	publishing map[*Kind]*informer
 }
 

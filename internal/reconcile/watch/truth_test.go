@@ -36,6 +36,7 @@ func FuzzE6TheLastEventIsTheObjectsState(f *testing.F) {
 	f.Add(uint64(unseen + 13690)) // fails when a disputed state that the bus refused is published after its object was deleted
 	f.Add(uint64(unseen + 14311)) // the same as 13690, and the object goes on
 	f.Add(uint64(unseen + 4695))  // fails when the return to a state that has no record yet is not published
+	f.Add(uint64(unseen + 6811))  // fails when a POST of long before the term does not count where nothing is recorded
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { playTruth(t, seed) })
 	})

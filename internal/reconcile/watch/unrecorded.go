@@ -49,7 +49,8 @@ func (u *unrecorded) push() {
 	}
 }
 
-// newestRecord returns when the newest recorded state was observed, or the beginning of the term if there is none before it.
+// newestRecord returns when the newest recorded state was observed, the time of the baseline if there is none, as its objects are deleted, or the
+// beginning of the term if there is neither before it.
 func (t *publisher) newestRecord() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,6 +59,9 @@ func (t *publisher) newestRecord() time.Time {
 		if s.last.Observed.After(newest) {
 			newest = s.last.Observed
 		}
+	}
+	if newest.IsZero() {
+		newest = t.baselined
 	}
 	if newest.IsZero() || newest.After(t.began) {
 		return t.began

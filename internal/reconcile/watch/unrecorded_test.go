@@ -116,6 +116,22 @@ func TestE6TheNextWorkerCorrectsWhatAPostToldAfterAnEventWithoutARecord(t *testi
 	})
 }
 
+// E6: the only object of the cluster is made anew, and its success POSTed, some minutes before the next worker begins. Fails when that worker does
+// not read the POST, as there is no record.
+func TestE6APostCountsThoughNoStateIsRecorded(t *testing.T) {
+	restarted(t, kustomization{}, func(t *testing.T, w *world, stop func()) {
+		w.remove("app")
+		stop()
+		w.accept(postRecord(event.OutcomeSucceeded, "uid-2", "r1"))
+		w.put(kustomization{uid: "uid-2"})
+		pass(time.Second)
+		w.accept(postRecord(event.OutcomeNone, "uid-2", "r1"))
+		pass(time.Hour)
+		defer w.next()()
+		w.wantTold()
+	})
+}
+
 // E6: POSTs tell a failure and the return from it, and the worker dies before either settles. The next reads the POSTs back one by one. Fails
 // when it publishes the return once more as long as it has read the first alone.
 func TestE6AStateIsNotCorrectedBeforeThePostsAreReadBack(t *testing.T) {
