@@ -119,12 +119,22 @@ func (b *fakeBus) PublishEventAfter(ctx context.Context, r *event.Record, seq ui
 		return false, errBus
 	}
 	duplicate, err := b.PublishEvent(ctx, r)
-	if err == nil && b.loseAnswers > 0 {
-		b.loseAnswers--
-		clear(b.ids) // the retry comes after the stream's duplicate window
+	if err == nil && b.losesAnswer() {
 		return false, errBus
 	}
 	return duplicate, err
+}
+
+// losesAnswer reports whether the answer to an event is lost.
+func (b *fakeBus) losesAnswer() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.loseAnswers == 0 {
+		return false
+	}
+	b.loseAnswers--
+	clear(b.ids) // the retry comes after the stream's duplicate window
+	return true
 }
 
 // headersOf returns the parts of a record that a follower gets.
