@@ -20,7 +20,8 @@ const (
 	sweepPause = time.Minute
 )
 
-// use is one namespace's use of one issuer, whose keys it fetches. The lock of Issuers protects last and asked, that of the issuer flight.
+// use is one namespace's use of one issuer, whose keys it fetches. The lock of Issuers protects last and asked, that of the issuer flight
+// and patience.
 type use struct {
 	issuers   *Issuers
 	namespace string
@@ -28,8 +29,9 @@ type use struct {
 	host      string
 	// last is the time of the namespace's last token of the issuer, asked that of its last fetch.
 	last, asked time.Time
-	// flight is closed when the namespace's own fetch ends, nil when none runs.
-	flight chan struct{}
+	// flight is closed when the namespace's own fetch ends, nil when none runs. A token that is signed with an old key waits until patience.
+	flight   chan struct{}
+	patience time.Time
 }
 
 // paused reports whether the namespace fetched the issuer's keys within fetchPause. Meanwhile the issuer is not evicted, since it could be

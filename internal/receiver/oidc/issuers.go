@@ -27,7 +27,8 @@ const (
 	// fetchPause is the least time between two fetches from an issuer, for an unknown key as well as after a failure: forged tokens and an
 	// unavailable issuer cost one fetch in that time.
 	fetchPause = 10 * time.Second
-	// foreignFetch bounds the wait of a token for fetches of other namespaces, which may be slow for those alone.
+	// foreignFetch bounds the wait of a token for fetches of other namespaces, which may be slow for those alone, and for that of its own if it
+	// is signed with a key that is known and old: then it is accepted.
 	foreignFetch = time.Second
 	// fetchTime bounds one fetch, of the discovery document and the keys together.
 	fetchTime = 5 * time.Second
@@ -114,7 +115,7 @@ func (u *use) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, e
 	i, patience := u.issuer, time.Now().Add(foreignFetch)
 	for {
 		i.mu.Lock()
-		keys, fetched, fetching := i.keys, i.fetched, i.flight != nil
+		keys, fetched := i.keys, i.fetched
 		i.mu.Unlock()
 		age := time.Since(fetched)
 		payload, err := []byte(nil), error(ErrIssuerUnavailable)
@@ -124,10 +125,10 @@ func (u *use) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, e
 		if errors.Is(err, limit.ErrNoTurn) { // which says nothing about the keys
 			return nil, err
 		}
-		if err == nil && (age < keysFresh || fetching) {
+		if err == nil && age < keysFresh {
 			return payload, nil
 		}
-		again, failed := u.refresh(ctx, fetched, patience)
+		again, failed := u.refresh(ctx, fetched, patience, err == nil)
 		switch {
 		case again:
 		case err == nil:
@@ -140,13 +141,16 @@ func (u *use) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, e
 	}
 }
 
-// refresh fetches the issuer's keys if that is due, and reports whether a fetch ended since that of the time seen. It waits for the fetches of
-// other namespaces until the end of patience. The error wraps ErrIssuerUnavailable if none ended, and the last one failed or the namespace may
-// not fetch.
-func (u *use) refresh(ctx context.Context, seen, patience time.Time) (bool, error) {
+// refresh fetches the issuer's keys if that is due, and reports whether to look at them again. It waits for the fetches of other namespaces until
+// the end of patience. If the token is known, by keys that are old, it waits for the namespace's own for foreignFetch alone. The error wraps
+// ErrIssuerUnavailable if no fetch ended, and the last one failed or the namespace may not fetch.
+func (u *use) refresh(ctx context.Context, seen, patience time.Time, known bool) (bool, error) {
 	i := u.issuer
 	i.mu.Lock()
 	own, flight, changed := u.flight, i.flight, !i.fetched.Equal(seen)
+	if own != nil && known {
+		own, flight, patience = nil, own, u.patience
+	}
 	i.mu.Unlock()
 	if changed {
 		return true, nil
@@ -158,9 +162,10 @@ func (u *use) refresh(ctx context.Context, seen, patience time.Time) (bool, erro
 	late := flight != nil
 	due, answered := i.due(u, seen, late), !i.fetched.Before(i.tried)
 	changed = !i.fetched.Equal(seen)
+	fetching := u.flight != nil && (!known || time.Now().Before(u.patience)) // another request has begun during the wait
 	i.mu.Unlock()
 	switch {
-	case changed:
+	case changed || fetching:
 		return true, nil
 	case !due && !answered:
 		return false, ErrIssuerUnavailable
@@ -185,7 +190,7 @@ func (u *use) refresh(ctx context.Context, seen, patience time.Time) (bool, erro
 		return false, ErrIssuerUnavailable
 	}
 	began := time.Now()
-	u.flight = make(chan struct{})
+	u.flight, u.patience = make(chan struct{}), began.Add(foreignFetch)
 	i.tried, i.flight = began, u.flight
 	i.mu.Unlock()
 	u.fetch(ctx, u.issuers.clientOf(u.namespace), began)
