@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,4 +53,53 @@ func TestAnEventThatIsTriedAgainStaysBeforeLaterOnes(t *testing.T) {
 			t.Errorf("the counts are written as %v, want %v", sink.counts, want)
 		}
 	})
+}
+
+// Fails when an Event that waits while the API server is away is dated at its return: owners then look for the cause at the wrong time.
+func TestAnEventHasTheTimeWhenItWasRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &datingSink{}
+		r := New(sink, discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		began := time.Now()
+		for _, name := range []string{"first", "second", "second"} {
+			r.Event("Alert", "team-a", name, "u", "Warning", "DeliveryFailed", "failed")
+			pass(time.Minute)
+		}
+		pass(time.Hour)
+		sink.back.Store(true)
+		pass(5 * time.Minute)
+		cancel()
+		wg.Wait()
+		if want := []time.Duration{0, time.Minute, 2 * time.Minute}; len(sink.last) != len(want) {
+			t.Errorf("%d Events are written", len(sink.last))
+		} else {
+			for i, at := range sink.last {
+				if at.Sub(began) != want[i] {
+					t.Errorf("Event %d is dated %v after the first, want %v", i, at.Sub(began), want[i])
+				}
+			}
+		}
+	})
+}
+
+// datingSink cannot be reached until it is back, and keeps the times of the Events.
+type datingSink struct {
+	back atomic.Bool
+	last []time.Time
+}
+
+func (s *datingSink) Patch(ctx context.Context, e *corev1.Event, _ []byte) (*corev1.Event, error) {
+	return s.Create(ctx, e)
+}
+
+func (s *datingSink) Create(_ context.Context, e *corev1.Event) (*corev1.Event, error) {
+	if !s.back.Load() {
+		return nil, errors.New("connection refused")
+	}
+	s.last = append(s.last, e.LastTimestamp.Time)
+	return e, nil
 }

@@ -91,7 +91,9 @@ type Recorder struct {
 type recorded struct {
 	object                     corev1.ObjectReference
 	eventType, reason, message string
-	place                      fair.KeyUse[string]
+	// at is when it was recorded: it may wait for long while the API server is away.
+	at    metav1.Time
+	place fair.KeyUse[string]
 	// coalesced is the Event, or the patch of an earlier one, nil until its first turn.
 	coalesced *record.EventCorrelateResult
 }
@@ -184,12 +186,12 @@ func (r *Recorder) write(ctx context.Context, correlator *record.EventCorrelator
 	return err
 }
 
-// event returns the Event as it is before it is coalesced with others.
+// event returns the Event as it is before it is coalesced with others, under a name of the time now.
 func (e *recorded) event(now metav1.Time) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: util.GenerateEventName(e.object.Name, now.UnixNano()), Namespace: e.object.Namespace},
 		InvolvedObject: e.object, Type: e.eventType, Reason: e.reason, Message: e.message,
-		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		FirstTimestamp: e.at, LastTimestamp: e.at, Count: 1,
 		Source: corev1.EventSource{Component: component}, ReportingController: component,
 	}
 }
@@ -205,7 +207,8 @@ func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message 
 		if place, ok := r.places.TryAcquire(namespace, 1); ok {
 			e := &recorded{
 				object:    corev1.ObjectReference{Kind: kind, APIVersion: apiVersion, Namespace: namespace, Name: name, UID: types.UID(uid)},
-				eventType: eventType, reason: event.Truncate(reason, maxReason, "…"), message: event.Truncate(message, MaxMessage, "…"), place: place,
+				eventType: eventType, reason: event.Truncate(reason, maxReason, "…"), message: event.Truncate(message, MaxMessage, "…"),
+				at: metav1.Now(), place: place,
 			}
 			r.mu.Lock()
 			r.lines[namespace] = append(r.lines[namespace], e)
