@@ -22,29 +22,31 @@ func decodePost(body []byte) (event.Event, error) {
 	if err != nil {
 		return event.Event{}, err
 	}
-	o := e.InvolvedObject
-	switch {
-	case !isLabel(o.Namespace):
-		return event.Event{}, invalidPost("involvedObject.namespace is not the name of a namespace")
-	case !isWord(o.Kind, ""):
-		return event.Event{}, invalidPost("involvedObject.kind is not the name of a kind")
-	case !isWord(o.Name, "-.:_") || !isWord(o.UID, "-.:_") && o.UID != "":
-		return event.Event{}, invalidPost("involvedObject has a name or uid that no object can have")
-	case !isWord(o.APIVersion, "-./") && o.APIVersion != "":
-		return event.Event{}, invalidPost("involvedObject.apiVersion is not the name of a version")
-	case !isLine(e.Severity) || !isLine(e.Reason) || !isLine(e.Action) || !isLine(e.ReportingController) || !isLine(e.ReportingInstance):
+	if fault := faultOf(e.InvolvedObject); fault != "" {
+		return event.Event{}, invalidPost("involvedObject" + fault)
+	}
+	if !isLine(e.Severity) || !isLine(e.Reason) || !isLine(e.Action) || !isLine(e.ReportingController) || !isLine(e.ReportingInstance) {
 		return event.Event{}, invalidPost("severity, reason, action and reporter must be short and of one line")
 	}
-	if related := e.RelatedObject; related != nil && !isReference(related) {
+	if r := e.RelatedObject; r != nil && (faultOf(*r) != "" || !isLine(r.ResourceVersion) || !isLine(r.FieldPath)) {
 		e.RelatedObject = nil // an addition, for which the event is not lost
 	}
 	return e, nil
 }
 
-// isReference reports whether r names an object that may exist, of any namespace or of none.
-func isReference(r *event.ObjectReference) bool {
-	return isWord(r.Kind, "") && isWord(r.Name, "-.:_") && (r.Namespace == "" || isLabel(r.Namespace)) && (r.UID == "" || isWord(r.UID, "-.:_")) &&
-		(r.APIVersion == "" || isWord(r.APIVersion, "-./")) && isLine(r.ResourceVersion) && isLine(r.FieldPath)
+// faultOf says, after the reference's name, why no object can be what o names. It is empty if there may be such an object.
+func faultOf(o event.ObjectReference) string {
+	switch {
+	case !isLabel(o.Namespace) && o.Namespace != "": // which the involved object always has
+		return ".namespace is not the name of a namespace"
+	case !isWord(o.Kind, ""):
+		return ".kind is not the name of a kind"
+	case !isWord(o.Name, "-.:_") || !isWord(o.UID, "-.:_") && o.UID != "":
+		return " has a name or uid that no object can have"
+	case !isWord(o.APIVersion, "-./") && o.APIVersion != "":
+		return ".apiVersion is not the name of a version"
+	}
+	return ""
 }
 
 // invalidPost is the reason why a body is no event that a controller could have sent.
