@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,12 +57,11 @@ const (
 	maxReason  = 128
 )
 
-// apiVersions has the kinds that Events may be about, with the version that the API server prefers: "kubectl events --for" finds no other.
-var apiVersions = map[string]string{
-	v1.ReceiverKind: v1.GroupVersion.String(),
-	v1.AlertKind:    v1.GroupVersion.String(),
-	v1.ProviderKind: v1.GroupVersion.String(),
-}
+// kinds are those that Events may be about.
+var kinds = []string{v1.ReceiverKind, v1.AlertKind, v1.ProviderKind}
+
+// apiVersion is the version that the API server prefers: "kubectl events --for" finds no other.
+var apiVersion = v1.GroupVersion.String()
 
 // Sink writes Kubernetes Events, at a rate of its own.
 type Sink interface {
@@ -202,8 +202,7 @@ func (e *recorded) event(now metav1.Time) *corev1.Event {
 //nolint:revive // its arguments are plain strings, so that packages that know no Kubernetes types can name an object
 func (r *Recorder) Event(kind, namespace, name, uid, eventType, reason, message string) {
 	waiting := r.waiting.Load()
-	apiVersion, known := apiVersions[kind]
-	if waiting != nil && known {
+	if waiting != nil && slices.Contains(kinds, kind) {
 		if place, ok := r.places.TryAcquire(namespace, 1); ok {
 			e := &recorded{
 				object:    corev1.ObjectReference{Kind: kind, APIVersion: apiVersion, Namespace: namespace, Name: name, UID: types.UID(uid)},
