@@ -169,8 +169,8 @@ func TestOneReplicaIsTheWorkerAndTheNextTakesOver(t *testing.T) {
 		b.progress.mu.Lock()
 		served := len(b.progress.gauges)
 		b.progress.mu.Unlock()
-		if b.Worker() != worker || served > 0 != worker {
-			t.Errorf("replica %s: worker %t, %d roles", b.Replica(), b.Worker(), served)
+		if b.lease.Held() != worker || served > 0 != worker {
+			t.Errorf("replica %s: worker %t, %d roles", b.Replica(), b.lease.Held(), served)
 		}
 	}
 
@@ -181,7 +181,7 @@ func TestOneReplicaIsTheWorkerAndTheNextTakesOver(t *testing.T) {
 		t.Error("a replica that left keeps the lease")
 	}
 	began := time.Now()
-	for !two.Worker() {
+	for !two.lease.Held() {
 		must(t, fair.Sleep(ctx, 25*time.Millisecond))
 	}
 	if time.Since(began) > leaseWait/2 { // test/chaos measures the promised second, on an idle machine

@@ -99,7 +99,7 @@ func TestE2EventsInThePlacesOfLostOnesAreHandedOut(t *testing.T) {
 		new  int
 	}{
 		"after the term": {func(l *lossy) {
-			for l.reader.Worker() {
+			for l.reader.lease.Held() {
 				_ = fair.Sleep(l.t.Context(), 10*time.Millisecond)
 			}
 		}, 3},

@@ -193,8 +193,8 @@ func TestTheFleetGoesOnWhenTheServerIsBack(t *testing.T) {
 	if took > 20*time.Second { // half a second when nothing else runs
 		t.Error("that took too long")
 	}
-	if one.Worker() == two.Worker() {
-		t.Errorf("one is the worker: %t, two: %t", one.Worker(), two.Worker())
+	if one.lease.Held() == two.lease.Held() {
+		t.Errorf("one is the worker: %t, two: %t", one.lease.Held(), two.lease.Held())
 	}
 }
 

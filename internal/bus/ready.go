@@ -37,9 +37,6 @@ func (b *Bus) Ready() error {
 	return errors.Join(b.lease.Check(now), b.progress.check(now))
 }
 
-// Worker reports whether this replica is the worker.
-func (b *Bus) Worker() bool { return b.lease.Held() }
-
 // Work calls serve whenever this replica becomes the worker, until ctx ends. The context of serve ends with the term or with ctx, and
 // carries the fence (event.Owned) if the term can lapse; the replica stays the worker until serve returns, as long as it can renew the lease.
 // Events, Deliveries, Triggers and Subscribe work in the same terms.

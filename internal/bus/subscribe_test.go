@@ -205,7 +205,7 @@ func TestOneReplicaReadsForAllReceivers(t *testing.T) {
 	if r := receive(t, got); r.ID != "2" {
 		t.Errorf("%s was read twice", r.ID)
 	}
-	if one.Worker() {
+	if one.lease.Held() {
 		stopOne()
 	} else {
 		stopTwo()

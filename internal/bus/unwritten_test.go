@@ -29,7 +29,7 @@ func TestAServerThatStoresNothingIsNotReady(t *testing.T) {
 		return b
 	}
 	one := join("one")
-	for !one.Worker() {
+	for !one.lease.Held() {
 		readyWhen(t, one, "")
 	}
 	two := join("two") // waits for the lease
