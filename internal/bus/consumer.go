@@ -176,7 +176,7 @@ func (c *consumer) cautious(seq uint64) bool { return seq <= c.last && c.crashes
 
 // stage is what serves the messages of one kind of consumer.
 type stage[T any] struct {
-	decode decoder[T]
+	decode func(m *nats.Msg) (T, error)
 	serve  func(ctx context.Context, shard int, in <-chan event.Message[T]) error
 	// offer, if any, is called with each message before it is offered to serve, and may replace its Acker.
 	offer func(from *nats.Msg, m *event.Message[T])

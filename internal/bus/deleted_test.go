@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"notifier/internal/event"
@@ -21,7 +20,7 @@ func TestAConsumerThatWasDeletedIsMadeAgain(t *testing.T) {
 	began, deleted, got := make(chan struct{}, 10), make(chan struct{}), make(chan event.Trigger, 1000)
 	r := triggerRole(b.TriggerShard("team"))
 	s := stage[event.Trigger]{
-		decode: func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) },
+		decode: decodeTrigger,
 		serve: func(ctx context.Context, _ int, in <-chan event.Message[event.Trigger]) error {
 			for {
 				select {

@@ -25,7 +25,7 @@ func (b *Bus) DeliveryShard(namespace, provider string) int {
 func (b *Bus) Deliveries(
 	ctx context.Context, serve func(ctx context.Context, shard int, in <-chan event.Message[event.Delivery]) error,
 ) error {
-	decode := func(m *nats.Msg, _ uint64, _ bool) (event.Delivery, error) {
+	decode := func(m *nats.Msg) (event.Delivery, error) {
 		d, err := decodeDelivery(m)
 		d.Recheck = true
 		return d, err

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 
 	"notifier/internal/event"
 	"notifier/internal/fair"
@@ -280,7 +279,7 @@ func TestAWorkerThatMissedItsEndIsFencedOut(t *testing.T) {
 		go func() {
 			defer close(joined)
 			ended <- consume(inner, c, stage[event.Delivery]{
-				decode: func(m *nats.Msg, _ uint64, _ bool) (event.Delivery, error) { return decodeDelivery(m) },
+				decode: decodeDelivery,
 				serve: func(ctx context.Context, _ int, in <-chan event.Message[event.Delivery]) error {
 					return forward(ctx, in, held)
 				},

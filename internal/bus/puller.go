@@ -27,9 +27,6 @@ const (
 	headerPin    = "Nats-Pin-Id"
 )
 
-// decoder reads a message; seq is its place in the stream, recheck is true when it may have been handled before.
-type decoder[T any] func(m *nats.Msg, seq uint64, recheck bool) (T, error)
-
 // incoming is a decoded message that was not handed out yet.
 type incoming[T any] struct {
 	message event.Message[T]
@@ -160,15 +157,15 @@ func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return fmt.Errorf("read metadata: %w", err)
 	}
-	h, seq := p.c.newAcker(m), meta.Sequence.Stream
+	h := p.c.newAcker(m)
 	if meta.NumDelivered > uint64(p.c.bus.poisoning.maxDeliveries) {
 		return p.deadLetter(ctx, h, m, "poison", "handed out too often without an outcome")
 	}
-	value, err := p.stage.decode(m, seq, meta.NumDelivered > 1 || seq <= p.c.last)
+	value, err := p.stage.decode(m)
 	if err != nil {
 		return p.deadLetter(ctx, h, m, "undecodable", err.Error())
 	}
-	p.queue = append(p.queue, incoming[T]{message: event.Message[T]{Value: value, Seq: seq, Acker: h}, acker: h, msg: m})
+	p.queue = append(p.queue, incoming[T]{message: event.Message[T]{Value: value, Seq: meta.Sequence.Stream, Acker: h}, acker: h, msg: m})
 	return nil
 }
 

@@ -86,7 +86,7 @@ func (b *Bus) Triggers(ctx context.Context, serve func(ctx context.Context, in <
 
 // pullTriggers hands out the triggers of one shard until ctx ends.
 func (b *Bus) pullTriggers(ctx context.Context, shard int, in chan event.Message[event.Trigger]) {
-	s := stage[event.Trigger]{decode: func(m *nats.Msg, _ uint64, _ bool) (event.Trigger, error) { return decodeTrigger(m) }}
+	s := stage[event.Trigger]{decode: decodeTrigger}
 	taken := false
 	b.serveTerm(ctx, triggerRole(shard), func(ctx context.Context, c *consumer) error {
 		defer b.pendingTriggers.drop(shard)
