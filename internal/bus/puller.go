@@ -51,7 +51,6 @@ type puller[T any] struct {
 	unheard    time.Time        // since when nobody takes requests, zero if the last one was taken
 	retry      <-chan time.Time // not nil: the server has just refused, ask again when it fires
 	queue      []incoming[T]
-	gauge      *gauge
 
 	live atomic.Int64  // handed out and not acknowledged or returned
 	done chan struct{} // has capacity for one: a message that was handed out is done
@@ -59,7 +58,7 @@ type puller[T any] struct {
 
 func newPuller[T any](c *consumer, s stage[T], out chan event.Message[T]) *puller[T] {
 	return &puller[T]{
-		c: c, stage: s, out: out, inbox: c.bus.nc.NewInbox(), gauge: c.gauge,
+		c: c, stage: s, out: out, inbox: c.bus.nc.NewInbox(),
 		// Capacity for the messages of two requests, one of which was given up as lost, and answers: a full channel drops messages.
 		msgs: make(chan *nats.Msg, 2*pullBatch+64), done: make(chan struct{}, 1),
 	}
@@ -113,7 +112,7 @@ func (p *puller[T]) run(ctx context.Context) error {
 // ask requests more messages when the queue is half empty and the last request is answered. It returns errInterrupted if that request
 // counts as lost.
 func (p *puller[T]) ask() error {
-	p.gauge.waiting(len(p.queue))
+	p.c.gauge.waiting(len(p.queue))
 	if p.asked > 0 && len(p.msgs) == 0 && time.Since(p.answeredAt) > pullTimeout {
 		return errInterrupted
 	}
@@ -141,7 +140,7 @@ func (p *puller[T]) pause() { p.retry = time.After(pullRetry) }
 
 // receive takes a message, or an answer to the request.
 func (p *puller[T]) receive(ctx context.Context, m *nats.Msg) error {
-	p.gauge.answered()
+	p.c.gauge.answered()
 	p.answeredAt = time.Now()
 	if status := m.Header.Get(headerStatus); status != "" && len(m.Data) == 0 && !strings.HasPrefix(m.Reply, "$JS.ACK.") {
 		return p.status(status, m.Header.Get(headerDesc))
@@ -235,7 +234,7 @@ func (p *puller[T]) next(ctx context.Context) (chan event.Message[T], event.Mess
 
 func (p *puller[T]) onDone() {
 	p.live.Add(-1)
-	p.gauge.moved()
+	p.c.gauge.moved()
 	select {
 	case p.done <- struct{}{}:
 	default:

@@ -57,8 +57,8 @@ func TestE2AfterALostAcknowledgementTheNextMessageIsHandedOut(t *testing.T) {
 	}
 	out := make(chan event.Message[event.Trigger], 1)
 	p := newPuller(c, stage[event.Trigger]{}, out)
-	p.gauge = b.progress.start(r)
-	defer p.gauge.stop()
+	c.gauge = b.progress.start(r)
+	defer c.gauge.stop()
 	for seq := range uint64(2) {
 		a := c.newAcker(&nats.Msg{})
 		p.queue = append(p.queue, incoming[event.Trigger]{message: event.Message[event.Trigger]{Seq: seq + 1, Acker: a}, acker: a, msg: &nats.Msg{}})
