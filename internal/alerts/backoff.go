@@ -53,11 +53,7 @@ func retryAt(d *event.Delivery, retryAfter time.Duration, now, last time.Time) t
 		// The retry is never early, since the destination counts that against its caller.
 		gap = asked + time.Duration(rand.Int64N(int64(time.Second)))
 	}
-	at := now.Add(gap)
-	if at.After(last) {
-		at = last
-	}
-	return at
+	return earlier(now.Add(gap), last)
 }
 
 func clampRetryAfter(d time.Duration) time.Duration { return max(0, min(d, maxRetryAfter)) }

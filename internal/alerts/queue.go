@@ -212,9 +212,7 @@ func (q *queue) next(now time.Time, awaits func() bool) (*item, time.Time) {
 			continue
 		}
 		if it.due.After(now) {
-			if soonest.IsZero() || it.due.Before(soonest) {
-				soonest = it.due
-			}
+			soonest = earlier(soonest, it.due)
 			continue
 		}
 		if it.d.Reschedules == 0 || !q.awaiting && !awaits() {
