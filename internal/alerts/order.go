@@ -1,8 +1,8 @@
 package alerts
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -69,8 +69,6 @@ func (i instant) time() time.Time {
 	}
 	return time.Unix(0, int64(i))
 }
-
-func (i instant) add(d time.Duration) instant { return i + instant(d) }
 
 // sub returns i minus other, which is decades if other is none.
 func (i instant) sub(other instant) time.Duration { return time.Duration(i - other) }
@@ -140,13 +138,10 @@ func (e *entry) overdue(now instant) bool {
 }
 
 func comparePlaces(order uint64, id string, otherOrder uint64, otherID string) int {
-	switch {
-	case order < otherOrder:
-		return -1
-	case order > otherOrder:
-		return 1
+	if c := cmp.Compare(order, otherOrder); c != 0 {
+		return c
 	}
-	return strings.Compare(id, otherID)
+	return cmp.Compare(id, otherID)
 }
 
 // before reports whether the entry's event is older than another's.

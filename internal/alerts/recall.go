@@ -271,7 +271,7 @@ func (s *shard) takeRecalled(work context.Context, q *queue, p lookup, r *event.
 	case r.Due: // the bus hands it out
 		e.onSchedule, e.back, e.missing = false, instantOf(now), 0
 		if p.look {
-			e.back = instantOf(now).add(seenFor)
+			e.back = instantOf(now.Add(seenFor))
 		}
 		return
 	case r.At.IsZero():
