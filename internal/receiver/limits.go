@@ -36,11 +36,11 @@ type Limits struct {
 type Caps struct{ Path, Namespace, Total, Reserve int64 }
 
 // share divides total: a namespace may have a quarter of it, a path a sixteenth, and neither less than least. A total of 0 is no cap.
-func share(total, least int64) Caps {
+func share(total, least, reserve int64) Caps {
 	if total == 0 {
-		return Caps{Path: math.MaxInt64, Namespace: math.MaxInt64, Total: math.MaxInt64}
+		return Caps{Path: math.MaxInt64, Namespace: math.MaxInt64, Total: math.MaxInt64, Reserve: reserve}
 	}
-	return Caps{Path: max(total/16, least), Namespace: max(total/4, least), Total: total}
+	return Caps{Path: max(total/16, least), Namespace: max(total/4, least), Total: total, Reserve: reserve}
 }
 
 // requestReserve is the number of webhooks that each namespace may send at once when all others take the rest.
@@ -48,9 +48,7 @@ const requestReserve = 8
 
 // RequestCaps returns the caps for total webhooks being read at once, 0 for no cap.
 func RequestCaps(total int64) Caps {
-	c := share(total, 1)
-	c.Reserve = requestReserve
-	return c
+	return share(total, 1, requestReserve)
 }
 
 // bodyReserve is the number of bytes of bodies that each namespace may have at once when all others take the rest: a few times the body of
@@ -59,9 +57,7 @@ const bodyReserve = 128 << 10
 
 // BodyCaps returns the caps for total bytes of bodies, 0 for no cap. A path has capacity for at least one body.
 func BodyCaps(total int64) Caps {
-	c := share(total, limit.MaxBody)
-	c.Reserve = bodyReserve
-	return c
+	return share(total, limit.MaxBody, bodyReserve)
 }
 
 // storedAtOnce is the number of triggers that may be being stored at once: 64 MiB.
@@ -76,9 +72,7 @@ const triggerReserve = 1024
 
 // TriggerCaps returns the caps for total triggers being stored, 0 for no cap. A path has capacity for at least one webhook.
 func TriggerCaps(total int64) Caps {
-	c := share(total, maxTriggers)
-	c.Reserve = triggerReserve
-	return c
+	return share(total, maxTriggers, triggerReserve)
 }
 
 // DefaultLimits returns the limits of a stock install: 256 webhooks being read at once on one path, 1024 in one namespace, 4096 in all and
