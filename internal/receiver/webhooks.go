@@ -100,7 +100,7 @@ var (
 	hookPanicked    = answer.Silent(http.StatusInternalServerError, "panic", "")
 	hookGone        = answer.Refused(http.StatusServiceUnavailable, "gone", "the sender has not waited for the answer", "5").Caused()
 	hookPing        = &answer.Answer{Status: http.StatusOK, Result: "ping", Body: []byte(`{"accepted":true,"ping":true}`), Ping: true}
-	hookAccepted    = answer.Said(http.StatusOK, "accepted", `{"accepted":true}`)
+	hookAccepted    = &answer.Answer{Status: http.StatusOK, Result: "accepted", Body: []byte(`{"accepted":true}`)}
 	hookFolded      = &answer.Answer{
 		Status: http.StatusAccepted, Result: "folded", Body: []byte(`{"accepted":true,"folded":true}`), Folded: true,
 	}

@@ -17,7 +17,8 @@ type Answer struct {
 	Result string
 	// Reason is the stable text for the sender's operator, empty where nothing may be disclosed.
 	Reason string
-	Body   []byte
+	// Body is JSON, empty for none.
+	Body []byte
 	// retryAfter is the Retry-After header, empty for none.
 	retryAfter string
 	// Folded marks an accepted webhook over its Receiver's budget, Duplicate a webhook that was accepted before, Ping a mere test of the
@@ -29,11 +30,6 @@ type Answer struct {
 
 // jsonType is shared by all answers; net/http does not change it.
 var jsonType = []string{"application/json"}
-
-// Said returns an answer without an error: body is JSON.
-func Said(status int, result, body string) *Answer {
-	return &Answer{Status: status, Result: result, Body: []byte(body)}
-}
 
 // Refused returns an answer that gives the sender a reason.
 func Refused(status int, result, reason, retryAfter string) *Answer {

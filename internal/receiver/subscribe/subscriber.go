@@ -165,7 +165,7 @@ type eventOutcome struct {
 
 // The outcomes of an event, as answers to a webhook. eventForged is for an event that any sender may have sent (invariant E9).
 var (
-	eventAccepted = answer.Said(http.StatusOK, "accepted", "")
+	eventAccepted = answer.Silent(http.StatusOK, "accepted", "")
 	eventFolded   = &answer.Answer{Status: http.StatusAccepted, Result: "folded", Folded: true}
 	eventForged   = answer.Refused(http.StatusBadRequest, "unknown", "no object is known of the event's kind, name and UID", "")
 )
