@@ -32,10 +32,7 @@ func parseLevel(level string) (slog.Level, error) {
 // newLogger returns a logger that writes to w; level and encoding must be valid. The lines are those of Flux's controllers, for flux logs
 // and other readers: ts, level, msg and error, and controllerKind, name and namespace of the object that a line is about.
 func newLogger(w io.Writer, level, encoding string) *slog.Logger {
-	lowest, err := parseLevel(level)
-	if err != nil {
-		lowest = slog.LevelInfo
-	}
+	lowest, _ := parseLevel(level)
 	o := &slog.HandlerOptions{Level: lowest, ReplaceAttr: asFlux}
 	if encoding == "console" {
 		return slog.New(aboutHandler{Handler: slog.NewTextHandler(w, o)})
