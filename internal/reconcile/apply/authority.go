@@ -110,7 +110,7 @@ func (u *authority) find(ctx context.Context) (authorityState, error) {
 	if state.plain, err = u.a.opts.Access.self(ctx, action{verbImpersonate, coreAccounts, namespace, name}); err != nil {
 		return state, err
 	}
-	_, err = u.a.opts.Access.account(ctx, namespace, name, action{"patch", schema.GroupResource{Resource: "serviceaccounts"}, namespace, name})
+	_, err = u.a.opts.Access.account(ctx, namespace, name, action{"patch", coreAccounts, namespace, name})
 	switch {
 	case errors.Is(err, errImpersonate):
 		why, err := u.explain(ctx, namespace, name)
