@@ -144,7 +144,7 @@ func (k *kindOf[T]) serveAsks(ctx context.Context, key kube.Key) error {
 		refusal, ok := errors.AsType[*event.Error](err)
 		switch {
 		case ok && refusal.Class == event.Permanent:
-			k.tell(k.name, o, false, one.refused, refusal.Reason)
+			k.tell(o, false, one.refused, refusal.Reason)
 		case ok && refusal.RetryAfter > 0:
 			k.askQueue.EnqueueAfter(key, refusal.RetryAfter)
 			continue
@@ -219,7 +219,7 @@ func (k *kindOf[T]) replay(ctx context.Context, o T, value string) error {
 	if result.Replayed == 0 {
 		reason = notReplayed
 	}
-	k.tell(k.name, o, result.NotReplayed == 0, reason, replayTold(result))
+	k.tell(o, result.NotReplayed == 0, reason, replayTold(result))
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (k *kindOf[T]) test(ctx context.Context, o T, value string) error {
 	if err != nil {
 		return err
 	}
-	k.tell(k.name, o, true, testedEvent, "a test message is on its way, delivery "+result.DeliveryID)
+	k.tell(o, true, testedEvent, "a test message is on its way, delivery "+result.DeliveryID)
 	return nil
 }
 

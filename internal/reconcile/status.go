@@ -207,19 +207,19 @@ func (k *kindOf[T]) isNews(before []metav1.Condition, v verdict, found bool) boo
 // record records an Event about a verdict.
 func (k *kindOf[T]) record(o T, v verdict) {
 	if v.ready && v.lack.reason != "" {
-		k.tell(k.name, o, false, v.lack.reason, v.lack.message)
+		k.tell(o, false, v.lack.reason, v.lack.message)
 		return
 	}
-	k.tell(k.name, o, v.ready, v.event, v.eventMessage)
+	k.tell(o, v.ready, v.event, v.eventMessage)
 }
 
 // tell records an Event about an object, a warning unless all is well.
-func (r *Reconciler) tell(kind string, o kube.Object, well bool, reason, message string) {
+func (k *kindOf[T]) tell(o T, well bool, reason, message string) {
 	eventType := corev1.EventTypeNormal
 	if !well {
 		eventType = corev1.EventTypeWarning
 	}
-	r.options.Events.Event(kind, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, reason, message)
+	k.options.Events.Event(k.name, o.GetNamespace(), o.GetName(), string(o.GetUID()), eventType, reason, message)
 }
 
 // warn records an Event for each problem that is new in the conditions now, compared with before.
@@ -234,7 +234,7 @@ func (k *kindOf[T]) warn(o T, before, now []metav1.Condition) {
 		}
 		was := meta.FindStatusCondition(before, t.condition)
 		if was == nil || was.Status != is.Status || was.Message != is.Message && !recounted(was, is) {
-			k.tell(k.name, o, false, is.Reason, is.Message)
+			k.tell(o, false, is.Reason, is.Message)
 		}
 	}
 }
