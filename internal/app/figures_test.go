@@ -23,7 +23,7 @@ var figures = []struct {
 	constant     string
 	unit         int64
 }{
-	{"receivers.md", "%v KiB an expression", "MaxSource", 1 << 10},
+	{"receivers.md", "%v KiB an expression", "cel.maxSource", 1 << 10},
 	{"receivers.md", "%v KiB a Receiver with the expressions", "MaxCEL", 1 << 10},
 	{"receivers.md", "a `filter` in %v entries", "MaxFilters", 1},
 	{"receivers.md", "and `matchExpressions` have %v KiB together", "MaxLabelText", 1 << 10},

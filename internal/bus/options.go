@@ -17,8 +17,8 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultDuplicateWindow = 5 * time.Minute
-	DefaultShards          = 16
+	defaultDuplicateWindow = 5 * time.Minute
+	defaultShards          = 16
 	DefaultHistoryAge      = 7 * 24 * time.Hour
 	// MinHistoryAge is longer than a delivery may wait on the schedule: until then it must be known whether it was sent (invariant E3).
 	MinHistoryAge = 26 * time.Hour
@@ -129,10 +129,10 @@ func (o *Options) setDefaults() {
 		o.fsync = (*os.File).Sync
 	}
 	o.Replicas = cmp.Or(o.Replicas, 1)
-	o.DuplicateWindow = cmp.Or(o.DuplicateWindow, DefaultDuplicateWindow)
+	o.DuplicateWindow = cmp.Or(o.DuplicateWindow, defaultDuplicateWindow)
 	o.HistoryAge = cmp.Or(o.HistoryAge, DefaultHistoryAge)
 	o.DeadPerProvider = cmp.Or(o.DeadPerProvider, DefaultDeadPerProvider)
-	o.Shards = cmp.Or(o.Shards, DefaultShards)
+	o.Shards = cmp.Or(o.Shards, defaultShards)
 	o.ReplicaID = cmp.Or(o.ReplicaID, rand.Text())
 }
 

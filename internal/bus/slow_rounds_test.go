@@ -16,7 +16,7 @@ import (
 
 // newSlowBus returns a bus whose server takes a time for each message, until ctx ends.
 func newSlowBus(ctx context.Context, t *testing.T, stream string, syncs time.Duration) (*Bus, *slowDisk) {
-	b, disk := newBus(Options{Shards: DefaultShards, Budgets: defaultBudgets()}), newSlowDisk(ctx, stream, syncs)
+	b, disk := newBus(Options{Shards: defaultShards, Budgets: defaultBudgets()}), newSlowDisk(ctx, stream, syncs)
 	b.js = disk
 	var err error
 	b.metrics, err = newMetrics(prometheus.NewRegistry(), func() bool { return true })
@@ -144,7 +144,7 @@ func (s *slowRemovals) DeleteMsg(ctx context.Context, seq uint64) error {
 // that than it does in time, and again: whatever else it is asked for waits behind.
 func TestE5ASlowDiskIsAskedForFewRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBus(Options{Shards: DefaultShards})
+		b := newBus(Options{Shards: defaultShards})
 		stream := &slowRemovals{turn: make(chan struct{}, 1), removed: map[uint64]bool{}}
 		b.streams[streamDeliveries] = stream
 		var all sync.WaitGroup

@@ -39,8 +39,8 @@ func (r Result) want(got *cel.Type) error {
 	}
 }
 
-// MaxSource is the length in bytes of the longest source that Compile accepts.
-const MaxSource = 4 << 10
+// maxSource is the length in bytes of the longest source that Compile accepts.
+const maxSource = 4 << 10
 
 // Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
@@ -58,8 +58,8 @@ func Compile(source string, result Result, variables ...string) (p *Program, err
 			p, err = nil, errors.New(`expression makes the compiler fail: an element or entry with "?" needs an optional value, such as [?req.?ref]`)
 		}
 	}()
-	if len(source) > MaxSource {
-		return nil, fmt.Errorf("expression has more than %d bytes", MaxSource)
+	if len(source) > maxSource {
+		return nil, fmt.Errorf("expression has more than %d bytes", maxSource)
 	}
 	lang, err := language()
 	if err != nil {

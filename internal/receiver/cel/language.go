@@ -89,7 +89,7 @@ var language = sync.OnceValues(func() (*dialect, error) {
 		returning(rangeName, "range_of_value", func(v ref.Val) ref.Val { return v }),
 		returning(optionalName, "checked_optional", checkedOptional),
 		cel.ParserRecursionLimit(maxDepth),
-		cel.ParserExpressionSizeLimit(MaxSource),
+		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ASTValidators(cel.ValidateComprehensionNestingLimit(maxNesting)),
 		// These replace the library's own, which write the value twice: a chain of a dozen takes minutes to check.
 		cel.Macros(

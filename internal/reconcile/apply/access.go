@@ -74,7 +74,7 @@ func (a *Access) self(ctx context.Context, what action) (bool, error) { return a
 
 // account reports whether a service account may do the action. The error is errImpersonate when the process may not ask as the account.
 func (a *Access) account(ctx context.Context, namespace, name string, what action) (bool, error) {
-	user, err := Identity(namespace, name)
+	user, err := identity(namespace, name)
 	if err != nil {
 		return false, err
 	}

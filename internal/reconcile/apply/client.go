@@ -55,9 +55,9 @@ var errIdentity = errors.New("no service account to write as")
 // errUnserved is the answer to a write in a version of the kind that the API server served when it was last asked, and serves no more.
 var errUnserved = errors.New("the API server no longer serves the kind in this version")
 
-// Identity returns the user name of a service account. It fails closed (invariant T2): an empty or malformed part is an error, because
+// identity returns the user name of a service account. It fails closed (invariant T2): an empty or malformed part is an error, because
 // a request with an empty or ambiguous impersonation header would run as another user.
-func Identity(namespace, name string) (string, error) {
+func identity(namespace, name string) (string, error) {
 	if faults := validation.IsDNS1123Label(namespace); len(faults) > 0 {
 		return "", fmt.Errorf("%w: namespace is not valid", errIdentity)
 	}
@@ -78,7 +78,7 @@ type request struct {
 
 // write sends the request as its account.
 func (c *Client) write(ctx context.Context, r request) error {
-	user, err := Identity(r.namespace, r.account)
+	user, err := identity(r.namespace, r.account)
 	if err != nil {
 		return err
 	}

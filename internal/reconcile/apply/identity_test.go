@@ -61,11 +61,11 @@ func TestT1AReceiverOfAnotherNamespaceDoesNotAnswerForATrigger(t *testing.T) {
 	})
 }
 
-// T2 fails closed. Fails when Identity accepts any of these, or when write sends a request without the header.
+// T2 fails closed. Fails when identity accepts any of these, or when write sends a request without the header.
 func TestT2WithoutAServiceAccountNothingIsWritten(t *testing.T) {
 	for _, account := range []string{"", "a:b", "system:masters", "../x", "UPPER", "a b", "a\nb", strings.Repeat("a", 254)} {
 		t.Run(account, func(t *testing.T) {
-			if user, err := Identity("team-a", account); !errors.Is(err, errIdentity) || user != "" {
+			if user, err := identity("team-a", account); !errors.Is(err, errIdentity) || user != "" {
 				t.Errorf("identity %q, %v", user, err)
 			}
 			synctest.Test(t, func(t *testing.T) {
@@ -83,11 +83,11 @@ func TestT2WithoutAServiceAccountNothingIsWritten(t *testing.T) {
 		})
 	}
 	for _, namespace := range []string{"", "a:b", "a.b", "../x", "kube-system:x"} {
-		if user, err := Identity(namespace, "default"); !errors.Is(err, errIdentity) || user != "" {
+		if user, err := identity(namespace, "default"); !errors.Is(err, errIdentity) || user != "" {
 			t.Errorf("namespace %q: identity %q, %v", namespace, user, err)
 		}
 	}
-	if user, err := Identity("team-a", "git.hub"); err != nil || user != "system:serviceaccount:team-a:git.hub" {
+	if user, err := identity("team-a", "git.hub"); err != nil || user != "system:serviceaccount:team-a:git.hub" {
 		t.Errorf("identity %q, %v", user, err)
 	}
 }

@@ -33,19 +33,19 @@ var (
 	ErrNotAnswered = errors.New("the API server has not said yet what it serves")
 )
 
-// AmbiguousKindError is the answer that a kind without an API version could be of several groups.
-type AmbiguousKindError struct {
+// ambiguousKindError is the answer that a kind without an API version could be of several groups.
+type ambiguousKindError struct {
 	Kind   string
 	Groups []string
 }
 
-func (e *AmbiguousKindError) Error() string {
+func (e *ambiguousKindError) Error() string {
 	return fmt.Sprintf("kind %s is served by the API groups %s: set apiVersion", e.Kind, strings.Join(e.Groups, ", "))
 }
 
 // IsUnresolvable reports whether an error is the cluster's answer about a kind, rather than the lack of an answer.
 func IsUnresolvable(err error) bool {
-	_, ambiguous := errors.AsType[*AmbiguousKindError](err)
+	_, ambiguous := errors.AsType[*ambiguousKindError](err)
 	return ambiguous || errors.Is(err, ErrNotServed)
 }
 
@@ -127,8 +127,8 @@ func (c *Catalogue) Run(ctx context.Context) error {
 }
 
 // Resource returns the resource of a kind that an object of a namespace names. With an API version it is the resource of that version.
-// Otherwise it is in the only group that has the kind, in the first of its versions that can be patched. The error is ErrNotServed or
-// an *AmbiguousKindError when the cluster has answered. It waits no longer than cataloguePatience.
+// Otherwise it is in the only group that has the kind, in the first of its versions that can be patched. IsUnresolvable reports
+// whether an error is the cluster's answer. It waits no longer than cataloguePatience.
 func (c *Catalogue) Resource(ctx context.Context, namespace, apiVersion, kind string) (schema.GroupVersionResource, error) {
 	none, version := schema.GroupVersionResource{}, schema.GroupVersion{}
 	if apiVersion != "" {
@@ -144,7 +144,7 @@ func (c *Catalogue) Resource(ctx context.Context, namespace, apiVersion, kind st
 	case len(found) == 0:
 		return none, ErrNotServed
 	case len(found) > 1:
-		return none, &AmbiguousKindError{kind, groupNames(found)}
+		return none, &ambiguousKindError{kind, groupNames(found)}
 	}
 	return found[0], nil
 }
