@@ -144,19 +144,10 @@ func restoreBlocks(dataDir string, streams []string, fsync func(*os.File) error,
 			return fmt.Errorf("make guard: %w", err)
 		}
 	}
-	if err := writeBoot(dir, boot); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, bootFile), boot, 0o600); err != nil { //nolint:gosec // the directory comes from a flag
 		return fmt.Errorf("make guard: %w", err)
 	}
 	return syncMetadata(dir, fsync)
-}
-
-func writeBoot(dir string, boot []byte) error {
-	f, err := os.OpenFile(filepath.Join(dir, bootFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(boot)
-	return errors.Join(err, f.Close())
 }
 
 // restoreStream restores one stream. If it restored a block, it removes the server's index, which the server then rebuilds.
