@@ -118,7 +118,7 @@ func (u *use) verify(ctx context.Context, try func([]jose.JSONWebKey) ([]byte, e
 		keys, fetched := i.keys, i.fetched
 		i.mu.Unlock()
 		age := time.Since(fetched)
-		payload, err := []byte(nil), error(ErrIssuerUnavailable)
+		payload, err := []byte(nil), ErrIssuerUnavailable
 		if !fetched.IsZero() && age < keysUsable {
 			payload, err = try(keys)
 		}
