@@ -161,7 +161,7 @@ const maxTimeout = 5 * time.Minute
 // providerConfig returns the Config of a spec and its Secrets. Its errors quote nothing of a Secret.
 func providerConfig(p *v1.Provider, c credentials, network provider.Network) (provider.Config, error) {
 	cfg := provider.Config{
-		Type: p.Spec.Type, Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
+		Type: p.Spec.Type, Namespace: p.Namespace, UID: string(p.UID),
 		Address: p.Spec.Address, Channel: p.Spec.Channel, Username: p.Spec.Username,
 		ServiceAccount: p.Spec.ServiceAccountName, JetStream: p.Spec.JetStream,
 		Timeout: min(p.Timeout(), maxTimeout), Network: network, Proxy: provider.Proxy{Address: p.Spec.Proxy},

@@ -213,7 +213,7 @@ func TestHowSpecAndSecretsAreJoined(t *testing.T) {
 		})
 	}
 	base := provider.Config{
-		Namespace: "team-a", Name: "p", UID: "uid-p",
+		Namespace: "team-a", UID: "uid-p",
 		Type: "generic", Address: "spec-address", Channel: "c", Username: "spec-user", Timeout: time.Minute, Network: network,
 		Proxy: provider.Proxy{Address: "http://spec-proxy"},
 	}

@@ -74,8 +74,8 @@ type Sparing interface {
 type Config struct {
 	// Type is the Provider's spec.type.
 	Type string
-	// Namespace, Name and UID are the Provider's.
-	Namespace, Name, UID string
+	// Namespace and UID are the Provider's.
+	Namespace, UID string
 	// Address is the destination's URL. It is a secret: the address of an incoming webhook is its credential.
 	Address string
 	// Channel is a channel's name or ID, as the type defines it.
