@@ -153,7 +153,7 @@ func TestT6ACertificateThatDoesNotEndIsCutOff(t *testing.T) {
 			return toLoopback(t, "https://"+address, nil, ClientOptions{}).Post(ctx, Request{Body: []byte("{}")})
 		},
 		"of a proxy": func() error {
-			_, _, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:4222", HandshakeBytes)
+			_, _, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:4222")
 			return err
 		},
 	} {

@@ -22,10 +22,10 @@ const (
 // Bounds on the bytes that the other end of a connection may send, TLS included. A destination could otherwise send frames of HTTP/2 for
 // ever, each of which is answered, or a certificate that does not end.
 const (
-	// HandshakeBytes is for a handshake: chains of certificates have some 10 KiB, and crypto/tls keeps up to 256. idleBytes is for that, and
+	// handshakeBytes is for a handshake: chains of certificates have some 10 KiB, and crypto/tls keeps up to 256. idleBytes is for that, and
 	// between sends.
-	HandshakeBytes = 64 << 10
-	idleBytes      = HandshakeBytes
+	handshakeBytes = 64 << 10
+	idleBytes      = handshakeBytes
 	// sendBytes is for each send, beside twice the longest answer that the type reads: small records of TLS are longer than their contents.
 	sendBytes = 256 << 10
 )

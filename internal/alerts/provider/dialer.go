@@ -57,9 +57,10 @@ func (d *Dialer) TLS(host string) *tls.Config {
 	return c
 }
 
-// DialContext connects to a host and port, through the proxy if there is one. The bytes that come over the network are bounded to most by
-// metered, which is conn or beneath it: those of a proxy that speaks TLS count too. The caller closes metered. Errors are for Classify.
-func (d *Dialer) DialContext(ctx context.Context, network, address string, most int64) (conn net.Conn, metered *Metered, err error) {
+// DialContext connects to a host and port, through the proxy if there is one. The bytes that come over the network are bounded to
+// handshakeBytes by metered, which is conn or beneath it: those of a proxy that speaks TLS count too. The caller closes metered. Errors are
+// for Classify.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (conn net.Conn, metered *Metered, err error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, nil, ErrDenied
 	}
@@ -74,7 +75,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string, most 
 	case via.Scheme == "socks5" || via.Scheme == "socks5h": // as net/http
 		conn, err = d.socks(ctx, via, network, address)
 	default:
-		if conn, metered, err = d.connect(ctx, via, address, most); err == nil {
+		if conn, metered, err = d.connect(ctx, via, address); err == nil {
 			return conn, metered, nil
 		}
 		if _, known := errors.AsType[*event.Error](err); !known {
@@ -84,13 +85,13 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string, most 
 	if err != nil {
 		return nil, nil, err
 	}
-	metered = d.meter(conn, most)
+	metered = d.meter(conn)
 	return metered, metered, nil
 }
 
-func (d *Dialer) meter(conn net.Conn, most int64) *Metered {
+func (d *Dialer) meter(conn net.Conn) *Metered {
 	m := &Metered{}
-	m.meter(conn, most, d, d.namespace)
+	m.meter(conn, handshakeBytes, d, d.namespace)
 	return m
 }
 
@@ -113,7 +114,7 @@ func (d *Dialer) socks(ctx context.Context, via *url.URL, network, address strin
 }
 
 // connect connects through an HTTP proxy by CONNECT (RFC 9110, section 9.3.6).
-func (d *Dialer) connect(ctx context.Context, via *url.URL, address string, most int64) (net.Conn, *Metered, error) {
+func (d *Dialer) connect(ctx context.Context, via *url.URL, address string) (net.Conn, *Metered, error) {
 	port := "80"
 	if via.Scheme == "https" {
 		port = "443"
@@ -122,7 +123,7 @@ func (d *Dialer) connect(ctx context.Context, via *url.URL, address string, most
 	if err != nil {
 		return nil, nil, err
 	}
-	metered := d.meter(conn, most)
+	metered := d.meter(conn)
 	stop := context.AfterFunc(ctx, func() { _ = metered.Close() })
 	through := net.Conn(metered)
 	if via.Scheme == "https" {

@@ -148,13 +148,13 @@ func TestT6TheRecordsOfAProxyCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, metered, err := dialer.DialContext(t.Context(), "tcp", "127.0.0.1:4222", HandshakeBytes)
+	conn, metered, err := dialer.DialContext(t.Context(), "tcp", "127.0.0.1:4222")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer metered.Close()
-	if n, _ := io.CopyN(io.Discard, conn, HandshakeBytes); n == 0 || n > HandshakeBytes/8 {
-		t.Errorf("%d bytes are read in a record each, want %d at most", n, HandshakeBytes/8)
+	if n, _ := io.CopyN(io.Discard, conn, handshakeBytes); n == 0 || n > handshakeBytes/8 {
+		t.Errorf("%d bytes are read in a record each, want %d at most", n, handshakeBytes/8)
 	}
 	if !errors.Is(metered.Fault(), ErrTooMuch) {
 		t.Errorf("the connection ends with %v", metered.Fault())

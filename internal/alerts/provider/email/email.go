@@ -19,8 +19,6 @@ import (
 
 const (
 	maxRecipients = 50
-	// maxSpoken bounds the bytes that a server may send in one session, a handshake included.
-	maxSpoken = provider.HandshakeBytes
 	// quitTime bounds the QUIT after a message was accepted.
 	quitTime = time.Second
 )
@@ -141,7 +139,7 @@ func (s *Sender) Send(ctx context.Context, n provider.Notification) error {
 	if err != nil {
 		return err
 	}
-	conn, metered, err := s.dialer.DialContext(ctx, "tcp", s.hostPort, maxSpoken)
+	conn, metered, err := s.dialer.DialContext(ctx, "tcp", s.hostPort) // what a server may send in a handshake suffices for a session
 	if err != nil {
 		return provider.Classify(err)
 	}

@@ -223,7 +223,7 @@ func (w *way) dial(ctx context.Context, network, address string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	c, metered, err := w.dialer.DialContext(ctx, network, address, provider.HandshakeBytes)
+	c, metered, err := w.dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
