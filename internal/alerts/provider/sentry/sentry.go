@@ -2,6 +2,7 @@ package sentry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -130,10 +131,6 @@ func (s *Sender) Needless(n provider.Notification) bool {
 
 // envelope returns three lines: the envelope's header, the item's header and the item.
 func envelope(i item) ([]byte, error) {
-	kind := "event"
-	if i.Type != "" {
-		kind = i.Type
-	}
 	payload, err := json.Marshal(i)
 	if err != nil {
 		return nil, err
@@ -142,7 +139,7 @@ func envelope(i item) ([]byte, error) {
 	lines := json.NewEncoder(&b) // it ends each line
 	if err := errors.Join(
 		lines.Encode(map[string]string{"event_id": i.EventID}),
-		lines.Encode(map[string]any{"type": kind, "length": len(payload)}),
+		lines.Encode(map[string]any{"type": cmp.Or(i.Type, "event"), "length": len(payload)}),
 	); err != nil {
 		return nil, err
 	}
