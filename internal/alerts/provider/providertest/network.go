@@ -97,7 +97,7 @@ func (s target) by(proxy, address string, network provider.Network) provider.Con
 // startPlain starts a server without TLS, and proxies to it.
 func (s target) startPlain(t *testing.T) (server Server, proxy *Sink, socks string) {
 	server = s.start(t, nil, false)
-	return server, HTTPProxy(t, server.Addr, "user", proxySecret), "socks5://" + SOCKSProxy(t, server.Addr, "user", proxySecret)
+	return server, HTTPProxy(t, server.Addr, "user", proxySecret), "socks5://" + socksProxy(t, server.Addr)
 }
 
 // denied fails when the dialler's control is removed (names), or the check of literals in New (numbers).
@@ -143,7 +143,7 @@ func (s target) proxies(t *testing.T) {
 	ca := NewCA(t)
 	for address, authority := range map[string]*CA{s.plain("far.test"): nil, s.secure("far.test"): ca} {
 		server := s.start(t, authority, false, "far.test")
-		http, socks := HTTPProxy(t, server.Addr, "user", proxySecret), SOCKSProxy(t, server.Addr, "user", proxySecret)
+		http, socks := HTTPProxy(t, server.Addr, "user", proxySecret), socksProxy(t, server.Addr)
 		withUser := strings.Replace(http.URL, "http://", "http://user:"+proxySecret+"@", 1)
 		for _, proxy := range []provider.Proxy{
 			{Address: http.URL, Username: "user", Password: proxySecret},

@@ -151,16 +151,16 @@ func pipe(a, b net.Conn) {
 	wg.Wait()
 }
 
-// SOCKSProxy starts a SOCKS5 proxy that requires the credentials and connects every client to backend. It returns its address.
-func SOCKSProxy(t *testing.T, backend net.Addr, user, password string) string {
+// socksProxy starts a SOCKS5 proxy that requires the kit's credentials and connects every client to backend. It returns its address.
+func socksProxy(t *testing.T, backend net.Addr) string {
 	t.Helper()
 	return listen(t, func(c net.Conn) {
-		_ = serveSOCKS(c, backend, user, password) // the client sees a broken connection, which its test checks
+		_ = serveSOCKS(c, backend) // the client sees a broken connection, which its test checks
 	})
 }
 
 // serveSOCKS speaks RFC 1928 with RFC 1929 credentials, as far as a well-behaved client needs.
-func serveSOCKS(c net.Conn, backend net.Addr, user, password string) error {
+func serveSOCKS(c net.Conn, backend net.Addr) error {
 	read := func(n int) ([]byte, error) {
 		b := make([]byte, n)
 		_, err := io.ReadFull(c, b)
@@ -174,7 +174,7 @@ func serveSOCKS(c net.Conn, backend net.Addr, user, password string) error {
 		return err
 	}
 	_, _ = c.Write([]byte{5, 2})
-	want := fmt.Sprintf("\x01%c%s%c%s", len(user), user, len(password), password)
+	want := fmt.Sprintf("\x01\x04user%c%s", len(proxySecret), proxySecret)
 	got, err := read(len(want))
 	if err != nil {
 		return err
