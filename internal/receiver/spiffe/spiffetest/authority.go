@@ -18,6 +18,8 @@ type Authority struct {
 	Domain string
 	cert   *x509.Certificate
 	key    *ecdsa.PrivateKey
+	// above are the certificates of the authorities that lead to the trust domain's, from its own on.
+	above [][]byte
 }
 
 // NewAuthority returns a new authority of a trust domain.
@@ -30,6 +32,17 @@ func NewAuthority(t testing.TB, domain string) *Authority {
 	}
 	a.cert = sign(t, template, template, &a.key.PublicKey, a.key)
 	return a
+}
+
+// Below returns an authority whose certificate this one has signed. Its SVIDs have the certificates of the authorities between.
+func (a *Authority) Below(t testing.TB) *Authority {
+	t.Helper()
+	b := &Authority{Domain: a.Domain, key: newKey(t)}
+	template := *a.cert
+	template.SerialNumber = big.NewInt(int64(len(a.above)) + 3)
+	b.cert = sign(t, &template, a.cert, &b.key.PublicKey, a.key)
+	b.above = append([][]byte{b.cert.Raw}, a.above...)
+	return b
 }
 
 // SVID returns an X509-SVID of the ID "spiffe://<domain><path>" that lasts for a time from now on.
@@ -50,7 +63,7 @@ func (a *Authority) Certificate(t testing.TB, lasts time.Duration, ids ...string
 		SerialNumber: big.NewInt(2), NotBefore: end.Add(-time.Hour), NotAfter: end, URIs: uris, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, &key.PublicKey, a.key)
-	return tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
+	return tls.Certificate{Certificate: append([][]byte{leaf.Raw}, a.above...), PrivateKey: key, Leaf: leaf}
 }
 
 // Own returns the authority's own certificate.
