@@ -63,8 +63,8 @@ func New(address string, log *slog.Logger, registerer prometheus.Registerer) *So
 		Name: "notifier_spiffe_svid_expiry_timestamp_seconds",
 		Help: "When the X509-SVID of the process expires; 0 without one.",
 	}, func() float64 {
-		if svid, err := s.GetX509SVID(); err == nil {
-			return float64(svid.Certificates[0].NotAfter.Unix())
+		if c := s.current.Load(); c != nil {
+			return float64(c.DefaultSVID().Certificates[0].NotAfter.Unix())
 		}
 		return 0
 	})
@@ -111,14 +111,8 @@ var errNoSVID = errors.New("the process has no X509-SVID yet: the SPIFFE Workloa
 
 // Ready returns nil if the process has an X509-SVID that has not expired.
 func (s *Source) Ready() error {
-	svid, err := s.GetX509SVID()
-	if err != nil {
-		return err
-	}
-	if end := svid.Certificates[0].NotAfter; time.Now().After(end) {
-		return fmt.Errorf("the X509-SVID of the process expired at %s, and the SPIFFE Workload API has given no other", end.Format(time.RFC3339))
-	}
-	return nil
+	_, err := s.GetX509SVID()
+	return err
 }
 
 // GetX509SVID implements x509svid.Source.
@@ -127,7 +121,11 @@ func (s *Source) GetX509SVID() (*x509svid.SVID, error) {
 	if c == nil {
 		return nil, errNoSVID
 	}
-	return c.DefaultSVID(), nil
+	svid := c.DefaultSVID()
+	if end := svid.Certificates[0].NotAfter; time.Now().After(end) {
+		return nil, fmt.Errorf("the X509-SVID of the process expired at %s, and the SPIFFE Workload API has given no other", end.Format(time.RFC3339))
+	}
+	return svid, nil
 }
 
 // GetX509BundleForTrustDomain implements x509bundle.Source.

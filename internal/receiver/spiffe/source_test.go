@@ -203,6 +203,7 @@ func TestT5TheListenerFollowsTheWorkloadAPI(t *testing.T) {
 
 	w.runtime.Give(t, next.SVID(t, "/expired", -time.Minute), next)
 	await(t, func() bool { err := w.source.Ready(); return err != nil && strings.Contains(err.Error(), "expired") })
+	w.refused(t, "the SVID of the process has expired", next.SVID(t, "/controller", time.Hour))
 }
 
 // Fails when an answer after which the library gives up ends the following for good: with the next SVID no peer could connect.
