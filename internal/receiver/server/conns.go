@@ -5,11 +5,13 @@ import (
 	"container/heap"
 	"container/list"
 	"crypto/tls"
+	"errors"
 	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"notifier/internal/fair"
@@ -51,6 +53,26 @@ type conn struct {
 	waiting *list.Element // nil while a request is being served
 	since   uint64        // tick at which it began to wait
 	closed  bool
+
+	begun  atomic.Bool // its first request has
+	before int         // the bytes that were read before that
+}
+
+// maxBefore bounds the bytes that a client may send before its first request has begun: the handshake, in which crypto/tls reads 256 KiB of a
+// client's certificates and keeps ten times as much when it has parsed them, the headers, and what TLS reads ahead.
+const maxBefore = 64 << 10
+
+// Read reads until the client has sent too much before its first request.
+func (c *conn) Read(b []byte) (int, error) {
+	if c.begun.Load() {
+		return c.Conn.Read(b)
+	}
+	if c.before == maxBefore {
+		return 0, errors.New("the client sends too much before its first request")
+	}
+	n, err := c.Conn.Read(b[:min(len(b), maxBefore-c.before)])
+	c.before += n
+	return n, err
 }
 
 func newConns(limit int, whole bool, onEvict func()) *conns {
@@ -146,6 +168,9 @@ func (cs *conns) state(nc net.Conn, s http.ConnState) {
 	c, ok := nc.(*conn)
 	if !ok {
 		return
+	}
+	if s == http.StateActive {
+		c.begun.Store(true)
 	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
