@@ -88,6 +88,7 @@ func TestFlagsOfPeersNeedTheWorkloadAPI(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"SPIFFE_ENDPOINT_SOCKET":           func(o *Options) { o.SPIFFESocket = "" },
 		"environment variable SPIFFE_ENDP": func(o *Options) { o.SPIFFESocket = "/run/spire/api.sock" },
+		"begins with a slash":              func(o *Options) { o.SPIFFESocket = "unix://run/spire/api.sock" },
 		"--authorized-receiver-spiffe-id":  func(o *Options) { o.AuthorizedReceivers = []string{"spiffe://self/gateway", "gateway"} },
 		"--tls-cert-file exclude":          func(o *Options) { o.TLSCertFile, o.TLSKeyFile = "tls.crt", "tls.key" },
 		"":                                 func(*Options) {},

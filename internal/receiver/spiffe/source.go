@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -36,7 +37,12 @@ const (
 )
 
 // ValidateAddress reports whether an address of the Workload API is of the form "unix:///path" or "tcp://<IP address>:port".
-func ValidateAddress(address string) error { return workloadapi.ValidateAddress(address) }
+func ValidateAddress(address string) error {
+	if path, ok := strings.CutPrefix(address, "unix://"); ok && !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("%q: a path begins with a slash, as in unix:///run/api.sock", address) // gRPC takes it for a host
+	}
+	return workloadapi.ValidateAddress(address)
+}
 
 // Source has the X509-SVID of the process and the certificate authorities of the trust domains that it knows.
 type Source struct {
