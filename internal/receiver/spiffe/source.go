@@ -36,7 +36,7 @@ const (
 	maxChain = 4
 )
 
-// ValidateAddress reports whether an address of the Workload API is of the form "unix:///path" or "tcp://<IP address>:port".
+// ValidateAddress returns an error unless an address of the Workload API is of the form "unix:///path" or "tcp://<IP address>:port".
 func ValidateAddress(address string) error {
 	if path, ok := strings.CutPrefix(address, "unix://"); ok && !strings.HasPrefix(path, "/") {
 		return fmt.Errorf("%q: a path begins with a slash, as in unix:///run/api.sock", address) // gRPC takes it for a host
@@ -161,7 +161,7 @@ func (s *Source) Config(listener string, peers Peers) *tls.Config {
 			}
 			return err
 		},
-		// Each connection is made with the authorities that are trusted then.
+		// A session is not resumed: each connection shows anew that the client has the key.
 		SessionTicketsDisabled: true,
 	}
 }
