@@ -41,6 +41,28 @@ func TestTheComponentForSPIFFEIDsHasTheSocketAndThePorts(t *testing.T) {
 	if len(ports) != 2 || ports["notification-controller"] != "http" || ports["webhook-receiver"] != "http-webhook" {
 		t.Errorf("port 443 leads to %v", ports)
 	}
+	hasSocket(t, pod)
+}
+
+// Several replicas have another Deployment. Fails when its patch takes the socket away, so that all events are refused.
+func TestSeveralReplicasHaveTheSocket(t *testing.T) {
+	root, all := pages(t)
+	_, block, _ := strings.Cut(all["docs/operations.md"], "\n### From one replica to several\n")
+	kustomization := fence.FindStringSubmatch(block)[1] + "components:\n- <the same>/config/spiffe\n"
+	for _, doc := range documents(build(t, root, kustomization)) {
+		if strings.Contains(doc, "\nkind: Deployment\n") {
+			var deployment appsv1.Deployment
+			if err := yaml.Unmarshal([]byte(doc), &deployment); err != nil {
+				t.Fatal(err)
+			}
+			hasSocket(t, deployment.Spec.Template.Spec)
+		}
+	}
+}
+
+// hasSocket checks that a Pod has the runtime's socket, and that the process is told of it.
+func hasSocket(t *testing.T, pod corev1.PodSpec) {
+	t.Helper()
 	container, volume := pod.Containers[0], ""
 	for _, v := range pod.Volumes {
 		if v.CSI != nil && v.CSI.Driver == "csi.spiffe.io" {
@@ -57,6 +79,7 @@ func TestTheComponentForSPIFFEIDsHasTheSocketAndThePorts(t *testing.T) {
 			}
 		}
 		t.Errorf("%s is on no mounted volume", e.Value)
+		return
 	}
 	t.Error("the process is not told of the socket")
 }
