@@ -54,6 +54,7 @@ func listenFlags(fs *pflag.FlagSet, o *app.Options) {
 			"needs SPIFFE_ENDPOINT_SOCKET")
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, "address of the metrics endpoint")
 	fs.StringVar(&o.HealthAddr, "health-addr", o.HealthAddr, "address of /healthz and /readyz")
+	fs.StringVar(&o.PprofAddr, "pprof-addr", o.PprofAddr, "loopback address of /debug/pprof/, for kubectl port-forward; empty is none")
 	fs.StringVar(&o.APIAddr, "api-addr", o.APIAddr, "address of the API and the page for owners of namespaces; empty is none")
 	fs.StringVar(&o.APITLSCertFile, "api-tls-cert-file", o.APITLSCertFile,
 		"certificate chain of the API, which is then HTTPS; read again when it changes; empty is HTTP, for a proxy in front")

@@ -38,12 +38,16 @@ type listener struct {
 func listeners(o Options, webhooks, events http.Handler, registry prometheus.Gatherer, h *health) []listener {
 	metrics := http.NewServeMux()
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return []listener{
+	all := []listener{
 		{name: "webhooks", addr: o.ReceiverAddr, handler: webhooks, cert: o.TLSCertFile, key: o.TLSKeyFile, peers: o.AuthorizedReceivers},
 		{name: "events", addr: o.EventsAddr, handler: events, inside: true, peers: o.AuthorizedNotifiers},
 		{name: "metrics", addr: o.MetricsAddr, handler: metrics, inside: true},
 		{name: "health", addr: o.HealthAddr, handler: h.handler(), inside: true},
 	}
+	if o.PprofAddr != "" {
+		all = append(all, listener{name: "pprof", addr: o.PprofAddr, handler: profiles(), inside: true})
+	}
+	return all
 }
 
 // tls returns the TLS configuration of a listener, nil for none. Run follows the files of its certificate.

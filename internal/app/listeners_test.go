@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,15 +117,21 @@ func TestEachListenerAnswersItsOwnRequestsAlone(t *testing.T) {
 	}
 	const posted = `{"involvedObject":{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","name":"app","namespace":"team-a",` +
 		`"uid":"1"},"severity":"info","timestamp":"2026-01-01T00:00:00Z","message":"m","reason":"r","reportingController":"c"}`
+	o := DefaultOptions()
+	if slices.ContainsFunc(listeners(o, webhooks, events, registry, &health{}), func(l listener) bool { return l.name == "pprof" }) {
+		t.Error("profiles are served without their flag")
+	}
+	o.PprofAddr = "localhost:6060"
 	for _, request := range []struct{ owner, method, path, body string }{
 		{"webhooks", http.MethodPost, hook.Path, "{}"},
 		{"events", http.MethodPost, "/", posted},
 		{"metrics", http.MethodGet, "/metrics", ""},
 		{"health", http.MethodGet, "/healthz", ""},
 		{"health", http.MethodGet, "/readyz", ""},
-		{"nobody", http.MethodGet, "/debug/pprof/", ""},
+		{"pprof", http.MethodGet, "/debug/pprof/heap", ""},
+		{"nobody", http.MethodGet, "/debug/pprof/cmdline", ""},
 	} {
-		for _, d := range listeners(DefaultOptions(), webhooks, events, registry, &health{}) {
+		for _, d := range listeners(o, webhooks, events, registry, &health{}) {
 			w := httptest.NewRecorder()
 			d.handler.ServeHTTP(w, httptest.NewRequest(request.method, request.path, strings.NewReader(request.body)))
 			resp := w.Result()

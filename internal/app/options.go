@@ -30,6 +30,8 @@ type Options struct {
 	ReceiverAddr string
 	MetricsAddr  string
 	HealthAddr   string
+	// PprofAddr is empty if no profiles are served.
+	PprofAddr string
 	// APIAddr is empty if the API is off.
 	APIAddr        string
 	APITLSCertFile string
@@ -138,6 +140,7 @@ func (o Options) Validate() error {
 	o.validateReceiver(bad)
 	o.validatePeers(bad)
 	o.validateAPI(bad)
+	o.validateProfiles(bad)
 	return errors.Join(errs...)
 }
 

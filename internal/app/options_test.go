@@ -23,6 +23,7 @@ func TestABadSettingIsAnErrorThatNamesItsFlag(t *testing.T) {
 		"receiverAddr":                func(o *app.Options) { o.ReceiverAddr = "" },
 		"metrics-addr":                func(o *app.Options) { o.MetricsAddr = ":port-that-is-none" },
 		"health-addr":                 func(o *app.Options) { o.HealthAddr = "1.2.3.4" },
+		"pprof-addr":                  func(o *app.Options) { o.PprofAddr = ":6060" },
 		"api-addr":                    func(o *app.Options) { o.APIAddr = "1.2.3.4" },
 		"api-tls-cert-file":           func(o *app.Options) { o.APIAddr, o.APITLSKeyFile = ":1", "key.pem" },
 		"api-tls-key-file":            func(o *app.Options) { o.APIAddr, o.APITLSCertFile = ":1", "cert.pem" },

@@ -50,6 +50,7 @@ func TestABadFlagIsNamedAndNothingStarts(t *testing.T) {
 		{"receiverAddr", "127.0.0.1:port", nil},
 		{"metrics-addr", "127.0.0.1:99999", nil},
 		{"health-addr", "", nil},
+		{"pprof-addr", ":6060", nil}, // open to the network
 		{"log-level", "loud", nil},
 		{"log-encoding", "xml", nil},
 		{"default-service-account", "", nil},
