@@ -102,3 +102,15 @@ func TestFlagsOfPeersNeedTheWorkloadAPI(t *testing.T) {
 		}
 	}
 }
+
+// Fails when two starts with the same flags say different things.
+func TestTheErrorsOfPeersHaveAnOrder(t *testing.T) {
+	o := DefaultOptions()
+	o.AuthorizedNotifiers, o.AuthorizedReceivers = []string{"spiffe://self/flux/"}, []string{"spiffe://self/gateway"}
+	want := o.Validate()
+	for range 50 {
+		if got := o.Validate(); want == nil || got.Error() != want.Error() {
+			t.Fatalf("got\n%v\nthen\n%v", want, got)
+		}
+	}
+}
