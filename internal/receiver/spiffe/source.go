@@ -115,9 +115,17 @@ func (w watcher) OnX509ContextWatchError(err error) {
 // errNoSVID means that the Workload API has not answered yet.
 var errNoSVID = errors.New("the process has no X509-SVID yet: the SPIFFE Workload API has not given one")
 
-// Ready returns nil if the process has an X509-SVID that has not expired.
+// Ready returns nil if the process has an X509-SVID that has not expired, and an authority of its own trust domain.
 func (s *Source) Ready() error {
-	_, err := s.GetX509SVID()
+	own, err := s.GetX509SVID()
+	if err != nil {
+		return err
+	}
+	domain := own.ID.TrustDomain()
+	bundle, err := s.GetX509BundleForTrustDomain(domain)
+	if err == nil && bundle.Empty() {
+		err = fmt.Errorf("the SPIFFE Workload API has given no authority of the trust domain %q, so that its clients are refused", domain.Name())
+	}
 	return err
 }
 

@@ -222,3 +222,19 @@ func TestAWorkloadAPIThatEndsTheStreamIsAskedAgain(t *testing.T) {
 		})
 	}
 }
+
+// Fails when the process counts as ready though it can verify no client of its own trust domain.
+func TestASourceWithoutAnAuthorityOfItsOwnTrustDomainIsNotReady(t *testing.T) {
+	w := newWorld(t, false)
+	svid := w.home.SVID(t, "/notifier", time.Hour)
+	w.runtime.Give(t, svid)
+	await(t, func() bool { return w.source.current.Load() != nil })
+	if _, err := w.connect(t, w.home.SVID(t, "/controller", time.Hour)); err == nil {
+		t.Error("a client is answered")
+	}
+	if err := w.source.Ready(); err == nil || !strings.Contains(err.Error(), `"home"`) {
+		t.Errorf("ready: %v", err)
+	}
+	w.runtime.Give(t, svid, w.home)
+	await(t, func() bool { return w.source.Ready() == nil })
+}
