@@ -103,3 +103,34 @@ func (s *datingSink) Create(_ context.Context, e *corev1.Event) (*corev1.Event, 
 	s.last = append(s.last, e.LastTimestamp.Time)
 	return e, nil
 }
+
+// panickySink panics for the first Event.
+type panickySink struct{ slowSink }
+
+func (s *panickySink) Create(ctx context.Context, e *corev1.Event) (*corev1.Event, error) {
+	if e.InvolvedObject.Name == "first" {
+		panic("no Event")
+	}
+	return s.slowSink.Create(ctx, e)
+}
+
+// Fails when an Event whose write panics keeps the later ones of its namespace from being written, or its place.
+func TestAnEventWhoseWritePanicsHoldsUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &panickySink{slowSink{taken: map[string]int{}}}
+		r := New(sink, discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		for _, name := range []string{"first", "second", "third"} {
+			r.Event("Alert", "team-a", name, name, "Normal", "Succeeded", "x")
+		}
+		pass(time.Minute)
+		cancel()
+		wg.Wait()
+		if sink.taken["team-a"] != 2 || r.waitingEvents() != 0 || r.places.Len() != 0 {
+			t.Errorf("%d are written, %d wait, in %d namespaces", sink.taken["team-a"], r.waitingEvents(), r.places.Len())
+		}
+	})
+}

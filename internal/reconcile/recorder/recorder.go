@@ -118,12 +118,15 @@ func (r *Recorder) Run(ctx context.Context) error {
 			if e == nil {
 				return nil // all were written since it was enqueued
 			}
+			again := false
+			defer func() { // also after a panic
+				if !again && r.leave(e) {
+					waiting.Enqueue(namespace)
+				}
+			}()
 			err := r.write(ctx, correlator, e)
-			if kube.IsAway(err) {
-				return err // it is tried again
-			}
-			if r.leave(e) {
-				waiting.Enqueue(namespace)
+			if again = kube.IsAway(err); again {
+				return err
 			}
 			if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 				return nil
