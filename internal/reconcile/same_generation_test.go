@@ -12,6 +12,9 @@ import (
 func TestAnObjectWithAnotherSpecOfTheSameGenerationIsServedAsItIs(t *testing.T) {
 	for name, show := range map[string]func(*v1.Receiver){
 		"a service account": func(r *v1.Receiver) { r.Spec.ServiceAccountName = "deployer" },
+		"a service account of an annotation": func(r *v1.Receiver) {
+			r.Annotations = map[string]string{v1.ServiceAccountAnnotation: "deployer"}
+		},
 		"a target": func(r *v1.Receiver) {
 			r.Spec.Resources[0].Name = "*"
 			r.Spec.Resources[0].MatchLabels = map[string]string{}

@@ -123,9 +123,10 @@ func Watch[T Object, K comparable](c *Controller[K], in *Informer[T], keys func(
 	return synced
 }
 
-// same reports whether an update repeats the known version of an object. A definition that was replaced meanwhile may show more or less of it.
+// same reports whether an update repeats the known version of an object. A definition that was replaced meanwhile may show more or less of it,
+// and after a restore of the API server's store from a backup a version can be that of another edit, such as of an annotation.
 func same(was, is Object) bool {
-	return was.GetResourceVersion() != "" && was.GetResourceVersion() == is.GetResourceVersion() && was.GetUID() == is.GetUID() && SameSpec(was, is)
+	return was.GetResourceVersion() != "" && was.GetResourceVersion() == is.GetResourceVersion() && reflect.DeepEqual(was, is)
 }
 
 // SameSpec reports whether two objects of a kind have the same spec. Their generations do not tell: it has one generation, and one version, under
