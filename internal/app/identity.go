@@ -1,7 +1,6 @@
 package app
 
 import (
-	"fmt"
 	"strconv"
 
 	"notifier/internal/reconcile/identity"
@@ -24,9 +23,5 @@ func (a *App) identities() (*identity.Accounts, error) {
 	if open, err := a.options.workloadIdentity(); err != nil || !open {
 		return nil, err
 	}
-	i, err := identity.New(identity.NewSource(a.clients.accounts), a.options.TokenCacheSize, a.options.TokenCacheAge)
-	if err != nil {
-		return nil, fmt.Errorf("workload identity: %w", err)
-	}
-	return i, nil
+	return identity.New(identity.NewSource(a.clients.accounts), a.options.TokenCacheSize, a.options.TokenCacheAge), nil
 }

@@ -364,10 +364,7 @@ func TestWithoutTheGateTheConditionSaysHowToOpenIt(t *testing.T) {
 	p := newProvider("hub", func(p *v1.Provider) {
 		p.Spec.Type, p.Spec.Address, p.Spec.Channel, p.Spec.SecretRef, p.Spec.ServiceAccountName = "azureeventhub", "hub", "team", nil, "events"
 	})
-	open, err := identity.New(nil, 10, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	open := identity.New(nil, 10, time.Hour)
 	sender := func(o Options) (provider.Sender, *fault) {
 		c := &providerController{kindOf: &kindOf[*v1.Provider]{Reconciler: &Reconciler{options: o}}}
 		return c.sender(p, credentials{})

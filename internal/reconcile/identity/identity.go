@@ -1,7 +1,7 @@
 // Package identity issues tokens of the service accounts that Providers name, by which they log in to a cloud.
 //
 // An account is of its Provider's own namespace, and a token is for one audience, never for the API server itself. The requests of a
-// namespace have places of their own, so that they delay no other's. Tokens are cached up to a number.
+// namespace have places of their own, so that they delay no other's. Tokens are cached up to a number, which namespaces share fairly.
 package identity
 
 import (
@@ -11,7 +11,6 @@ import (
 	"maps"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,8 +63,7 @@ type Accounts struct {
 	source Source
 	// places are those for the requests of each namespace. Further requests wait until their context ends.
 	places *fair.Capacities[string]
-	// tokens caches tokens; nil caches none.
-	tokens *lru.Cache[issuedFor, keptToken]
+	tokens *tokens
 	maxAge time.Duration
 }
 
@@ -82,16 +80,8 @@ type keptToken struct {
 }
 
 // New caches up to size tokens, none for 0. Each is cached for at most maxAge and four fifths of its life.
-func New(source Source, size int, maxAge time.Duration) (*Accounts, error) {
-	a := &Accounts{source: source, places: fair.NewCapacities[string](nil, accountReads, 0), maxAge: maxAge}
-	if size == 0 {
-		return a, nil
-	}
-	var err error
-	if a.tokens, err = lru.New[issuedFor, keptToken](size); err != nil {
-		return nil, fmt.Errorf("token cache: %w", err)
-	}
-	return a, nil
+func New(source Source, size int, maxAge time.Duration) *Accounts {
+	return &Accounts{source: source, places: fair.NewCapacities[string](nil, accountReads, 0), tokens: newTokens(size), maxAge: maxAge}
 }
 
 // Give sets the identity of an account in a Provider's Config. It does nothing for a nil Accounts, or an account without a name.
@@ -130,18 +120,14 @@ func (a *Accounts) token(ctx context.Context, account kube.Key, audience string)
 	}
 	key := issuedFor{account, string(found.UID), audience}
 	now := time.Now()
-	if a.tokens != nil {
-		if kept, ok := a.tokens.Get(key); ok && now.Before(kept.renew) {
-			return kept.value, nil
-		}
+	if kept, ok := a.tokens.get(key); ok && now.Before(kept.renew) {
+		return kept.value, nil
 	}
 	value, ends, err := a.source.Token(ctx, account, audience)
 	if err != nil {
 		return "", accountError(account, err)
 	}
-	if a.tokens != nil {
-		a.tokens.Add(key, keptToken{value: value, renew: now.Add(min(ends.Sub(now)*4/5, a.maxAge))})
-	}
+	a.tokens.add(key, keptToken{value: value, renew: now.Add(min(ends.Sub(now)*4/5, a.maxAge))})
 	return value, nil
 }
 

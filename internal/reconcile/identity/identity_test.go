@@ -70,10 +70,7 @@ func newAccounts(found ...*corev1.ServiceAccount) *accounts {
 // identityOf returns the Config of a Provider that names the account.
 func identityOf(t *testing.T, a *accounts, size int, namespace, name string) (provider.Config, *Accounts) {
 	t.Helper()
-	i, err := New(a, size, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := New(a, size, time.Hour)
 	var cfg provider.Config
 	i.Give(&cfg, kube.Key{Namespace: namespace, Name: name})
 	return cfg, i
@@ -133,7 +130,7 @@ func TestTheTokensThatAreKeptAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := i.tokens.Len(); n != 5 {
+	if n := i.tokens.n; n != 5 {
 		t.Errorf("%d tokens are kept", n)
 	}
 	a = newAccounts(account("team-a", "events", "1"))
@@ -145,6 +142,47 @@ func TestTheTokensThatAreKeptAreBounded(t *testing.T) {
 	}
 	if a.issued != 2 {
 		t.Errorf("%d tokens were issued", a.issued)
+	}
+}
+
+// T6: a tenant makes any number of accounts, and Providers for them. Fails when their tokens push those of other namespaces out, each of whose
+// sends then makes one more request, or when the bound is for each namespace.
+func TestT6TheTokensOfANamespacePushOutNoOthers(t *testing.T) {
+	a := newAccounts()
+	i := New(a, 10, time.Hour)
+	get := func(namespace, name string) {
+		t.Helper()
+		key := kube.Key{Namespace: namespace, Name: name}
+		a.all[key] = account(namespace, name, name)
+		if _, err := i.token(t.Context(), key, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get("team-a", "first")
+	for n := range 50 {
+		get("many", fmt.Sprint(n))
+	}
+	get("team-b", "first")
+	get("team-b", "second")
+	for n := range 50 {
+		get("many", fmt.Sprint(n))
+	}
+	before := a.issued
+	get("team-a", "first")
+	get("team-b", "first")
+	get("team-b", "second")
+	get("many", "49")
+	if a.issued != before {
+		t.Errorf("%d tokens that were used a moment ago are issued again", a.issued-before)
+	}
+	if n := i.tokens.n; n != 10 {
+		t.Errorf("%d tokens are kept", n)
+	}
+	for n := range 20 {
+		get(fmt.Sprint("team-", n), "first")
+	}
+	if n := i.tokens.n; n != 10 || i.tokens.namespaces.Len() > 10 {
+		t.Errorf("%d tokens of %d namespaces are kept", n, i.tokens.namespaces.Len())
 	}
 }
 
@@ -221,10 +259,7 @@ func (a *slowAccounts) Account(ctx context.Context, key kube.Key) (*corev1.Servi
 func TestT6TheIdentitiesOfANamespaceHoldUpNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &slowAccounts{newAccounts(account("many", "a", "1"), account("other", "a", "2")), make(chan string, 100), make(chan struct{})}
-		i, err := New(a, 0, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := New(a, 0, time.Hour)
 		var sends sync.WaitGroup
 		send := func(namespace string) {
 			sends.Go(func() {
