@@ -1,7 +1,7 @@
 package verify
 
 import (
-	"errors"
+	"encoding/json"
 	"net/http"
 )
 
@@ -14,8 +14,10 @@ func parseACR(_ http.Header, body []byte) (Content, error) {
 		ID     string `json:"id"`
 		Action string `json:"action"`
 	}
-	if err := decodeJSON(body, &payload); errors.Is(err, refusedJSON) {
+	document, err := firstJSON(body)
+	if err != nil {
 		return Content{}, err
 	}
-	return Content{Event: Event{Ping: payload.Action == "ping", Delivery: payload.ID}, Document: body}, nil
+	_ = json.Unmarshal(document, &payload) // a field of another type is as good as none
+	return Content{Event: Event{Ping: payload.Action == "ping", Delivery: payload.ID}, Document: document}, nil
 }

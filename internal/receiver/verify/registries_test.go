@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,9 +23,26 @@ func TestDockerHubAndQuayTakeAnyJSON(t *testing.T) {
 		"tags of another":                {`{"docker_url":"quay.io/a/b","updated_tags":{"latest":1}}`, nil},
 		"no field":                       {`{}`, nil},
 		"no JSON":                        {`docker_url=quay.io/a/b`, refusedJSON},
+		"half of it":                     {`{"docker_url":"quay.io/a/b"`, refusedJSON},
+		"nothing":                        {``, refusedJSON},
 	}
 	for _, kind := range []string{"dockerhub", "quay"} {
 		t.Run(kind, func(t *testing.T) { checkPayloads(t, kind, cases) })
+	}
+}
+
+// Fails when text behind the JSON of a registry that cannot sign has it refused, or reaches the filters. Flux reads the first value alone.
+func TestTextBehindARegistrysJSONDoesNotCount(t *testing.T) {
+	for _, kind := range []string{"dockerhub", "quay", "acr"} {
+		for _, behind := range []string{"x", " \n}", "\x00", "\n--boundary--\r\n", "{", payloads[kind]} {
+			c, err := parse(t, kind, http.Header{}, payloads[kind]+behind)
+			if err != nil || string(bytes.TrimSpace(c.Document)) != payloads[kind] {
+				t.Errorf("%s, %q behind it: document %q, %v", kind, behind, c.Document, err)
+			}
+		}
+	}
+	if c, err := parse(t, "acr", http.Header{}, `{"id":"1","action":"ping"}.`); err != nil || c.Event != (Event{Ping: true, Delivery: "1"}) {
+		t.Errorf("a ping: %+v, %v", c.Event, err)
 	}
 }
 
