@@ -22,9 +22,9 @@ type Repository struct {
 // errNotARepository describes a valid address. It quotes nothing.
 var errNotARepository = errors.New("address is not that of a Git repository: it has the host and the path of the repository, such as owner/name")
 
-// ParseRepository parses the address of a repository in the forms that Git accepts: https and http, ssh, and "git@host:owner/name". It
-// drops the port of an ssh address, which is SSH's, and user, password, query and fragment. It does not check whether the host may be
-// reached. The errors quote nothing.
+// ParseRepository parses the address of a repository in the forms that Git accepts: https and http, ssh, git, and "git@host:owner/name". It
+// drops the port of an address for ssh or git, where the host has no API, and user, password, query and fragment. It does not check whether
+// the host may be reached. The errors quote nothing.
 func ParseRepository(address string) (Repository, error) {
 	address, err := provider.TrimAddress(address)
 	if err != nil {
@@ -37,7 +37,7 @@ func ParseRepository(address string) (Repository, error) {
 	r := Repository{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}
 	switch u.Scheme {
 	case "https", "http":
-	case "ssh", "git+ssh", "ssh+git":
+	case "ssh", "git", "git+ssh", "ssh+git":
 		r.Scheme, r.Host = "https", strings.ToLower(u.Hostname())
 		if strings.Contains(r.Host, ":") {
 			r.Host = "[" + r.Host + "]"

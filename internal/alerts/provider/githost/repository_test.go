@@ -17,6 +17,8 @@ func TestEveryFormOfARepositorysAddressIsRead(t *testing.T) {
 		"ssh://git@git.test:2222/o/r.git":         {"https", "git.test", "o/r"},
 		"ssh://git@[::1]:2222/o/r.git":            {"https", "[::1]", "o/r"},
 		"git+ssh://git@git.test/o/r":              {"https", "git.test", "o/r"},
+		"git://github.com/o/r.git":                {"https", "github.com", "o/r"},
+		"git://git.test:9418/o/r":                 {"https", "git.test", "o/r"},
 		"git@github.com:o/r.git":                  {"https", "github.com", "o/r"},
 		"github.com:/o/r":                         {"https", "github.com", "o/r"},
 		"git@gitlab.com:a/b/c/d.git":              {"https", "gitlab.com", "a/b/c/d"},
