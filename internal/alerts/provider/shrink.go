@@ -16,7 +16,12 @@ func Shrink[S, T any](sizes []S, limit int, length func(T) int, build func(S) T)
 
 // ShrinkJSON is Shrink for a message that is sent as JSON, of at most maxBytes. Its error is an *event.Error.
 func ShrinkJSON[S, T any](sizes []S, maxBytes int, build func(S) T) (body []byte, err error) {
-	body = Shrink(sizes, maxBytes, func(body []byte) int { return len(body) }, func(size S) []byte {
+	return ShrinkJSONBy(sizes, maxBytes, func(body []byte) int { return len(body) }, build)
+}
+
+// ShrinkJSONBy is ShrinkJSON for a destination that counts the length of a body in its own way.
+func ShrinkJSONBy[S, T any](sizes []S, limit int, length func(body []byte) int, build func(S) T) (body []byte, err error) {
+	body = Shrink(sizes, limit, length, func(size S) []byte {
 		body, err = encodeJSON(build(size))
 		return body
 	})

@@ -10,12 +10,18 @@ import (
 	"notifier/internal/event"
 )
 
-// maxCard is the length of the longest card in bytes. Teams refuses those beyond about 28 KB.
+// maxCard is the length of the longest card in bytes, as Teams counts them: it keeps the card as a string inside another JSON value, and
+// refuses more than 28 KiB of that. A workflow has answered success by then, so that the refusal is not seen.
 const maxCard = 27 << 10
 
-// sizes descend to one at which even the worst text fits, every character of which takes six bytes.
+// sizes descend to one at which even the worst text fits, every character of which takes seven bytes.
 var sizes = []provider.Size{
 	{24000, 1000}, {16000, 500}, {8000, 250}, {4000, 100}, {2000, 50}, {500, 20},
+}
+
+// keptLength returns the length of a card in JSON as a string in JSON.
+func keptLength(card []byte) int {
+	return len(card) + bytes.Count(card, []byte(`"`)) + bytes.Count(card, []byte(`\`))
 }
 
 // New returns a Sender to one connector or workflow, which posts a notification as a card.
@@ -67,12 +73,16 @@ var word = provider.WordOrAt("error.code",
 
 // connectorCard and workflowCard return the request of a card with as much of the event as fits.
 func connectorCard(_ *provider.Client, n provider.Notification) (provider.Request, error) {
-	body, err := provider.ShrinkJSON(sizes, maxCard, func(z provider.Size) messageCard { return newMessageCard(n, z.Message, z.Fact) })
+	body, err := provider.ShrinkJSONBy(sizes, maxCard, keptLength, func(z provider.Size) messageCard {
+		return newMessageCard(n, z.Message, z.Fact)
+	})
 	return provider.Request{Body: body}, err
 }
 
 func workflowCard(_ *provider.Client, n provider.Notification) (provider.Request, error) {
-	body, err := provider.ShrinkJSON(sizes, maxCard, func(z provider.Size) workflowMessage { return newWorkflowMessage(n, z.Message, z.Fact) })
+	body, err := provider.ShrinkJSONBy(sizes, maxCard, keptLength, func(z provider.Size) workflowMessage {
+		return newWorkflowMessage(n, z.Message, z.Fact)
+	})
 	return provider.Request{Body: body}, err
 }
 
