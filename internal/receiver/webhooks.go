@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -91,6 +92,7 @@ var (
 	hookEncoded     = answer.Refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
 	hookTooLarge    = answer.Refused(http.StatusRequestEntityTooLarge, "too_large", "body is larger than 3 MiB", "")
 	hookUnreadable  = answer.Refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
+	hookSlow        = answer.Refused(http.StatusRequestTimeout, "unreadable", "body was not sent in time", "")
 	hookIssuer      = answer.Refused(http.StatusServiceUnavailable, "issuer", "the issuer's keys are not available", "10").Caused()
 	hookBusy        = answer.Refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "2").Caused()
 	hookSuspended   = answer.Refused(http.StatusServiceUnavailable, "suspended", "receiver is suspended", "")
@@ -270,6 +272,8 @@ func (w *Webhooks) verify(r *http.Request, one *webhook, kept *limit.Body) (veri
 		one.answer = hookTooLarge
 	case errors.Is(err, limit.ErrNoCapacity):
 		one.answer = hookBusy
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		one.answer = hookSlow
 	case err != nil:
 		one.answer = hookUnreadable
 	default:

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -165,6 +166,7 @@ var (
 	postEncoded     = answer.Refused(http.StatusUnsupportedMediaType, "encoding", "content encoding not supported", "")
 	postTooLarge    = answer.Refused(http.StatusRequestEntityTooLarge, "too_large", "event is too large", "")
 	postUnreadable  = answer.Refused(http.StatusBadRequest, "unreadable", "body could not be read", "")
+	postSlow        = answer.Refused(http.StatusRequestTimeout, "unreadable", "body was not sent in time", "")
 	postBusy        = answer.Refused(http.StatusServiceUnavailable, "busy", "too many requests at once", "")
 	postStarting    = answer.Refused(http.StatusServiceUnavailable, "starting", "objects of this kind are still being read", "")
 	postOverBudget  = answer.Refused(http.StatusServiceUnavailable, "over_budget", "too many events", "")
@@ -204,6 +206,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) (*answer.Answer, 
 		early = postBusy
 	case errors.Is(err, limit.ErrTooLarge):
 		early = postTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		early = postSlow
 	case err != nil:
 		early = postUnreadable
 	}

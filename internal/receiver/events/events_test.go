@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,9 +79,13 @@ func TestTheEventsEndpointAnswers(t *testing.T) {
 		result  string
 		reason  string
 	}{
-		"an event":                       {post(posted(nil)), nil, 202, "accepted", ""},
-		"fields of a later version":      {post(strings.Replace(posted(nil), "{", `{"action":"x","relatedObject":{"kind":"y"},`, 1)), nil, 202, "accepted", ""},
-		"an event of an unknown object":  {with(func(e *event.Event) { e.InvolvedObject.Name = "other" }), nil, 202, "accepted", ""},
+		"an event":                      {post(posted(nil)), nil, 202, "accepted", ""},
+		"fields of a later version":     {post(strings.Replace(posted(nil), "{", `{"action":"x","relatedObject":{"kind":"y"},`, 1)), nil, 202, "accepted", ""},
+		"an event of an unknown object": {with(func(e *event.Event) { e.InvolvedObject.Name = "other" }), nil, 202, "accepted", ""},
+		"what is not sent in time": {
+			request(func(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded)) }), nil,
+			408, "unreadable", "in time",
+		},
 		"what is no JSON":                {post("{"), nil, 400, "invalid", "JSON"},
 		"nothing":                        {post(""), nil, 400, "invalid", "JSON"},
 		"a webhook that went astray":     {post(`{"ref":"refs/heads/main","repository":{"id":1}}`), nil, 400, "invalid", "involvedObject.kind"},
