@@ -48,6 +48,9 @@ func dispatchOf(n provider.Notification) dispatch {
 		ClientPayload: payload{Event: n.Event, DeliveryID: n.DeliveryID},
 	}
 	e := &d.ClientPayload.Event
+	if e.RelatedObject != nil && e.Action != "" && len(e.Metadata) > 0 { // all eleven fields: a Pod's name is missed least
+		e.ReportingInstance = ""
+	}
 	if len(e.Message) > maxPayload { // it is not encoded whole: it may have megabytes
 		e.Message = provider.Truncate(e.Message, maxPayload)
 	}

@@ -311,6 +311,24 @@ func TestABadConfigNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// Fails when a dispatch has more than GitHub's ten fields, or when an event that fits lacks one.
+func TestAnEventWithAllItsFieldsIsDispatched(t *testing.T) {
+	f := newFake(t)
+	s, _ := newSender(t, f, provider.Config{Type: "githubdispatch", Token: fakeToken})
+	n := providertest.Notifications(t)["error"]
+	n.Event.Action, n.Event.ReportingInstance, n.Event.Metadata = "Reconcile", "pod", map[string]string{"a": "b"}
+	for i, related := range []*event.ObjectReference{nil, {Kind: "Deployment", Name: "app"}} {
+		n.Event.RelatedObject = related
+		if err := s.Send(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		p := f.payloads[i]
+		if _, there := p["reportingInstance"]; there != (related == nil) || p["action"] == nil || p["deliveryID"] == nil || len(p) != 10 {
+			t.Errorf("related object %v: %d fields: %v", related, len(p), p)
+		}
+	}
+}
+
 // Fails when the length of a dispatch is unbounded.
 func TestTheWorstEventStillFitsIntoADispatch(t *testing.T) {
 	f := newFake(t)
