@@ -52,6 +52,10 @@
 // HISTORY, removals, consumers' acknowledgements and the leases are not synced: a loss of power then means a duplicate (invariant E3).
 // WEBHOOKS is not synced either: the results of the last webhooks are then not listed, and nothing else depends on them.
 //
+// nats-server 2.15 records no removal of a message that a younger one on its subject replaced or pushed out. After kill -9 and with an index
+// that is older than the messages it is there again, unless its subject is still full (issue 8505 of nats-server): a dead letter that was
+// discarded may be sent again after all, an older trigger causes one request more, and the state of a deleted object is removed again.
+//
 // # Duplicates
 //
 // An ID of EVENTS is recognized within the duplicate window: by the server if it is remote, otherwise by this process, which after a
