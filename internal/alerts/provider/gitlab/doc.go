@@ -2,8 +2,9 @@
 // (gitlabmergerequestcomment).
 //
 // The address is that of the project, in any form that Git accepts, with any depth of groups, or with the project's number for a path.
-// The API is that of the host, at /api/v4. The token, under token or password, logs in; TLS material may be in the main Secret. A
-// moved project is refused, since GitLab answers with a redirect: it needs its new address.
+// The API is that of the host, at /api/v4. An address of the project in the API is taken too, for a GitLab that is installed below a path.
+// The token, under token or password, logs in; TLS material may be in the main Secret. A moved project is refused, since GitLab answers with
+// a redirect: it needs its new address.
 //
 // # What is sent
 //

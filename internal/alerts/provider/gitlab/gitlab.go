@@ -44,7 +44,8 @@ func newProject(cfg provider.Config) (*project, error) {
 	if repo.Host == "altssh.gitlab.com" {
 		repo.Host = "gitlab.com"
 	}
-	cfg.Address = repo.Base() + "/api/v4"
+	address, path := apiOf(repo)
+	cfg.Address = address
 	// gitlab.com's published limits: 60 comments a minute, and 2,000 requests, of which a status needs two
 	limit := provider.Limit{Rate: 1, Burst: 10}
 	if cfg.Type == "gitlab" {
@@ -54,7 +55,23 @@ func newProject(cfg provider.Config) (*project, error) {
 		Login: provider.TokenOrPasswordIn("Private-Token", ""), MaxReply: maxReply, Word: word, Temporary: temporary,
 		Limit: provider.LimitOn(limit, "gitlab.com"),
 	})
-	return &project{client, repo.Path}, err
+	return &project{client, path}, err
+}
+
+// apiPath is the path of the API on a host, or below the path that GitLab is installed under.
+const apiPath = "/api/v4"
+
+// apiOf returns the address of the API and the path of the project. Nothing in the address for cloning tells a path that GitLab is installed
+// under from a group; that of the project in the API does.
+func apiOf(r githost.Repository) (address, path string) {
+	before, path, found := strings.Cut("/"+r.Path, apiPath+"/projects/")
+	if !found {
+		return r.Base() + apiPath, r.Path
+	}
+	if before = strings.TrimPrefix(before, "/"); before == "" {
+		return r.Base() + apiPath, path
+	}
+	return githost.Below(r.Base(), strings.Split(before, "/")) + apiPath, path
 }
 
 // url returns the address of a part of the project in the API.

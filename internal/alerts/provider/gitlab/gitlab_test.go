@@ -124,12 +124,17 @@ func TestNoTextOfAnEventIsAnOrder(t *testing.T) {
 
 func TestTheProjectIsAPathOrANumber(t *testing.T) {
 	for address, want := range map[string]string{
-		"https://gitlab.com/a/b/c":               "https://gitlab.com/api/v4/projects/a%2Fb%2Fc",
-		"git@gitlab.com:a/b.git":                 "https://gitlab.com/api/v4/projects/a%2Fb",
-		"ssh://git@altssh.gitlab.com:443/a/b":    "https://gitlab.com/api/v4/projects/a%2Fb",
-		"https://gitlab.com/1234":                "https://gitlab.com/api/v4/projects/1234",
-		"http://git.test:8080/a/b":               "http://git.test:8080/api/v4/projects/a%2Fb",
-		"https://gitlab.com.evil.test/a/b?x=y#z": "https://gitlab.com.evil.test/api/v4/projects/a%2Fb",
+		"https://gitlab.com/a/b/c":                           "https://gitlab.com/api/v4/projects/a%2Fb%2Fc",
+		"git@gitlab.com:a/b.git":                             "https://gitlab.com/api/v4/projects/a%2Fb",
+		"ssh://git@altssh.gitlab.com:443/a/b":                "https://gitlab.com/api/v4/projects/a%2Fb",
+		"https://gitlab.com/1234":                            "https://gitlab.com/api/v4/projects/1234",
+		"http://git.test:8080/a/b":                           "http://git.test:8080/api/v4/projects/a%2Fb",
+		"https://git.test/gitlab/api/v4/projects/1234":       "https://git.test/gitlab/api/v4/projects/1234",
+		"https://git.test/x/y/api/v4/projects/a%2Fb%2Fc.git": "https://git.test/x/y/api/v4/projects/a%2Fb%2Fc",
+		"https://git.test/x/api/v4/projects/api/v4/projects": "https://git.test/x/api/v4/projects/api%2Fv4%2Fprojects",
+		"https://gitlab.com/api/v4/projects/1234":            "https://gitlab.com/api/v4/projects/1234",
+		"https://git.test/a/api/v4/b":                        "https://git.test/api/v4/projects/a%2Fapi%2Fv4%2Fb",
+		"https://gitlab.com.evil.test/a/b?x=y#z":             "https://gitlab.com.evil.test/api/v4/projects/a%2Fb",
 	} {
 		p, err := newProject(provider.Config{Type: "gitlab", Address: address, Token: "t"})
 		if err != nil {
