@@ -12,9 +12,9 @@ import (
 
 // postCodes are the statuses of the events endpoint. Any other is counted as 500.
 var postCodes = []int{
-	http.StatusAccepted, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge,
-	http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
-	http.StatusLoopDetected,
+	http.StatusAccepted, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestTimeout,
+	http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusInternalServerError,
+	http.StatusServiceUnavailable, http.StatusLoopDetected,
 }
 
 // postTimes observes the durations of requests to the events endpoint, by status, under the name in dashboards and alerts for Flux's

@@ -1,11 +1,14 @@
 package events
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
+	"testing/iotest"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -47,14 +50,16 @@ func TestPostsAreTimedUnderTheNameThatDashboardsKnow(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	h := newEvents(t, &eventLog{}, func(o *Options) { o.Registerer = reg })
 	_, before := timedPosts(t, reg)
+	slow := post("")
+	slow.Body = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded))
 	for _, r := range []*http.Request{
-		post(posted(nil)), post(posted(nil)), post("{"),
+		post(posted(nil)), post(posted(nil)), post("{"), slow,
 		httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRequest("INVENTED", "/", nil), httptest.NewRequest(http.MethodPost, "/where", nil),
 	} {
 		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
 	got, after := timedPosts(t, reg)
-	want := map[string]uint64{"POST 202": 1, "POST 429": 1, "POST 400": 1, "other 405": 2, "POST 404": 1}
+	want := map[string]uint64{"POST 202": 1, "POST 429": 1, "POST 400": 1, "POST 408": 1, "other 405": 2, "POST 404": 1}
 	for labels, n := range want {
 		if got[labels] != n {
 			t.Errorf("%s: got %d, want %d", labels, got[labels], n)
