@@ -74,7 +74,7 @@ func TestSlowConnectionsAreClosed(t *testing.T) {
 	}{
 		"silence":                        {"", 2 * time.Second, 0},
 		"half a header":                  {"POST /hook/x HTTP/1.1\r\nHost: x\r\nX-Slow: ", 2 * time.Second, 0},
-		"half a body on a known path":    {fmt.Sprintf(head, hook.Path) + signature + "\r\n{", 8 * time.Second, 400},
+		"half a body on a known path":    {fmt.Sprintf(head, hook.Path) + signature + "\r\n{", 8 * time.Second, 408},
 		"half a body on an unknown path": {fmt.Sprintf(head, receiver.Path("x", "x", "x")) + signature + "\r\n{", 3 * time.Second, 404},
 		"half a body without signature":  {fmt.Sprintf(head, hook.Path) + "\r\n{", 3 * time.Second, 400},
 		"nothing after an answer":        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 2 * time.Second, 404},
