@@ -5,7 +5,7 @@
 // is staged in a store of its own, at about seven syncs. So this package syncs the server's files itself: a caller of Sync waits for the
 // round that begins after its call, which is one sync for all that wait.
 //
-// The server (v2.15.2, without encryption and compression) stores a stream under jetstream/$G/streams/NAME: meta.inf and meta.sum, a
+// The server (v2.15.3, without encryption and compression) stores a stream under jetstream/$G/streams/NAME: meta.inf and meta.sum, a
 // directory obs with one for each consumer, and a directory msgs.
 //   - msgs/N.blk are the blocks. A message and a removal's tombstone are appended to the block of the greatest N and written to the file
 //     before the acknowledgement is sent; nothing is buffered in the process. When a block is full (4 or 8 MB, 32 kB of a very small
