@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"notifier/internal/event"
@@ -56,6 +57,8 @@ type publisher struct {
 
 	// began is the begin of the term.
 	began time.Time
+	// followed is the sequence of the last event that the follower has taken.
+	followed atomic.Uint64
 
 	mu       sync.Mutex
 	subjects map[item]*subject
@@ -170,6 +173,7 @@ func (t *publisher) follow(ctx context.Context, caughtUp chan<- struct{}) {
 			before.add(r)
 		}
 		t.take(r)
+		t.followed.Store(r.Seq)
 	}, func() {
 		before.push()
 		before = nil

@@ -58,14 +58,17 @@ func TestE4AStateThatAPostDisputedAndTheBusRefusedIsNotPublishedOnceItIsLeft(t *
 func TestAnEventWithoutAnAnswerIsStoredThoughAnotherFollowedIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		then kustomization
+		lag  time.Duration
 		want []string
 	}{
-		"the object stays as it is": {then: kustomization{failed: true}, want: []string{"failed app r1"}},
-		"the object recovers":       {want: []string{"failed app r1", "succeeded app r1"}},
+		"the object stays as it is":                             {then: kustomization{failed: true}, want: []string{"failed app r1"}},
+		"the object recovers":                                   {want: []string{"failed app r1", "succeeded app r1"}},
+		"the object stays as it is, and the follower is behind": {then: kustomization{failed: true}, lag: time.Second, want: []string{"failed app r1"}},
+		"the object recovers, and the follower is behind":       {lag: time.Second, want: []string{"failed app r1", "succeeded app r1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			led(t, func(t *testing.T, w *world) {
-				w.bus.loseAnswers = 1
+				w.bus.loseAnswers, w.bus.lag = 1, tc.lag
 				w.put(kustomization{failed: true})
 				pass(settleTime + time.Millisecond)
 				w.accept(postRecord(event.OutcomeNone, "uid-1", "r1"))

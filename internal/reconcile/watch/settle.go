@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,17 +205,31 @@ func (t *publisher) publish(ctx context.Context, it item, tr *transition, d *dec
 			r.Seq = last.Seq
 		case seq > d.last:
 			r.Seq = seq
+		case tr.unanswered && t.behind(tr, last):
+			t.queue.EnqueueAfter(it, minBusPause)
+			return false, nil
 		default:
 			tr.overtaken++
 			t.unclaim(it, tr, last)
 			return false, nil
 		}
 	} else if err != nil {
+		tr.unanswered, tr.awaited = true, 0
 		return false, fmt.Errorf("publish transition: %w", err)
 	}
 	tr.published = true
 	t.published(it, r.Seq) // before the follower has it
 	return true, nil
+}
+
+// behind reports whether the follower may not have the event of an attempt whose answer was lost: it has not read up to the event that was the
+// object's last one at the next attempt. So other events of the object do not prolong the wait.
+func (t *publisher) behind(tr *transition, last *event.Record) bool {
+	if last == nil {
+		return false
+	}
+	tr.awaited = min(cmp.Or(tr.awaited, last.Seq), last.Seq) // a server may lose the end of the stream
+	return t.followed.Load() < tr.awaited
 }
 
 // lastPublished returns the sequence of the last event of a watcher about the object, as far as it is known; zero for none.

@@ -53,6 +53,10 @@ type transition struct {
 
 	// The following fields belong to the worker that settles the transition.
 	published bool
+	// unanswered says that an attempt to publish had no answer, so that its event may be stored, before the one at awaited, zero if that is not
+	// known yet.
+	unanswered bool
+	awaited    uint64
 	// overtaken counts the events of the object that were published while this one was being published.
 	overtaken int
 }
